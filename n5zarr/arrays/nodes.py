@@ -84,7 +84,7 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
         document = node.document()  # not remembered as served: Zarr cannot change it
         document["attributes"] = json.loads(json.dumps(document["attributes"]))
     else:
-        value = store.ask(store.container.document(MetadataKey(path, "zarr.json"), node))
+        value = store.run(store.container.document(MetadataKey(path, "zarr.json"), node))
         document = json.loads(value or b"{}")
     if not isinstance(node, DatasetView):
         return zarr.Group(zarr.AsyncGroup.from_dict(where, document))
@@ -161,7 +161,7 @@ def _nodes_below(
     store: N5Store, path: str, group: GroupAttributes, max_depth: int | None
 ) -> Iterator[tuple[str, Node]]:
     depth = None if max_depth is None else max_depth + 1
-    for found, _ in Walk(store.container.nodes, store.ask, Selection(depth)).run(path, group):
+    for found, _ in Walk(store.container.nodes, store.run, Selection(depth)).run(path, group):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         if isinstance(found.node, Broken):

@@ -76,7 +76,7 @@ def get_attribute(
     store = located(store, storage_options, backend)
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
     with ErrorsAt(f"{opened}: {join(node, ATTRIBUTES_JSON)}"):
-        document = opened.ask(read_document(node))
+        document = opened.run(read_document(node))
         restored = _restored(document or {}, is_root=not node)
     if document is None and opened.node(node) is None:
         raise not_found(opened, node)
@@ -225,7 +225,7 @@ def _update(
         _check_users(touched, after, is_group=is_group, is_root=not node)
         return after
 
-    opened.ask(opened.container.update_attributes(node, changed, is_group=is_group))
+    opened.run(opened.container.update_attributes(node, changed, is_group=is_group))
 
 
 def _check_users(

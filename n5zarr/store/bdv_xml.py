@@ -82,7 +82,7 @@ class XmlFile(NamedTuple):
         FileNotFoundError
             The file does not exist.
         """
-        data = self._storage(read_only=True).ask(read_key(self.name))
+        data = self._storage(read_only=True).run(read_key(self.name))
         if data is None:
             message = f"{self}: expected BigDataViewer's XML, but the file does not exist"
             raise FileNotFoundError(message)
@@ -96,12 +96,12 @@ class XmlFile(NamedTuple):
 
         if is_url(self.directory):
             file = self
-            file._storage(read_only=False).ask(steps())
+            file._storage(read_only=False).run(steps())
             return
         real = Path(self.directory, self.name).resolve()  # do not replace a link
         mode = stat.S_IMODE(real.stat().st_mode)
         file = XmlFile(str(real.parent), real.name, None)
-        file._storage(read_only=False).ask(steps())
+        file._storage(read_only=False).run(steps())
         real.chmod(mode)
 
     def beside(self, location: str) -> str:

@@ -78,7 +78,7 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     ((32, 24, 10), dtype('uint8'))
     """
     opened, dataset, key, where = _find(store, path, grid_position, read_only=True)
-    data = opened.ask(read_key(key))
+    data = opened.run(read_key(key))
     if data is None:
         return None
     with ErrorsAt(where):
@@ -150,7 +150,7 @@ def write_block(
         compression=dataset.compression,
         where=lambda: where,
     )
-    opened.ask(answer_to(Put(key, stored, check)))
+    opened.run(answer_to(Put(key, stored, check)))
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:
@@ -236,7 +236,7 @@ def _find(
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=where)
     with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
-        dataset = parse_attributes(opened.ask(read_document(node)))
+        dataset = parse_attributes(opened.run(read_document(node)))
     if isinstance(dataset, GroupAttributes):
         if opened.node(node) is None:
             raise not_found(opened, node, "a dataset")

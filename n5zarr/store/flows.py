@@ -12,12 +12,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
 
-__all__ = ["FlowRunner", "ask_storage"]
-
-
-def ask_storage[T](storage: Storage, steps: Steps[T]) -> T:
-    """Run a flow on storage; drop its warnings."""
-    return storage.run(steps)
+__all__ = ["FlowRunner"]
 
 
 class FlowRunner:
@@ -44,13 +39,9 @@ class FlowRunner:
         """Run a flow of the container with await."""
         return await self._storage.run_async(steps, self._container.warn)
 
-    def ask[T](self, steps: Steps[T]) -> T:
-        """Run a flow as :meth:`run` does."""
-        return self.run(steps)
-
     def node(self, path: str) -> Node | None:
         """Read the node at a path again, not from memory; see :meth:`Container.node`."""
-        return self.ask(self._container.node(normalize_path(path)))
+        return self.run(self._container.node(normalize_path(path)))
 
     def locate(self, key: str) -> str:
         """Return the name of a Zarr key's node or block in N5's terms, for messages."""

@@ -159,7 +159,7 @@ def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -
     """Return a dataset, or the levels of a group, the finest first; see :func:`placed_levels`."""
     found = opened.node(path)
     if isinstance(found, DatasetView):
-        return [opened.ask(read_placed(opened.container.nodes, path, found, convention))]
+        return [opened.run(read_placed(opened.container.nodes, path, found, convention))]
     if found is None:
         raise not_found(opened, path, "a dataset or a group of levels")
     return placed_levels(opened, path, convention)
@@ -217,7 +217,7 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
         node = opened.node(path)
     # a dataset at the root has no group above it
     group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
-    layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
+    layout = opened.run(read_layout(opened.container.nodes, path, group, convention))
     named = names_of_levels(layout.datasets, group.attributes)
     levels = {name: layout.datasets[name] for name in named or layout.datasets}
     if not levels:

@@ -131,7 +131,7 @@ def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
         return {}
-    layout = opened.ask(read_layout(opened.container.nodes, path, group))
+    layout = opened.run(read_layout(opened.container.nodes, path, group))
     return {name: placed for name, placed in layout.datasets.items() if is_level(name)}
 
 
@@ -201,7 +201,7 @@ def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
         return False
-    layout = opened.ask(read_layout(opened.container.nodes, path, group))
+    layout = opened.run(read_layout(opened.container.nodes, path, group))
     placed = {name: dataset for name, dataset in layout.datasets.items() if is_level(name)}
     levels = axes_of_levels(placed, group.attributes)
     types = {level.view.dataset.data_type for level in placed.values()}
@@ -239,7 +239,7 @@ def _update(
     """Change the attributes of a group and keep other programs' changes; skip empty changes."""
     is_changed = change(known) != known
     if is_changed:
-        opened.ask(opened.container.update_group(path, change))
+        opened.run(opened.container.update_group(path, change))
     return is_changed
 
 

@@ -268,7 +268,7 @@ class N5Store(FlowRunner, Store):
     @property
     def info(self) -> Info:
         """The container, its current version, and its options for presenting and writing."""
-        root = read_root(self._container, self._storage, self.ask, read_only=self.read_only)
+        root = read_root(self._container, self._storage, self.run, read_only=self.read_only)
         root["store_type"] = type(self.store).__name__
         return Info({**root, **{name: getattr(self, name) for name in _DEFAULTS}})
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
 
     class Ask(Protocol):
-        """:meth:`N5Store.ask`."""
+        """:meth:`N5Store.run`."""
 
         def __call__[T](self, steps: Steps[T]) -> T: ...
 

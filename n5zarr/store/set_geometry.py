@@ -146,7 +146,7 @@ def _plan(opened: N5Store, first: ArrayGeometry, convention: str) -> _Plan:
     beside = levels_in(opened, group) if is_level(name) else {}
     known = [first, *(described(level) for level in beside.values())]
     chosen = choose_convention(convention, [level.convention for level in known])
-    return _Plan(chosen, list(opened.ask(opened.container.nodes.above(first.path))), beside)
+    return _Plan(chosen, list(opened.run(opened.container.nodes.above(first.path))), beside)
 
 
 def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> tuple[T, ...]:
@@ -336,7 +336,7 @@ class _Plan:
 
 def _write(opened: N5Store, path: str, **members: JSON) -> None:
     key = join(path, "zarr.json")
-    document = json.loads(bytes(opened.ask(opened.container.read(key)) or b"{}"))
+    document = json.loads(bytes(opened.run(opened.container.read(key)) or b"{}"))
     data = json.dumps({**document, **members}).encode()
     sync(opened.set(key, cpu.Buffer.from_bytes(data)))
 

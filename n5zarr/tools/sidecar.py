@@ -151,7 +151,7 @@ def _bring(opened: N5Store, nodes: Iterable[tuple[str, Node | str]], *, remove: 
         Remove(key) if value is None else Put(key, value) for key, value in changed.items()
     ]
     for i in range(0, len(requests), _AT_A_TIME):
-        opened.ask(_all(requests[i : i + _AT_A_TIME]))
+        opened.run(_all(requests[i : i + _AT_A_TIME]))
     n_removed = sum(value is None for value in changed.values())
     return Sidecars(
         container=str(opened),
@@ -168,7 +168,7 @@ def _all(requests: Sequence[Request]) -> Steps[None]:
 
 def _nodes(store: N5Store, path: str, node: Node) -> Iterator[tuple[str, Node | str]]:
     """Yield path and node of a node and all nodes below it; a text for one that cannot be read."""
-    for found, _ in Walk(store.container.nodes, store.ask).run(path, node):
+    for found, _ in Walk(store.container.nodes, store.run).run(path, node):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         if isinstance(found.node, Broken):
@@ -182,7 +182,7 @@ def _documents(store: N5Store, keys: Sequence[str]) -> dict[str, bytes | None]:
     there: dict[str, bytes | None] = {}
     for i in range(0, len(keys), _AT_A_TIME):
         some = keys[i : i + _AT_A_TIME]
-        there |= zip(some, store.ask(read_each(some)), strict=True)
+        there |= zip(some, store.run(read_each(some)), strict=True)
     return there
 
 

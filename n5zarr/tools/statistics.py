@@ -194,7 +194,7 @@ class _Listing:
     """The stored blocks of a dataset, which are counted while they are listed."""
 
     def __init__(self, opened: N5Store, path: str, view: DatasetView) -> None:
-        self._rows = stored_rows(opened.ask, path, view.dataset.grid)
+        self._rows = stored_rows(opened.run, path, view.dataset.grid)
         self.n_stored = 0
 
     def __iter__(self) -> Iterator[N5Tuple]:
@@ -356,7 +356,7 @@ def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5
     dataset = view.dataset
     small: list[np.ndarray] = []
     n_bytes_stored = 0  # of these
-    data = opened.ask(read_each([join(path, block_path(position)) for position in positions]))
+    data = opened.run(read_each([join(path, block_path(position)) for position in positions]))
     for position, block in zip(positions, data, strict=True):
         if block is None:  # removed since it was listed
             continue

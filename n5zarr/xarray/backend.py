@@ -280,7 +280,7 @@ class _Source:
         deep : bool, optional
             Whether to read the groups below, too.
         """
-        found = self.opened.ask(each_once(self._reading(deep=deep)))
+        found = self.opened.run(each_once(self._reading(deep=deep)))
         if found is None:
             raise not_found(self.opened, self.path)
         if isinstance(found, _Branch) and not found.layout.datasets:

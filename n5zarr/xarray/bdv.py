@@ -198,7 +198,7 @@ def views_tree(
         if not views:
             raise NotFoundError(f"{opened}: /{group}: expected {_EXPECTED}, got none with data")
         description = (
-            opened.ask(read_description(group)) if project is None else project.description
+            opened.run(read_description(group)) if project is None else project.description
         )
         if description is not None:
             views = described_views(opened, group, views, description)
@@ -219,7 +219,7 @@ class _Stack:
         self.opened = opened
         self.views = views
         number, first = next(iter(views.items()))
-        self.placed: Placed = opened.ask(
+        self.placed: Placed = opened.run(
             read_placed(opened.container.nodes, first.path, first.dataset, description=description)
         )
         expected = first.dataset.data_type, first.dataset.shape

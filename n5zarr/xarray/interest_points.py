@@ -186,7 +186,7 @@ def _lists_in(opened: N5Store) -> list[PointList]:
     root = opened.node("")
     if root is None:
         raise not_found(opened, "", "groups tpId_0_viewSetupId_0/label, ...")
-    found = Walk(opened.container.nodes, opened.ask).run("", root)
+    found = Walk(opened.container.nodes, opened.run).run("", root)
     parents = (each.path.rpartition("/")[0] for each, _ in found if each.name == "interestpoints")
     return sorted(each for each in map(list_of_path, parents) if each is not None)
 
@@ -205,7 +205,7 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
         raise N5UnsupportedError(message, kind="member", where=where)
     columns: dict[str, Any] = {}
     locations = np.empty((0, 3))
-    children = dict(opened.ask(opened.container.nodes.children(path)))
+    children = dict(opened.run(opened.container.nodes.children(path)))
     for name in sorted(n for n, child in children.items() if isinstance(child, DatasetView)):
         values = np.asarray(open_array(opened, path=join(path, name))[...])
         if name == "loc":

@@ -154,7 +154,7 @@ class _Existing:
             message = f"{where}: expected the dataset or group to change, but it does not exist"
             raise FileNotFoundError(message)
         if isinstance(node, DatasetView):
-            placed = opened.ask(read_placed(opened.container.nodes, path, node))
+            placed = opened.run(read_placed(opened.container.nodes, path, node))
             datasets = [placed, *placed.coordinates.values()]
             names = {p.name for p in datasets}
             sizes = placed.sizes
@@ -162,7 +162,7 @@ class _Existing:
             if append_dim in placed.coordinates:
                 _check_not_shared(opened, placed, str(append_dim), where)
         else:
-            layout = opened.ask(read_layout(opened.container.nodes, path, node))
+            layout = opened.run(read_layout(opened.container.nodes, path, node))
             if not layout.agrees:
                 message = "expected datasets that share their axes; change each alone with group="
                 raise N5UnrepresentableError(message, kind="option", where=where)
@@ -187,7 +187,7 @@ def _check_not_shared(opened: N5Store, placed: Placed, dim: str, where: str) -> 
     node = opened.node(group)
     if not isinstance(node, GroupAttributes):
         return
-    beside = opened.ask(read_layout(opened.container.nodes, group, node)).datasets.values()
+    beside = opened.run(read_layout(opened.container.nodes, group, node)).datasets.values()
     others = [p.name for p in beside if dim in p.coordinates and p.path != placed.path]
     if others:
         message = f"append_dim: {others} share the coordinate {dim!r}: append to all with group="

@@ -265,7 +265,7 @@ class GroupWriter:
         existing: Mapping[str, Placed] = {}
         old_attributes: Mapping[str, JSON] = {}
         if isinstance(node, GroupAttributes):
-            datasets = self.opened.ask(
+            datasets = self.opened.run(
                 read_layout(self.opened.container.nodes, group, node)
             ).datasets
             existing = {n: p for n, p in datasets.items() if not _is_below(p.path, removed)}
@@ -276,7 +276,7 @@ class GroupWriter:
         if any(map(is_level, new_names)) and not any(map(is_level, existing)):
             kept = without_levels(kept)  # the described levels no longer exist
         attributes: dict[str, JSON] = {**kept, **ds.attrs}
-        above = self.opened.ask(self.opened.container.nodes.above(group))
+        above = self.opened.run(self.opened.container.nodes.above(group))
         variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
         described: dict[str, Written] = {}
         is_encoded: dict[Hashable, bool] = {}  # by dimension: in the metadata of all variables

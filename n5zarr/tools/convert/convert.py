@@ -15,7 +15,6 @@ from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located
 from n5zarr.tools.convert.checks import (
     check_arrays,
@@ -337,7 +336,7 @@ def _run(  # noqa: PLR0913 - all inputs of the writing
         if verify:
             verify_copies(copies, *workers)
         confirm(target.store, target.path, run)
-        ask_storage(target.storage, remove_unfinished(target.path, done))
+        target.storage.run(remove_unfinished(target.path, done))
         target.commit()
         finish(target.store, target.path)
     except Exception as err:

@@ -154,7 +154,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         if progress is not None and run.n_done:
             progress("download", run.n_bytes, run.n_bytes * n_keys // run.n_done)
     if not dry_run:
-        target.ask(incomplete.remove_unfinished("", there))
+        target.run(incomplete.remove_unfinished("", there))
         _write_documents(target, documents)
         incomplete.finish(LocalStore(target.root), "")
         if is_part:
@@ -241,7 +241,7 @@ def _datasets(
         # patterns are those of paths below `node`
         patterns = PathPatterns([select]) if select is not None and top == node else None
         selection = Selection(paths=patterns)
-        walk = Walk(source.container.nodes, source.ask, selection, warn_of_links(source))
+        walk = Walk(source.container.nodes, source.run, selection, warn_of_links(source))
         for below, _ in walk.run(top, found):
             name = below.path.removeprefix(node).strip("/")
             is_selected = select is None or fnmatchcase(name, select)
@@ -261,7 +261,7 @@ def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str
         names = path.split("/")
         nodes |= {"/".join(names[: n + 1]) for n in range(len(names))}
     keys = [join(path, ATTRIBUTES_JSON) for path in sorted(nodes, key=lambda p: (p in datasets, p))]
-    found = source.ask(read_each(keys))
+    found = source.run(read_each(keys))
     return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
 
 
@@ -353,13 +353,13 @@ def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
     """Write the documents that are not there; those of groups may have been changed since."""
     for key, data in documents.items():
         if not (target.root / key).is_file():
-            target.ask(put_each([(key, data)]))
+            target.run(put_each([(key, data)]))
 
 
 def _axes_of(store: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, Geometry | None]:
     """Read the axes of the datasets, as a store describes them."""
     nodes = store.container.nodes
-    return {path: store.ask(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
+    return {path: store.run(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
 
 
 def _check_axes(

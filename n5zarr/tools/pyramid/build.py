@@ -376,7 +376,7 @@ def _workers(plan: Plan, scheduler: Scheduler, n_workers: int | None, memory: in
 
 def _levels_there(opened: N5Store, group: str) -> list[str]:
     """List the levels beside ``s0``, complete or not."""
-    (entries,) = opened.ask(list_each([group]))
+    (entries,) = opened.run(list_each([group]))
     names = {
         e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
     }
@@ -387,13 +387,13 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
     """Remove levels, documents first, so that none reads as wrong numbers."""
     if not names:
         return
-    opened.ask(_remove_documents([join(group, name) for name in names]))
-    opened.ask(
+    opened.run(_remove_documents([join(group, name) for name in names]))
+    opened.run(
         opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
     )
     describe_group(opened, group)
     for name in names:
-        opened.ask(_remove_tree(join(group, name)))
+        opened.run(_remove_tree(join(group, name)))
 
 
 def _remove_documents(paths: Sequence[str]) -> Steps[None]:

@@ -81,11 +81,11 @@ def clean_leftovers(
     for each in findings:
         if each.repair != "clean" or each.file is None:
             continue
-        age = _age(opened.ask(_stamp(each.file)))
+        age = _age(opened.run(_stamp(each.file)))
         if age is not None and age < min_age:
             kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
         else:
-            opened.ask(_remove(each.file))
+            opened.run(_remove(each.file))
             removed.append(each.file)
     return Cleaned(removed=tuple(removed), kept=kept)
 

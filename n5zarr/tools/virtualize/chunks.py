@@ -50,7 +50,7 @@ def members_of(
         raise not_found(store, path)
     nodes = store.container.nodes
     tree = read_tree(nodes, path, node, coords=coords, chunk_grid=chunk_grid)
-    return store.ask(each_once(tree))
+    return store.run(each_once(tree))
 
 
 def each_chunk(
@@ -80,7 +80,7 @@ def each_chunk(
         nonlocal n_done
         for number, array in enumerate(arrays):
             n_blocks = 0
-            positions = stored_positions(store.ask, array.source, array.view.dataset.grid)
+            positions = stored_positions(store.run, array.source, array.view.dataset.grid)
             for batch in batched(positions, _BATCH):
                 n_blocks += len(batch)
                 yield number, array.source, array.view, batch
@@ -106,7 +106,7 @@ def _refer(store: N5Store, task: _Task) -> tuple[int, int, list[Chunk]]:
         return (
             number,
             len(positions),
-            store.ask(refer(source, view, positions, is_local=store.storage.has_stamps)),
+            store.run(refer(source, view, positions, is_local=store.storage.has_stamps)),
         )
     except N5Error as err:
         err.where = f"{store}: {err.where or source or '/'}"
