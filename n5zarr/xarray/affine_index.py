@@ -195,7 +195,7 @@ class AffineIndex(CoordinateTransformIndex):
         ):
             joined = first.transform.elements.append([i.transform.elements for i in indexes[1:]])
             if isinstance(joined, pd.RangeIndex):
-                return first._part(joined)  # noqa: SLF001 - of the same class
+                return first._part(joined)
         values = np.concatenate([index.to_pandas_index().to_numpy() for index in indexes])
         if positions is not None:
             values = values[np.argsort(np.concatenate([np.asarray(p) for p in positions]))]

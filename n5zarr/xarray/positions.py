@@ -12,7 +12,6 @@ from n5zarr.xarray.affine_index import coordinate
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    import pandas as pd
     import xarray as xr
 
     from n5zarr.conventions.model import Axis
@@ -42,26 +41,19 @@ def find_region(
     N5UnrepresentableError
         The region does not fit the data or the container (``kind="option"``).
     """
-    requested: dict[Hashable, slice | str] = dict.fromkeys(ds.dims, slice(None))
-    if isinstance(region, str):
-        requested = dict.fromkeys(ds.dims, "auto")
-    else:
-        requested.update(region.items())
+    everywhere = region if isinstance(region, str) else slice(None)
+    parts: dict[Hashable, slice | str] = dict.fromkeys(ds.dims, everywhere)
+    if not isinstance(region, str):
+        parts.update(region.items())
     slices: dict[Hashable, slice] = {}
-    for dim, part in requested.items():
+    for dim, part in parts.items():
         if dim not in ds.dims or dim not in existing.dims:
             message = f"region: expected dimensions of data and container, got {dim!r}"
             raise N5UnrepresentableError(message, kind="option", where=where)
-        have_positions = dim in ds.indexes and dim in existing.indexes
-        if isinstance(part, str) and have_positions:
-            slices[dim] = _find_run(existing.indexes[dim], ds.indexes[dim], dim, where)
+        if isinstance(part, str):
+            slices[dim] = _find_part(existing, ds, dim, where)
             continue
-        if isinstance(part, str) and existing.sizes[dim] != ds.sizes[dim]:
-            message = f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container"
-            raise N5UnrepresentableError(message, kind="option", where=where)
-        start, stop, step = (slice(None) if isinstance(part, str) else part).indices(
-            existing.sizes[dim]
-        )
+        start, stop, step = part.indices(existing.sizes[dim])
         if step != 1 or stop - start != ds.sizes[dim]:
             message = (
                 f"region: {dim!r}: expected a part of {ds.sizes[dim]} elements, got {start} to "
@@ -72,16 +64,19 @@ def find_region(
     return slices
 
 
-def _find_run(existing: pd.Index, given: pd.Index, dim: Hashable, where: str) -> slice:
-    """Return the slice of an index with the positions, in the same order and without gaps."""
-    places = existing.get_indexer(given)
-    if not len(places) or (places < 0).any() or (np.diff(places) != 1).any():
-        message = (
-            f"region: {dim!r}: expected consecutive positions of the container, got "
-            f"{_brief(np.asarray(given))}"
-        )
-        raise N5UnrepresentableError(message, kind="option", where=where)
-    return slice(int(places[0]), int(places[-1]) + 1)
+def _find_part(existing: xr.Dataset, ds: xr.Dataset, dim: Hashable, where: str) -> slice:
+    """Return the slice with the positions of the data, in the same order and without gaps."""
+    if dim in ds.indexes and dim in existing.indexes:
+        places = existing.indexes[dim].get_indexer(ds.indexes[dim])
+        if len(places) and places[0] >= 0 and (np.diff(places) == 1).all():
+            return slice(int(places[0]), int(places[-1]) + 1)
+        given = _brief(np.asarray(ds.indexes[dim]))
+        message = f"region: {dim!r}: expected consecutive positions of the container, got {given}"
+    elif existing.sizes[dim] == ds.sizes[dim]:
+        return slice(0, ds.sizes[dim])
+    else:
+        message = f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container"
+    raise N5UnrepresentableError(message, kind="option", where=where)
 
 
 def expected_after(
@@ -110,11 +105,10 @@ def expected_after(
         )
         raise N5UnrepresentableError(message, kind="option", where=where)
     expected = existing.drop_dims([dim])
-    if str(dim) in axes:
-        axis, size = axes[str(dim)]
-        longer = coordinate(dim, axis, size + ds.sizes[dim])
-        expected = expected.assign_coords({dim: longer[size:]})
-    return expected
+    if str(dim) not in axes:
+        return expected
+    axis, size = axes[str(dim)]
+    return expected.assign_coords({dim: coordinate(dim, axis, size + ds.sizes[dim])[size:]})
 
 
 def check_positions(

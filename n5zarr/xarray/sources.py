@@ -83,6 +83,8 @@ def _places_of(held: Any) -> Iterator[StorePath]:  # noqa: ANN401 - of xarray or
         held = held.array
     if isinstance(held, StackedViews):
         yield from held.places()
-    array = held.get_array() if isinstance(held, ZarrArrayWrapper) else held
+    array = held
+    if isinstance(held, ZarrArrayWrapper):
+        array = held.get_array()  # type: ignore[no-untyped-call] # xarray's
     if isinstance(array, zarr.Array):
         yield array.store_path
