@@ -78,8 +78,7 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
         opened = self._resolve_store(store, storage_options)
         if mode in ("w-", "x"):
             if not isinstance(opened, Store) or not sync(opened.is_empty("")):
-                message = f"{opened} exists; mode 'w' replaces it"
-                raise FileExistsError(message)
+                raise FileExistsError(f"{opened} exists; mode 'w' replaces it")
             mode = "w"
         return zarr.open_group(opened, mode=mode)  # type: ignore[arg-type]
 
@@ -260,8 +259,7 @@ def _is_zarr(path: Path) -> bool:
 
 def _check_root(path: Path, mode: str) -> None:
     if mode in ("r", "r-", "r+") and not path.exists():
-        message = f"{path} does not exist"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(f"{path} does not exist")
     if path.is_file():
         way_out = ", or force_overwrite=True to replace it" if mode == "w" else ""
         other = f"zip://::{path}" if is_zipfile(path) else "pynwb.NWBHDF5IO for HDF5"

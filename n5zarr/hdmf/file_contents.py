@@ -200,8 +200,7 @@ def _text(value: object) -> str:
         return value.decode()
     if isinstance(value, str):
         return str(value)
-    message = f"expected text, got {value!r}"
-    raise TypeError(message)
+    raise TypeError(f"expected text, got {value!r}")
 
 
 def target_of(value: Builder | ReferenceBuilder) -> Builder:

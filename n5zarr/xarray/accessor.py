@@ -125,10 +125,10 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
         data = self._data
         for dim, (first, last) in between.items():
             if dim not in data.xindexes:  # `indexes` would compute lazy coordinates
-                message = f"{dim!r}: expected a dimension with coordinates, there are " + (
-                    ", ".join(map(repr, data.xindexes)) or "none"
+                raise KeyError(
+                    f"{dim!r}: expected a dimension with coordinates, there are "
+                    + (", ".join(map(repr, data.xindexes)) or "none")
                 )
-                raise KeyError(message)
             ends = [first, last]
             if first is not None and last is not None:
                 ends.sort()

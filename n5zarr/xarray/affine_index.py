@@ -160,11 +160,10 @@ class AffineIndex(CoordinateTransformIndex):
         joined = mine.intersection(theirs) if how == "inner" else mine.union(theirs)
         if isinstance(joined, pd.RangeIndex):
             return self._part(joined)
-        message = (
+        raise ValueError(
             f"lazy coordinates cannot join positions along {self.dim!r} across a gap; "
             "open with lazy_coords=False"
         )
-        raise ValueError(message)
 
     @override
     def reindex_like(self, other: Self) -> dict[Hashable, np.ndarray]:
@@ -173,11 +172,10 @@ class AffineIndex(CoordinateTransformIndex):
     def _elements_of(self, other: AffineIndex) -> pd.RangeIndex:
         """Return the elements of another index; raise if its grid differs."""
         if not self.transform.has_grid_of(other.transform):
-            message = (
+            raise ValueError(
                 f"lazy coordinates cannot join positions along {self.dim!r} of different grids; "
                 "open with lazy_coords=False"
             )
-            raise ValueError(message)
         return other.transform.elements
 
     @classmethod

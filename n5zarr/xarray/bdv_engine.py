@@ -68,8 +68,7 @@ def open_described(
     path = normalize_path(group or "")
     if path not in nodes:
         listed = ", ".join(node.path.strip("/") for node in tree.leaves)
-        message = f"{file}: group: expected one of {listed}, got {path}"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(f"{file}: group: expected one of {listed}, got {path}")
     top = nodes[path]
     found = {
         f"/{node.path.removeprefix(top.path).strip('/')}": node.to_dataset() for node in top.subtree

@@ -100,11 +100,11 @@ def encode_axes(  # noqa: PLR0913 - all inputs of a reader
         if not unwanted and (is_understood or attempt is None):
             break
     else:
-        message = (
+        raise N5UnrepresentableError(
             f"{path}: expected coordinates along {', '.join(map(str, unwanted))}: without them, it "
-            "would get positions from its attributes or those of a group above it"
+            "would get positions from its attributes or those of a group above it",
+            kind="option",
         )
-        raise N5UnrepresentableError(message, kind="option")
     encoded = {
         dim
         for dim, axis in axis_of.items()

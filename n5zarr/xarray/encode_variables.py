@@ -141,8 +141,7 @@ def _check_times(times: xr.Variable, encoded: xr.Variable, stored: xr.Variable) 
     cast = xr.Variable(encoded.dims, encoded.values.astype(stored.dtype), stored.attrs)
     decoded = xr.conventions.decode_cf_variable("times", cast, decode_timedelta=True)
     if not np.array_equal(decoded.values, times.values, equal_nan=True):
-        message = "they would read as other times"
-        raise ValueError(message)
+        raise ValueError("they would read as other times")
 
 
 def _cast(encoded: xr.Variable, given: xr.Variable, stored: xr.Variable, where: str) -> xr.Variable:

@@ -81,8 +81,7 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
         return {}
     twice = sorted(map(str, table.columns[table.columns.duplicated()]))
     if twice:
-        message = f"{name}: expected each column once, got {', '.join(twice)} twice"
-        raise _refuse(message)
+        raise _refuse(f"{name}: expected each column once, got {', '.join(twice)} twice")
     missing = [column for column in columns if column not in table]
     integers = [c for c in columns if c not in AXES and not c.endswith("label")]
     wrong = [c for c in integers if c in table and table[c].dtype.kind not in "iu"]
@@ -94,8 +93,7 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
         _check_integers(name, table[column])
     labels = [column for column in columns if column.endswith("label")]
     if not all(isinstance(each, str) and each for c in labels for each in table[c]):
-        message = f"{name}: expected text in {' and '.join(labels)} in each row"
-        raise _refuse(message)
+        raise _refuse(f"{name}: expected text in {' and '.join(labels)} in each row")
     for label in (label for column in labels for label in table[column].unique()):
         if not all(map(_is_name, label.split("/"))):
             message = f"{name}: expected a label that is a path of names, got {label!r}: without "
@@ -110,8 +108,7 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
 def _check_integers(name: str, column: pd.Series) -> None:
     """Reject rows without number, and numbers that Java cannot read."""
     if column.isna().any():
-        message = f"{name}: expected an integer in {column.name} in each row, got none in some"
-        raise _refuse(message)
+        raise _refuse(f"{name}: expected an integer in {column.name} in each row, got none in some")
     low, high = _RANGES.get(str(column.name).removeprefix("corresponding_"), _VIEW)
     if int(column.min()) < low or int(column.max()) > high:
         what = "ids that are unique and" if column.name == "id" else f"{column.name}"
@@ -136,8 +133,7 @@ def targets_of(
     for key in dict.fromkeys([*listed, *found]):
         row = listed.get(key)
         if row is not None and len(row) > 1:
-            message = f"lists: expected each list once, got {path_of(*key)} {len(row)} times"
-            raise _refuse(message)
+            raise _refuse(f"lists: expected each list once, got {path_of(*key)} {len(row)} times")
         given: Any = None if row is None or "parameters" not in row else row["parameters"].iloc[0]
         parameters = "" if given is None or pd.isna(given) else str(given)
         if _NO_XML.search(parameters):

@@ -197,12 +197,12 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
 def _fitting(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
     for dim, wanted in resolution.items():
         if dim not in levels[0].voxel_size or not wanted > 0:
-            message = (
+            raise N5UnrepresentableError(
                 "resolution: expected a number above 0 for a dimension with positions, "
                 f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: "
-                f"{wanted!r}; or choose with level="
+                f"{wanted!r}; or choose with level=",
+                kind="option",
             )
-            raise N5UnrepresentableError(message, kind="option")
     fine = [
         level
         for level in levels

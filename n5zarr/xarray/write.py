@@ -154,11 +154,10 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         return join_delayed([plan.run(compute=compute) for plan in plans])
     removed = path if mode == "w" else None
     if mode in (None, "w-") and opened.node(path) is not None:
-        message = (
+        raise ContainsGroupError(
             f"{opened}: {path or '/'}: the node already exists; mode='w' removes it, "
             "mode='a' adds to it"
         )
-        raise ContainsGroupError(message)
     writer = GroupWriter(
         opened=opened, convention=convention, compression=parsed, chunks=chunks, compute=compute
     )
@@ -192,11 +191,11 @@ def _check_chunks(chunks: object, targets: Sequence[Target]) -> None:
     dims = {dim for target in targets for dim in target.data.dims}
     for dim, size in chunks.items():
         if dim not in dims or not isinstance(size, int | np.integer) or size < 1:
-            message = (
+            raise N5UnrepresentableError(
                 "chunks: expected a number of elements above 0 for any of "
-                f"{', '.join(map(repr, dims))}, got {dim!r}: {size!r}"
+                f"{', '.join(map(repr, dims))}, got {dim!r}: {size!r}",
+                kind="option",
             )
-            raise N5UnrepresentableError(message, kind="option")
 
 
 def _targets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[Target]:

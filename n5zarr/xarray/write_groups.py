@@ -208,11 +208,11 @@ class GroupWriter:
                 return self._plan(target.group, target.data, described, mode)
             node = None if removed is not None else self.opened.node(target.path)
             if isinstance(node, DatasetView):
-                message = (
+                raise N5UnrepresentableError(
                     f"{self.opened}: {target.path}: expected data with the positions of the "
-                    f"dataset, got others along {', '.join(map(str, described.data.coords))}"
+                    f"dataset, got others along {', '.join(map(str, described.data.coords))}",
+                    kind="option",
                 )
-                raise N5UnrepresentableError(message, kind="option")
             name = target.path.rpartition("/")[2]
             if is_level(name):
                 warning = (
