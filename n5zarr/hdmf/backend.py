@@ -40,8 +40,16 @@ _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
 _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
 
 
-class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
-    """What both classes override."""
+@contextmanager
+def not_warned_of_consolidation() -> Iterator[None]:
+    """Ignore the warning that consolidated metadata are no standard: N5 stores a mark only."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
+        yield
+
+
+class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
+    """Overrides methods of hdmf-zarr that open paths by some that open stores."""
 
     def _open_store(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the path in the arguments of a constructor by an opened store."""
@@ -103,15 +111,15 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             raise
         return target
 
+    @not_warned_of_consolidation()
     def write(self, *args: object, **kwargs: object) -> None:
         """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`."""
-        with not_warned_of_consolidation():
-            super().write(*args, **kwargs)
+        super().write(*args, **kwargs)
 
+    @not_warned_of_consolidation()
     def export(self, *args: object, **kwargs: object) -> None:
         """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""
-        with not_warned_of_consolidation():
-            super().export(*args, **kwargs)
+        super().export(*args, **kwargs)
 
     @docval(*get_docval(ZarrIO.write_attributes))  # type: ignore[untyped-decorator]
     def write_attributes(self, **kwargs: Any) -> None:
@@ -131,7 +139,7 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             self.write_link(self._file, link, kwargs["export_source"])
 
 
-class N5IO(_ByStore):
+class N5IO(_OpensStores):
     """HDMF data in an N5 container: :class:`hdmf_zarr.ZarrIO` for paths of N5.
 
     Parameters
@@ -164,7 +172,7 @@ class N5IO(_ByStore):
         return _root_of(path) is not None
 
 
-class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
+class NWBN5IO(_OpensStores, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
     """NWB in an N5 container: :class:`hdmf_zarr.NWBZarrIO` for paths of N5.
 
     Parameters
@@ -224,14 +232,6 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
         is_s3 = isinstance(path, str) and path.startswith("s3://")
         options = {"anon": True} if is_s3 else None
         return NWBN5IO(path, mode="r", storage_options=options).read()
-
-
-@contextmanager
-def not_warned_of_consolidation() -> Iterator[None]:
-    """Ignore the warning that consolidated metadata are no standard: N5 stores a mark only."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
-        yield
 
 
 def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> N5Store:

@@ -202,16 +202,14 @@ def _unequal_elements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _specifications(first: HDMFIO, second: HDMFIO) -> Iterator[str]:
-    ours, theirs = (dict(_documents(io)) for io in (first, second))
+    ours, theirs = (
+        {name: json.loads(text) for name, text in (read_specifications(io) or {}).items()}
+        for io in (first, second)
+    )
     yield from _names("/specifications", "/", ours, theirs)
     for name in sorted(ours.keys() & theirs.keys()):
         if ours[name] != theirs[name]:
             yield f"/specifications/{name}: differs"
-
-
-def _documents(io: HDMFIO) -> Iterator[tuple[str, object]]:
-    for name, text in (read_specifications(io) or {}).items():
-        yield name, json.loads(text)
 
 
 def _names(path: str, sign: str, a: Iterable[str], b: Iterable[str]) -> Iterator[str]:

@@ -120,8 +120,7 @@ def convert(
     _check_target(source, target, target_name, overwrite=overwrite)
     unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_SUFFIXES[to][0]}")
     try:
-        with not_warned_of_consolidation():
-            _export(source, unfinished, to, Meter("convert", progress))
+        _export(source, unfinished, to, Meter("convert", progress))
         lines = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
         if not lines:
             # somebody may have created it in the meantime
@@ -251,6 +250,7 @@ def _kind(path: Path) -> str:
     return "Zarr without an NWB version" if (path / "zarr.json").is_file() else "another folder"
 
 
+@not_warned_of_consolidation()
 def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
     """Copy the source into a new file."""
     with _reader(source) as reader:

@@ -6,6 +6,7 @@ links to the same object. Such a file must not be copied.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import h5py
@@ -127,7 +128,8 @@ def _dataset_problem(node: h5py.Dataset) -> str:
         return "a single reference"
     if any(map(_has_references, _nested(node.dtype))):
         return "references in compounds in compounds"
-    if len(node.shape) > 1 and _is_tabular(node.dtype):
+    is_table = node.dtype.names is not None or h5py.check_ref_dtype(node.dtype) is not None
+    if len(node.shape) > 1 and is_table:
         return "compounds or references with more than one axis"
     return ""
 
@@ -157,15 +159,14 @@ def _value_problem(value: object) -> str:
 
 
 def _is_utf8(values: np.ndarray) -> bool:
-    try:
+    with suppress(UnicodeError):
         for item in values.flat:
             if isinstance(item, bytes):
                 item.decode()
             elif isinstance(item, str):
                 item.encode()  # raises for surrogates, which h5py makes of undecodable bytes
-    except UnicodeError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _type_problem(dtype: np.dtype) -> str:
@@ -198,16 +199,18 @@ def _specifications(file: h5py.File) -> Iterator[str]:
 def _texts(group: h5py.Group) -> Iterator[str]:
     yield from (f"{group.name}@{name}: an attribute of specifications" for name in group.attrs)
     for name in group:
-        path = f"{group.name}/{name}"
-        is_text = False
-        if isinstance(group.get(name, getlink=True), h5py.HardLink):
-            node = group[name]
-            if isinstance(node, h5py.Group):
-                yield from _texts(node)
-                continue
-            yield from (f"{path}@{key}: an attribute of specifications" for key in node.attrs)
-            is_text = node.shape == () and h5py.check_string_dtype(node.dtype) is not None
-        if not is_text:
+        is_here = isinstance(group.get(name, getlink=True), h5py.HardLink)
+        node = group[name] if is_here else None
+        if isinstance(node, h5py.Group):
+            yield from _texts(node)
+            continue
+        path, keys = f"{group.name}/{name}", getattr(node, "attrs", ())
+        yield from (f"{path}@{key}: an attribute of specifications" for key in keys)
+        if (
+            not isinstance(node, h5py.Dataset)
+            or node.shape != ()
+            or h5py.check_string_dtype(node.dtype) is None
+        ):
             yield f"{path}: among specifications, expected a text or a group"
 
 
@@ -218,10 +221,6 @@ def _has_references(dtype: np.dtype) -> bool:
 
 def _nested(dtype: np.dtype) -> list[np.dtype]:
     return [dtype[name] for name in dtype.names or () if dtype[name].names is not None]
-
-
-def _is_tabular(dtype: np.dtype) -> bool:
-    return dtype.names is not None or h5py.check_ref_dtype(dtype) is not None
 
 
 def _address(node: h5py.Group | h5py.Dataset) -> tuple[int, int]:

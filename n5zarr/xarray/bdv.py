@@ -21,6 +21,7 @@ from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
+from n5zarr.store.geometry import warn_of_problems
 from n5zarr.store.location import located, located_if_url, open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.affine_index import coordinate
@@ -28,7 +29,6 @@ from n5zarr.xarray.stacked_views import StackedViews
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
@@ -206,7 +206,8 @@ def views_tree(
             if not registrations:
                 description = replace(description, registrations={})
         placements = _placements(opened, views, description)
-        _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
+        placed = [stack.placed for each in placements for stack in each.levels.values()]
+        warn_of_problems(opened, placed, stacklevel=4)
         return _tree(placements, description, laziness)
 
 
@@ -287,17 +288,6 @@ def _placements(
         stacks = {level: _Stack(opened, v, description) for level, v in levels.items() if v}
         placements.append(_Placement(name, setup, times, stacks))
     return placements
-
-
-def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:
-    """Warn once of each problem in the axis metadata of the views."""
-    paths_of: dict[str, list[str]] = {}
-    for stack in stacks:
-        for problem in stack.placed.problems:
-            paths_of.setdefault(problem, []).append(stack.placed.path)
-    for problem, (first, *others) in paths_of.items():
-        where = f"{first} and {len(others)} others" if others else first
-        warnings.warn(f"{opened}: {where}: {problem}", N5Warning, stacklevel=4)
 
 
 def _tree(

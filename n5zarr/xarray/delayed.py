@@ -9,20 +9,15 @@ if TYPE_CHECKING:
 
     from dask.delayed import Delayed
 
-__all__ = ["as_list", "join_delayed"]
+__all__ = ["join_delayed"]
 
 
-def as_list(parts: Iterable[object]) -> Delayed:
-    """Return an object that computes all parts, and returns a list."""
+def join_delayed(parts: Iterable[object]) -> Delayed | None:
+    """Return an object that computes all parts that are not None; None if there are none."""
+    remaining = [part for part in parts if part is not None]
+    if not remaining:
+        return None
     from dask.delayed import delayed  # noqa: PLC0415 - dask is an optional dependency
 
-    joined: Delayed = delayed(list)([*parts])
+    joined: Delayed = delayed(list)(remaining)
     return joined
-
-
-def join_delayed(parts: Iterable[Delayed | None]) -> Delayed | None:
-    """Return an object that computes all parts; None if there are none."""
-    remaining = [part for part in parts if part is not None]
-    if len(remaining) <= 1:
-        return remaining[0] if remaining else None
-    return as_list(remaining)

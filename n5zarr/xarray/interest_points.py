@@ -258,11 +258,9 @@ def _ints(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def _of_list(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
-    values = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label, **columns}
-    frame = pd.DataFrame({name: column for name, column in values.items() if name not in LIST})
-    for i, name in enumerate(LIST):
-        frame.insert(i, name, values[name])
-    return frame
+    """Make the table of one list."""
+    own = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label}
+    return pd.DataFrame({**own, **columns})
 
 
 def _joined(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
@@ -346,11 +344,12 @@ def _write(
     """Write the lists; even a killed program leaves no new points beside old pairs."""
     try:
         for target in targets.values():
-            _clear_correspondences(opened, target)
+            attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
+            _new_group(opened, join(target.path, "correspondences"), attributes)
         for key, target in targets.items():
             _write_points(opened, target, found.get(key))
-        for key, target in targets.items():
-            _write_correspondences(opened, target, pairs.get(key))
+        for key, rows in pairs.items():
+            _write_correspondences(opened, targets[key], rows)
     except (ContainsGroupError, ContainsArrayError) as err:
         message = f"{opened}: another program writes these lists at the same time: {err}"
         raise FileExistsError(message) from err
@@ -413,14 +412,7 @@ def _write_points(opened: N5Store, target: PointList, rows: pd.DataFrame | None)
             _save(opened, join(path, name), numbers_of(rows[name])[:, None], 1)
 
 
-def _clear_correspondences(opened: N5Store, target: PointList) -> None:
-    attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
-    _new_group(opened, join(target.path, "correspondences"), attributes)
-
-
-def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
-    if rows is None:
-        return
+def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame) -> None:
     path = join(target.path, "correspondences")
     keys = list(zip(*(rows[column] for column in OTHER), strict=True))
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
@@ -107,10 +106,6 @@ def pyramid_levels(
         return [*map(_level, placed)]
 
 
-def _levels(opened: N5Store, path: str, convention: str | None) -> list[PyramidLevel]:
-    return [_level(placed) for placed in placed_levels(opened, path, convention)]
-
-
 def _level(placed: Placed) -> PyramidLevel:
     return PyramidLevel(
         path=placed.path,
@@ -174,7 +169,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         opened, group = open_container(
             store, path, axis_order=axis_order, storage_options=storage_options
         )
-        levels = _levels(opened, group, convention)
+        levels = [*map(_level, placed_levels(opened, group, convention))]
         if (resolution is None) == (level is None):
             message = "expected either a resolution or a level, got both or neither"
             raise N5UnrepresentableError(message, kind="option")
@@ -184,7 +179,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
                 raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
             chosen = levels[level]
         else:
-            chosen = _fitting(levels, resolution or {})
+            chosen = _coarsest_within(levels, resolution or {})
         return xr.open_dataset(
             opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
             engine="n5",
@@ -194,7 +189,8 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         )
 
 
-def _fitting(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
+def _coarsest_within(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
+    """Return the coarsest level with a resolution, or the finest one if none has it."""
     for dim, wanted in resolution.items():
         if dim not in levels[0].voxel_size or not wanted > 0:
             raise N5UnrepresentableError(

@@ -15,7 +15,7 @@ import zarr
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.xarray.delayed import as_list
+from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_variables import encode_existing, in_whole_blocks
 from n5zarr.xarray.positions import check_positions, expected_after, find_region
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -207,7 +207,7 @@ def _store(
     stored = da.store(sources, targets, regions=regions, lock=False, compute=compute)
     if compute:
         return None
-    return as_list(stored if isinstance(stored, list | tuple) else [stored])
+    return join_delayed(stored if isinstance(stored, list | tuple) else [stored])
 
 
 def _check_other_variables(

@@ -16,6 +16,7 @@ import xarray as xr
 from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.options import check_option
 from n5zarr.conventions.describe import WRITTEN
 from n5zarr.conventions.model import level_of
 from n5zarr.errors import N5UnrepresentableError
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import Chunks, Region, StorageOptions
 
 __all__ = ["to_n5"]
@@ -123,8 +123,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     array([100., 116., 132.])
     """
     store = located(store, storage_options, backend)
-    _check_option("convention", convention, ("auto", *WRITTEN))
-    _check_option("mode", mode, (None, "w", "w-", "a", "r+"))
+    check_option("convention", convention, ("auto", *WRITTEN))
+    check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     if region is not None and append_dim is not None:
         message = "append_dim: expected either a region or a dimension to append along, got both"
         raise N5UnrepresentableError(message, kind="option")
@@ -166,27 +166,16 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     with asking_once():
         for target in targets:  # check everything before anything changes
             writer.plan(target, mode, removed)
-    _remove(opened, removed, targets)
+    if removed is not None:
+        check_not_read((target.data for target in targets), opened, removed)
+        sync(opened.delete_dir(removed))
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])
 
 
-def _remove(opened: N5Store, removed: str | None, targets: Sequence[Target]) -> None:
-    """Remove the node to replace; raise if the new data are to be read from it."""
-    if removed is not None:
-        check_not_read((target.data for target in targets), opened, removed)
-        sync(opened.delete_dir(removed))
-
-
-def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
-    if value not in known:
-        message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
-        raise N5UnrepresentableError(message, kind="option")
-
-
 def _check_chunks(chunks: object, targets: Sequence[Target]) -> None:
     if not isinstance(chunks, Mapping):
-        _check_option("chunks", chunks, (None, "auto"))
+        check_option("chunks", chunks, (None, "auto"))
         return
     dims = {dim for target in targets for dim in target.data.dims}
     for dim, size in chunks.items():

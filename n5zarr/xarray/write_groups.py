@@ -76,11 +76,6 @@ def is_named(data: xr.Dataset, name: str) -> bool:
     return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
 
 
-def _differ(datasets: Sequence[xr.Dataset]) -> bool:
-    """Whether datasets in one group cannot be opened as one Dataset."""
-    return any(not is_aligned(one, other) for one in datasets for other in datasets)
-
-
 def _is_below(path: str, removed: str | None) -> bool:
     """Whether a path is in the group about to be removed."""
     return removed is not None and (not removed or f"{path}/".startswith(f"{removed}/"))
@@ -184,7 +179,8 @@ class GroupWriter:
         levels = {
             target.path
             for group, beside in leaves.items()
-            if group in empty and _differ([target.data for target in beside])
+            if group in empty
+            and not all(is_aligned(a.data, b.data) for a in beside for b in beside)
             for target in beside
         }
         return [target._replace(is_level=target.path in levels) for target in targets]
@@ -277,7 +273,10 @@ class GroupWriter:
             kept = without_levels(kept)  # the described levels no longer exist
         attributes: dict[str, JSON] = {**kept, **ds.attrs}
         above = self.opened.ask(self.opened.container.nodes.above(group))
-        variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
+        variables = {
+            name: encode_new(variable, self.compression, self.chunks)
+            for name, variable in ds.variables.items()
+        }
         described: dict[str, Written] = {}
         is_encoded: dict[Hashable, bool] = {}  # by dimension: in the metadata of all variables
         # images in `multiscales` share their rank, which is the highest one
@@ -315,9 +314,6 @@ class GroupWriter:
         """Choose the convention of a new dataset: with "auto", that of the sibling levels."""
         beside = [p.geometry for n, p in existing.items() if is_level(name) and is_level(n)]
         return choose_convention(self.convention, [g.convention for g in beside if g is not None])
-
-    def _encode(self, variable: xr.Variable) -> xr.Variable:
-        return encode_new(variable, self.compression, self.chunks)
 
     def _check_attributes(
         self,
