@@ -21,6 +21,7 @@ from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.parallel import write_through_store
@@ -54,9 +55,7 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
     def _open_store(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the path in the arguments of a constructor by an opened store."""
         path, mode = arguments["path"], arguments["mode"]
-        if mode not in _MODES:
-            message = f"mode: expected one of {_MODES}, got {mode!r}"
-            raise N5UnrepresentableError(message, kind="option", where=str(path))
+        require(mode in _MODES, f"mode: expected one of {_MODES}, got {mode!r}", where=str(path))
         # reopened: a store remembers earlier writes
         store = _store(path, arguments["storage_options"]).reopened()
         root = getattr(store, "root", None)

@@ -180,16 +180,12 @@ def _is_decreasing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> bool:
 
 def _spacing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> float | None:
     """Return the distance of neighbours; None if the coordinate is not evenly spaced."""
-    if data.sizes[dim] < 2:
+    if data.sizes[dim] < 2 or dim not in data.coords or data[dim].dtype.kind not in "fiu":
         return None
     index = data.xindexes.get(dim)
     if isinstance(index, AffineIndex):
         return index.step
-    if dim not in data.coords:
-        return None
     values = data[dim].values
-    if values.dtype.kind not in "fiu":
-        return None
     steps = np.diff(values.astype(np.float64))
     tolerance = 1e-6 * abs(steps[0])
     is_even = bool((np.abs(steps - steps[0]) <= tolerance).all())

@@ -33,9 +33,10 @@ from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.container.coords_view import LONGEST_AXIS
+from n5zarr.container.options import check_option
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5Error, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -248,9 +249,7 @@ class _Source:
         storage_options: StorageOptions | None,
     ) -> _Source:
         known = {name for name, _ in CONVENTIONS}
-        if convention not in (None, *known):
-            message = f"convention: expected one of {', '.join(sorted(known))}, got {convention!r}"
-            raise N5UnrepresentableError(message, kind="option")
+        check_option("convention", convention, (None, *sorted(known)))
         opened, path = open_container(
             source,
             group or "",

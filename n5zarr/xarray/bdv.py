@@ -16,7 +16,8 @@ from xarray.core import indexing
 
 from n5zarr.container.axes import read_placed
 from n5zarr.container.bdv_description import read_description
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.container.options import require
+from n5zarr.errors import N5Warning
 from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
@@ -116,7 +117,11 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     >>> tree = n5zarr.open_bdv("dataset.xml")  # doctest: +SKIP
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
-    _check_chunks(chunks)
+    is_size = isinstance(chunks, int) and (chunks > 0 or chunks == -1)
+    require(
+        is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping),
+        f"chunks: expected 'auto', a number above 0, -1, a mapping or None, got {chunks!r}",
+    )
     locate = located if xml is None else located_if_url
     store = locate(store, storage_options, backend)
     place = ViewsPlace(store, path, xml, axis_order, storage_options)
@@ -131,14 +136,6 @@ class ViewsPlace(NamedTuple):
     xml: str | os.PathLike[str] | None
     axis_order: AxisOrder
     storage_options: StorageOptions | None
-
-
-def _check_chunks(chunks: Chunks) -> None:
-    is_size = isinstance(chunks, int) and (chunks > 0 or chunks == -1)
-    if is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping):
-        return
-    message = f"chunks: expected 'auto', a number above 0, -1, a mapping or None, got {chunks!r}"
-    raise N5UnrepresentableError(message, kind="option")
 
 
 class Laziness(NamedTuple):
@@ -226,13 +223,12 @@ class _Stack:
         expected = first.dataset.data_type, first.dataset.shape
         for view in views.values():
             actual = view.dataset.data_type, view.dataset.shape
-            if actual != expected:
-                message = (
-                    f"expected {expected[0]} {expected[1]}, like time point {number}, got "
-                    f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree"
-                )
-                where = f"{opened}: {view.path}"
-                raise N5UnrepresentableError(message, kind="option", where=where)
+            require(
+                actual == expected,
+                f"expected {expected[0]} {expected[1]}, like time point {number}, got "
+                f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree",
+                where=f"{opened}: {view.path}",
+            )
 
     @property
     def stacking_key(self) -> object:

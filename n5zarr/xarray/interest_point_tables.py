@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from n5zarr.container.options import require
 from n5zarr.conventions.interest_points import PointList, path_of
-from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
 
 if TYPE_CHECKING:
@@ -35,10 +35,6 @@ _TAKEN = {".", "..", "interestpoints", "correspondences", "attributes.json"}
 _LONGEST = 255  # bytes of a name in most file systems
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\]|\s\Z")
-
-
-def _refuse(message: str) -> N5UnrepresentableError:
-    return N5UnrepresentableError(message, kind="option")
 
 
 def numbers_of(column: pd.Series) -> np.ndarray[Any, Any]:
@@ -80,26 +76,29 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
     if table is None or not len(table):
         return {}
     twice = sorted(map(str, table.columns[table.columns.duplicated()]))
-    if twice:
-        raise _refuse(f"{name}: expected each column once, got {', '.join(twice)} twice")
+    require(not twice, f"{name}: expected each column once, got {', '.join(twice)} twice")
     missing = [column for column in columns if column not in table]
     integers = [c for c in columns if c not in AXES and not c.endswith("label")]
     wrong = [c for c in integers if c in table and table[c].dtype.kind not in "iu"]
-    if missing or wrong:
-        message = f"{name}: expected columns {', '.join(columns)}, numbers as integers, "
-        message += f"got {', '.join(f'{c} ({table[c].dtype})' for c in table)}"
-        raise _refuse(message)
+    require(
+        not missing and not wrong,
+        f"{name}: expected columns {', '.join(columns)}, numbers as integers, "
+        f"got {', '.join(f'{c} ({table[c].dtype})' for c in table)}",
+    )
     for column in integers:
         _check_integers(name, table[column])
     labels = [column for column in columns if column.endswith("label")]
-    if not all(isinstance(each, str) and each for c in labels for each in table[c]):
-        raise _refuse(f"{name}: expected text in {' and '.join(labels)} in each row")
+    require(
+        all(isinstance(each, str) and each for c in labels for each in table[c]),
+        f"{name}: expected text in {' and '.join(labels)} in each row",
+    )
     for label in (label for column in labels for label in table[column].unique()):
-        if not all(map(_is_name, label.split("/"))):
-            message = f"{name}: expected a label that is a path of names, got {label!r}: without "
-            message += "backslash, control character, space at the end, '.', '..', "
-            message += "'interestpoints', 'correspondences', empty or longer than 255 bytes"
-            raise _refuse(message)
+        require(
+            all(map(_is_name, label.split("/"))),
+            f"{name}: expected a label that is a path of names, got {label!r}: without backslash, "
+            "control character, space at the end, '.', '..', 'interestpoints', "
+            "'correspondences', empty or longer than 255 bytes",
+        )
     by_list = table.groupby(LIST, sort=False, observed=True)
     groups: Iterable[tuple[Any, pd.DataFrame]] = by_list
     return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
@@ -107,14 +106,16 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
 
 def _check_integers(name: str, column: pd.Series) -> None:
     """Reject rows without number, and numbers that Java cannot read."""
-    if column.isna().any():
-        raise _refuse(f"{name}: expected an integer in {column.name} in each row, got none in some")
+    require(
+        not column.isna().any(),
+        f"{name}: expected an integer in {column.name} in each row, got none in some",
+    )
     low, high = _RANGES.get(str(column.name).removeprefix("corresponding_"), _VIEW)
-    if int(column.min()) < low or int(column.max()) > high:
-        what = "ids that are unique and" if column.name == "id" else f"{column.name}"
-        message = f"{name}: expected {what} between {low} and {high}, got {column.min()} to "
-        message += f"{column.max()}"
-        raise _refuse(message)
+    what = "ids that are unique and" if column.name == "id" else f"{column.name}"
+    require(
+        int(column.min()) >= low and int(column.max()) <= high,
+        f"{name}: expected {what} between {low} and {high}, got {column.min()} to {column.max()}",
+    )
 
 
 def targets_of(
@@ -132,21 +133,23 @@ def targets_of(
     targets: dict[Key, PointList] = {}
     for key in dict.fromkeys([*listed, *found]):
         row = listed.get(key)
-        if row is not None and len(row) > 1:
-            raise _refuse(f"lists: expected each list once, got {path_of(*key)} {len(row)} times")
+        n_rows = 1 if row is None else len(row)
+        require(n_rows == 1, f"lists: expected each list once, got {path_of(*key)} {n_rows} times")
         given: Any = None if row is None or "parameters" not in row else row["parameters"].iloc[0]
         parameters = "" if given is None or pd.isna(given) else str(given)
-        if _NO_XML.search(parameters):
-            message = f"lists: {path_of(*key)}: expected parameters that XML can hold, got "
-            raise _refuse(message + repr(parameters))
+        require(
+            not _NO_XML.search(parameters),
+            f"lists: {path_of(*key)}: expected parameters that XML can hold, got {parameters!r}",
+        )
         targets[key] = PointList(*key, parameters, paths.get(key) or path_of(*key))
     places = paths | {key: target.path for key, target in targets.items()}
     for key, target in targets.items():
         same = [other for other, path in places.items() if path == target.path and other != key]
         is_inside = not all(map(_is_name, normalize_path(target.path).split("/")))
-        if same or is_inside:
-            message = f"{path_of(*key)}: expected its own path in the XML, got "
-            raise _refuse(message + repr(target.path))
+        require(
+            not same and not is_inside,
+            f"{path_of(*key)}: expected its own path in the XML, got {target.path!r}",
+        )
     return targets
 
 
@@ -165,19 +168,23 @@ def check(
     """
     for key, rows in found.items():
         where = targets[key].path
-        if not rows["id"].is_unique:
-            message = f"{where}: expected ids that are unique and between {_ID.min} and {_ID.max}"
-            raise _refuse(message)
+        require(
+            rows["id"].is_unique,
+            f"{where}: expected ids that are unique and between {_ID.min} and {_ID.max}",
+        )
         named = (*LIST, "id")
         others = [c for c in rows if c not in named and not _is_column(rows, c)]
-        if others:
-            message = f"{where}: expected columns of numbers beside {', '.join(LIST)}, got {others}"
-            raise _refuse(message + "; their names are those of datasets beside loc")
+        require(
+            not others,
+            f"{where}: expected columns of numbers beside {', '.join(LIST)}, got {others}; their "
+            "names are those of datasets beside loc",
+        )
     for key, rows in pairs.items():
         own = set(found[key]["id"]) if key in found else set()
-        if not set(rows["id"]) <= own:
-            message = f"{path_of(*key)}: expected the points of all correspondences in the table"
-            raise _refuse(message)
+        require(
+            set(rows["id"]) <= own,
+            f"{path_of(*key)}: expected the points of all correspondences in the table",
+        )
 
 
 def _is_column(rows: pd.DataFrame, name: object) -> bool:

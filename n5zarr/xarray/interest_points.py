@@ -13,6 +13,7 @@ from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.opening import open_array, open_node
+from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.conventions.interest_points import (
     CONTAINER,
@@ -28,7 +29,6 @@ from n5zarr.conventions.interest_points import (
 from n5zarr.errors import (
     N5Error,
     N5FormatError,
-    N5UnrepresentableError,
     N5UnsupportedError,
     N5Warning,
 )
@@ -174,9 +174,7 @@ def _open(
             beside = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
         location, options = file.place_for(beside), file.options_for(beside)
     opened, path = open_container(location, storage_options=options, read_only=read_only)
-    if path:
-        message = f"{opened}: expected the XML or interestpoints.n5, got the node {path}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(not path, f"{opened}: expected the XML or interestpoints.n5, got the node {path}")
     return file, opened
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.xarray.affine_index import coordinate
 
 if TYPE_CHECKING:
@@ -47,36 +47,42 @@ def find_region(
         parts.update(region.items())
     slices: dict[Hashable, slice] = {}
     for dim, part in parts.items():
-        if dim not in ds.dims or dim not in existing.dims:
-            message = f"region: expected dimensions of data and container, got {dim!r}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        require(
+            dim in ds.dims and dim in existing.dims,
+            f"region: expected dimensions of data and container, got {dim!r}",
+            where,
+        )
         if isinstance(part, str):
             slices[dim] = _find_part(existing, ds, dim, where)
             continue
         start, stop, step = part.indices(existing.sizes[dim])
-        if step != 1 or stop - start != ds.sizes[dim]:
-            message = (
-                f"region: {dim!r}: expected a part of {ds.sizes[dim]} elements, got {start} to "
-                f"{stop} in steps of {step}"
-            )
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        require(
+            step == 1 and stop - start == ds.sizes[dim],
+            f"region: {dim!r}: expected a part of {ds.sizes[dim]} elements, got {start} to "
+            f"{stop} in steps of {step}",
+            where,
+        )
         slices[dim] = slice(start, stop)
     return slices
 
 
 def _find_part(existing: xr.Dataset, ds: xr.Dataset, dim: Hashable, where: str) -> slice:
     """Return the slice with the positions of the data, in the same order and without gaps."""
-    if dim in ds.indexes and dim in existing.indexes:
-        places = existing.indexes[dim].get_indexer(ds.indexes[dim])
-        if len(places) and places[0] >= 0 and (np.diff(places) == 1).all():
-            return slice(int(places[0]), int(places[-1]) + 1)
-        given = _brief(np.asarray(ds.indexes[dim]))
-        message = f"region: {dim!r}: expected consecutive positions of the container, got {given}"
-    elif existing.sizes[dim] == ds.sizes[dim]:
+    if dim not in ds.indexes or dim not in existing.indexes:
+        require(
+            existing.sizes[dim] == ds.sizes[dim],
+            f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container",
+            where,
+        )
         return slice(0, ds.sizes[dim])
-    else:
-        message = f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container"
-    raise N5UnrepresentableError(message, kind="option", where=where)
+    places = existing.indexes[dim].get_indexer(ds.indexes[dim])
+    require(
+        len(places) and places[0] >= 0 and (np.diff(places) == 1).all(),
+        f"region: {dim!r}: expected consecutive positions of the container, got "
+        f"{_brief(np.asarray(ds.indexes[dim]))}",
+        where,
+    )
+    return slice(int(places[0]), int(places[-1]) + 1)
 
 
 def expected_after(
@@ -99,11 +105,12 @@ def expected_after(
     where : str
         The container and the group, for messages.
     """
-    if dim not in existing.dims or dim not in ds.dims:
-        message = f"append_dim: expected a dimension of both, got {dim!r}; there are " + ", ".join(
-            map(repr, existing.dims)
-        )
-        raise N5UnrepresentableError(message, kind="option", where=where)
+    known = ", ".join(map(repr, existing.dims))
+    require(
+        dim in existing.dims and dim in ds.dims,
+        f"append_dim: expected a dimension of both, got {dim!r}; there are {known}",
+        where,
+    )
     expected = existing.drop_dims([dim])
     if str(dim) not in axes:
         return expected
@@ -126,9 +133,8 @@ def check_positions(
         The container and the group, for messages.
     """
     for dim in ds.dims:
-        if dim in expected.dims and expected.sizes[dim] != ds.sizes[dim]:
-            message = f"{dim!r}: expected {expected.sizes[dim]} elements, got {ds.sizes[dim]}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        size, given_size = expected.sizes.get(dim, ds.sizes[dim]), ds.sizes[dim]
+        require(size == given_size, f"{dim!r}: expected {size} elements, got {given_size}", where)
         if dim not in expected.coords or dim not in ds.coords:
             continue
         stored, given = expected[dim].values, ds[dim].values
@@ -139,12 +145,12 @@ def check_positions(
         else:
             is_same = np.array_equal(stored, given)
         units = expected[dim].attrs.get("units"), ds[dim].attrs.get("units")
-        if not is_same or (None not in units and units[0] != units[1]):
-            message = (
-                f"{dim!r}: expected the positions {_brief(stored)} {units[0] or ''}, as in the "
-                f"container, got {_brief(given)} {units[1] or ''}"
-            )
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        require(
+            is_same and (None in units or units[0] == units[1]),
+            f"{dim!r}: expected the positions {_brief(stored)} {units[0] or ''}, as in the "
+            f"container, got {_brief(given)} {units[1] or ''}",
+            where,
+        )
 
 
 def _brief(values: np.ndarray) -> str:

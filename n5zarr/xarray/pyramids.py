@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from n5zarr.container.options import require
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import placed_levels, warn_of_problems
 from n5zarr.store.location import located, open_container
@@ -170,13 +170,16 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
             store, path, axis_order=axis_order, storage_options=storage_options
         )
         levels = [*map(_level, placed_levels(opened, group, convention))]
-        if (resolution is None) == (level is None):
-            message = "expected either a resolution or a level, got both or neither"
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            (resolution is None) != (level is None),
+            "expected either a resolution or a level, got both or neither",
+        )
         if level is not None:
-            if not 0 <= level < len(levels):
-                message = f"level: expected 0 to {len(levels) - 1}, got {level}"
-                raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
+            require(
+                0 <= level < len(levels),
+                f"level: expected 0 to {len(levels) - 1}, got {level}",
+                where=f"{opened}: /{group}",
+            )
             chosen = levels[level]
         else:
             chosen = _coarsest_within(levels, resolution or {})
@@ -192,13 +195,12 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
 def _coarsest_within(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
     """Return the coarsest level with a resolution, or the finest one if none has it."""
     for dim, wanted in resolution.items():
-        if dim not in levels[0].voxel_size or not wanted > 0:
-            raise N5UnrepresentableError(
-                "resolution: expected a number above 0 for a dimension with positions, "
-                f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: "
-                f"{wanted!r}; or choose with level=",
-                kind="option",
-            )
+        require(
+            dim in levels[0].voxel_size and wanted > 0,
+            "resolution: expected a number above 0 for a dimension with positions, "
+            f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: {wanted!r}; or "
+            "choose with level=",
+        )
     fine = [
         level
         for level in levels

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import zarr
 from xarray.backends.zarr import ZarrArrayWrapper
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.store.n5_store import N5Store
@@ -46,13 +46,12 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
             for place in _places(variable):
                 store = place.store
                 storage = store.storage if isinstance(store, N5Store) else open_storage(store)
-                if overlap(places_behind(storage, place.path), removed) is not None:
-                    raise N5UnrepresentableError(
-                        f"mode='w' would remove the unread source of {name!r}, {storage}: "
-                        f"/{place.path}; load() the data first, or write to another place",
-                        kind="option",
-                        where=f"{opened}: {path or '/'}",
-                    )
+                require(
+                    overlap(places_behind(storage, place.path), removed) is None,
+                    f"mode='w' would remove the unread source of {name!r}, {storage}: "
+                    f"/{place.path}; load() the data first, or write to another place",
+                    where=f"{opened}: {path or '/'}",
+                )
 
 
 def _places(variable: xr.Variable) -> Iterator[StorePath]:

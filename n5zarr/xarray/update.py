@@ -13,7 +13,7 @@ import xarray as xr
 import zarr
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_variables import encode_existing, in_whole_blocks
@@ -164,9 +164,11 @@ class _Existing:
                 _check_not_shared(opened, placed, str(append_dim), where)
         else:
             layout = opened.ask(read_layout(opened.container.nodes, path, node))
-            if not layout.agrees:
-                message = "expected datasets that share their axes; change each alone with group="
-                raise N5UnrepresentableError(message, kind="option", where=where)
+            require(
+                layout.agrees,
+                "expected datasets that share their axes; change each alone with group=",
+                where,
+            )
             datasets, axes = list(layout.datasets.values()), layout.axes
         return cls(
             where=where,
@@ -184,9 +186,11 @@ def _check_not_shared(opened: N5Store, placed: Placed, dim: str, where: str) -> 
     if isinstance(node, GroupAttributes):
         beside = opened.ask(read_layout(opened.container.nodes, group, node)).datasets.values()
         others = [p.name for p in beside if dim in p.coordinates and p.path != placed.path]
-        if others:
-            message = f"append_dim: {others} share the coordinate {dim!r}: append to the group"
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        require(
+            not others,
+            f"append_dim: {others} share the coordinate {dim!r}: append to all with group=",
+            where,
+        )
 
 
 def _store(
@@ -226,8 +230,7 @@ def _check_other_variables(
                 message = f"{name!r}: expected units {units[0]!r}, got {units[1]!r}; convert first"
             elif not is_written and not known.equals(variable):  # type: ignore[no-untyped-call]
                 message = f"{name!r} has no {append_dim!r}: expected its values, got others"
-        if message:
-            raise N5UnrepresentableError(message, kind="option", where=existing.where)
+        require(not message, message, existing.where)
 
 
 def _names_to_write(
@@ -237,13 +240,12 @@ def _names_to_write(
     known = [name for name in ds.variables if str(name) in existing.datasets]
     missing = [name for name in ds.data_vars if name not in known]
     short = [n for n, p in existing.datasets.items() if append_dim in p.dims and n not in known]
-    if missing or short:
-        message = (
-            f"expected variables that exist, also got {missing}"
-            if missing
-            else f"append_dim: expected all variables with {append_dim!r}, got none for {short}"
-        )
-        raise N5UnrepresentableError(message, kind="option", where=existing.where)
+    require(not missing, f"expected variables that exist, also got {missing}", existing.where)
+    require(
+        not short,
+        f"append_dim: expected all variables with {append_dim!r}, got none for {short}",
+        existing.where,
+    )
     if append_dim is None:
         return [name for name in known if name not in ds.dims]  # positions are checked already
     return [name for name in known if append_dim in ds.variables[name].dims]
@@ -269,9 +271,11 @@ class _Change:
     ) -> _Change:
         placed, where = existing.datasets[str(name)], existing.where
         variable = ds.variables[name].to_base_variable()
-        if set(variable.dims) != set(placed.dims):
-            message = f"{name!r}: expected the dimensions {placed.dims}, got {variable.dims}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        require(
+            set(variable.dims) == set(placed.dims),
+            f"{name!r}: expected the dimensions {placed.dims}, got {variable.dims}",
+            where,
+        )
         encoded = encode_existing(
             name,
             variable.transpose(*placed.dims),
@@ -283,12 +287,12 @@ class _Change:
         block = placed.view.chunk_shape
         ends = zip(placed.dims, region, block, placed.view.shape, strict=True)
         for dim, part, size, extent in () if is_only_writer or encoded.chunks is None else ends:
-            if part.start % size or (part.stop % size and part.stop != extent):
-                message = (
-                    f"{name!r}: expected a region of whole blocks of {size} along {dim!r}, as "
-                    f"other processes may write beside it, got {part.start} to {part.stop}; use "
-                    "mode='a' if no other process writes"
-                )
-                raise N5UnrepresentableError(message, kind="option", where=where)
+            require(
+                not part.start % size and (not part.stop % size or part.stop == extent),
+                f"{name!r}: expected a region of whole blocks of {size} along {dim!r}, as other "
+                f"processes may write beside it, got {part.start} to {part.stop}; use mode='a' if "
+                "no other process writes",
+                where,
+            )
         start = [part.start for part in region]
         return cls(in_whole_blocks(encoded, block, start), placed, region)

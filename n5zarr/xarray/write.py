@@ -16,10 +16,9 @@ import xarray as xr
 from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr_private import sync
-from n5zarr.container.options import check_option
+from n5zarr.container.options import check_option, require
 from n5zarr.conventions.describe import WRITTEN
 from n5zarr.conventions.model import level_of
-from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -125,14 +124,16 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     store = located(store, storage_options, backend)
     check_option("convention", convention, ("auto", *WRITTEN))
     check_option("mode", mode, (None, "w", "w-", "a", "r+"))
-    if region is not None and append_dim is not None:
-        message = "append_dim: expected either a region or a dimension to append along, got both"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        region is None or append_dim is None,
+        "append_dim: expected either a region or a dimension to append along, got both",
+    )
     options: Any = {"storage_options": storage_options, "durability": durability}
     opened, path = open_container(store, group, **options)
-    if opened.axis_order != "C" or opened.zarr_format == 2 or opened.coords:
-        message = f"store: expected a store of Zarr v3 in C order, got {opened!r}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        opened.axis_order == "C" and opened.zarr_format != 2 and not opened.coords,
+        f"store: expected a store of Zarr v3 in C order, got {opened!r}",
+    )
     opened = opened.showing(3)
     parsed = parse_compression({"type": "raw"} if compression is None else compression)
     targets = _targets(data, path)
@@ -179,12 +180,11 @@ def _check_chunks(chunks: object, targets: Sequence[Target]) -> None:
         return
     dims = {dim for target in targets for dim in target.data.dims}
     for dim, size in chunks.items():
-        if dim not in dims or not isinstance(size, int | np.integer) or size < 1:
-            raise N5UnrepresentableError(
-                "chunks: expected a number of elements above 0 for any of "
-                f"{', '.join(map(repr, dims))}, got {dim!r}: {size!r}",
-                kind="option",
-            )
+        require(
+            dim in dims and isinstance(size, int | np.integer) and size > 0,
+            "chunks: expected a number of elements above 0 for any of "
+            f"{', '.join(map(repr, dims))}, got {dim!r}: {size!r}",
+        )
 
 
 def _targets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[Target]:

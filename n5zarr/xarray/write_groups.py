@@ -10,13 +10,14 @@ import xarray as xr
 from xarray.backends.zarr import encode_zarr_variable
 
 from n5zarr.container.axes import read_layout
+from n5zarr.container.options import require
 from n5zarr.conventions.describe import choose_convention, without_levels
 from n5zarr.conventions.funlib import KEYS as FUNLIB_KEYS
 from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.ngff import has_other_rank
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.levels import describe_group, is_level, warn_of_misread
@@ -203,18 +204,18 @@ class GroupWriter:
             if not described.data.coords:  # a bare dataset, beside the other levels
                 return self._plan(target.group, target.data, described, mode)
             node = None if removed is not None else self.opened.node(target.path)
-            if isinstance(node, DatasetView):
-                raise N5UnrepresentableError(
-                    f"{self.opened}: {target.path}: expected data with the positions of the "
-                    f"dataset, got others along {', '.join(map(str, described.data.coords))}",
-                    kind="option",
-                )
+            others = ", ".join(map(str, described.data.coords))
+            require(
+                not isinstance(node, DatasetView),
+                f"expected data with the positions of the dataset, got others along {others}",
+                where=f"{self.opened}: {target.path}",
+            )
             name = target.path.rpartition("/")[2]
             if is_level(name):
                 warning = (
                     f"{target.path}: written as a group with the data in "
                     f"{join(target.path, name)}, where viewers do not find the level: metadata "
-                    f"cannot express {', '.join(map(str, described.data.coords))} to the last bit; "
+                    f"cannot express {others} to the last bit; "
                     "they can if these are evenly spaced and the convention has their unit"
                 )
         described = self._describe(target.path, target.data, removed)
@@ -229,7 +230,7 @@ class GroupWriter:
         self, group: str, ds: xr.Dataset, described: _Described, mode: str | None
     ) -> GroupPlan:
         existing, data = described.existing, described.data
-        self._check_coordinates(existing, ds, data)
+        self._check_coordinates(group, existing, ds, data)
         known = [name for name in data.variables if str(name) in existing]
         added_coords = [name for name in data.coords if str(name) not in existing]
         updates = [
@@ -248,9 +249,11 @@ class GroupWriter:
             if variable.dtype == object and variable.chunks is None:
                 # raises before anything changes
                 encode_zarr_variable(variable.copy(deep=False), name=name)
-        if mode == "r+" and new.variables:
-            message = f"mode='r+': expected variables that exist, also got {list(new.variables)}"
-            raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+        require(
+            mode != "r+" or not new.variables,
+            f"mode='r+': expected variables that exist, also got {list(new.variables)}",
+            where=str(self.opened),
+        )
         return GroupPlan(group, None if mode == "r+" else new, updates, described.written)
 
     def _describe(
@@ -328,9 +331,11 @@ class GroupWriter:
             for key in sorted(_MOVING_KEYS)
             if key in ds.attrs and existing and ds.attrs[key] != old_attributes.get(key)
         ]
-        if moving:
-            message = f"attributes {moving}: expected none that move {list(existing)}"
-            raise N5UnrepresentableError(message, kind="option", where=f"{self.opened}: {group}")
+        require(
+            not moving,
+            f"attributes {moving}: expected none that move {list(existing)}",
+            where=f"{self.opened}: {group}",
+        )
 
     def _dims_in_place(self, path: str, ds: xr.Dataset) -> frozenset[Hashable]:
         """Return the dimensions along which an existing dataset already has the positions.
@@ -345,7 +350,7 @@ class GroupWriter:
         return frozenset(d for d in ds.dims if d in existing.coords or d not in ds.coords)
 
     def _check_coordinates(
-        self, existing: Mapping[str, Placed], ds: xr.Dataset, described: xr.Dataset
+        self, group: str, existing: Mapping[str, Placed], ds: xr.Dataset, described: xr.Dataset
     ) -> None:
         """Reject coordinates that would move other datasets, or take over their positions.
 
@@ -357,12 +362,12 @@ class GroupWriter:
             beside: list[Placed] = []
             if dim not in ds.coords:
                 new = [n for n, v in ds.data_vars.items() if dim in v.dims and n not in existing]
-                if new and stored is not None and stored.is_coordinate_of(str(dim), size):
-                    message = (
-                        f"expected a coordinate along {dim!r}: without it, {new} would have that "
-                        f"of {stored.path}"
-                    )
-                    raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+                require(
+                    not new or stored is None or not stored.is_coordinate_of(str(dim), size),
+                    f"expected a coordinate along {dim!r}: without it, {new} would have that of "
+                    f"{join(group, str(dim))}",
+                    where=str(self.opened),
+                )
                 continue
             if stored is not None and stored.is_coordinate_of(str(dim), size):
                 beside = [stored]
