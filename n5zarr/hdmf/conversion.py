@@ -27,7 +27,7 @@ from pynwb import NWBHDF5IO
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
-from n5zarr.hdmf.chunking import Format, Meter, Progress, wrap
+from n5zarr.hdmf.chunking import Format, Meter, wrap
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.file_contents import (
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from hdmf.backends.io import HDMFIO
+
+    from n5zarr.tools.jobs.run import Progress
 
 __all__ = ["convert"]
 

@@ -193,12 +193,8 @@ class _Copying:
 
     def _path(self, reference: object) -> str:
         """Return the path of an object in the copy."""
-        names = []
-        builder = self._object(reference)
-        while builder.parent is not None:
-            names.append(builder.name)
-            builder = builder.parent
-        return "/" + "/".join(reversed(names))
+        _root, _, path = self._object(reference).path.partition("/")
+        return f"/{path}"
 
     def _data(self, old: DatasetBuilder) -> object:
         if is_array(old.data):

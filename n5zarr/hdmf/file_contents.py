@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
@@ -279,16 +279,16 @@ def read_specifications(io: HDMFIO) -> dict[str, str] | None:
         return None
     group = file[place["_REFERENCE"]["path"] if isinstance(place, dict) else place]
     texts: dict[str, str] = {}
+
+    def add(name: str, node: Any) -> None:
+        if hasattr(node, "shape"):
+            texts[name] = _text(node[()])
+
     if isinstance(group, h5py.Group):
-        group.visititems(
-            lambda name, node: (
-                texts.update({name: _text(node[()])}) if isinstance(node, h5py.Dataset) else None
-            )
-        )
+        group.visititems(add)
     else:
         for name, node in group.members(max_depth=None):
-            if hasattr(node, "shape"):
-                texts[name] = _text(node[()])
+            add(name, node)
     return texts
 
 

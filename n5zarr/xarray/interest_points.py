@@ -142,12 +142,12 @@ def read_interest_points(
 
 
 @contextmanager
-def _located(file: XmlFile | None) -> Iterator[None]:
-    """Add the XML to errors of its content."""
+def _located(where: object) -> Iterator[None]:
+    """Add the XML, or the node, to errors of its content."""
     try:
         yield
     except N5Error as err:
-        raise (err if file is None or err.where else err.located(str(file))) from None
+        raise err.located(str(where or "")) from None
 
 
 def _read(
@@ -230,10 +230,8 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
     ):
         message = f"expected correspondences of version 1 or 2, got {version or 'a dataset'}"
         raise N5UnsupportedError(message, kind="version", where=where)
-    try:
+    with _located(where):
         lists = parse_id_map(node.attributes.get("idMap"))
-    except N5FormatError as err:
-        raise err.located(where) from None
     if not lists:
         return pd.DataFrame()
     data = np.asarray(open_array(opened, path=join(path, "data"))[...])
