@@ -1,4 +1,4 @@
-"""NWB, and other data of HDMF, in N5 containers, through hdmf-zarr.
+"""Read, write and convert NWB, and other data of HDMF, in N5 containers, through hdmf-zarr.
 
 Knows hdmf's builders and backends. May import hdmf, hdmf-zarr, `tools`, `arrays` and everything
 below. Must not know how N5 is stored.

@@ -1,4 +1,4 @@
-"""``N5IO`` and ``NWBN5IO``: hdmf-zarr's IO classes for N5 containers.
+"""Read and write HDMF data in N5 with hdmf-zarr's classes: ``N5IO`` and ``NWBN5IO``.
 
 hdmf-zarr accepts an :class:`~n5zarr.N5Store`, but does some things by path: it opens a path,
 follows a link into another container and starts processes that open a path. The classes here do
@@ -43,14 +43,14 @@ _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
 
 @contextmanager
 def not_warned_of_consolidation() -> Iterator[None]:
-    """Ignore the warning that consolidated metadata are no standard: N5 stores a mark only."""
+    """Ignore zarr's warning of consolidated metadata: in N5 they are only a mark."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
         yield
 
 
 class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
-    """Overrides methods of hdmf-zarr that open paths by some that open stores."""
+    """Open stores where hdmf-zarr opens paths."""
 
     def _open_store(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the path in the arguments of a constructor by an opened store."""
@@ -67,7 +67,7 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
 
     @property
     def source(self) -> str:
-        """The path or URL of the container; hdmf would turn a URL into a path."""
+        """Return the path or URL of the container; hdmf would turn a URL into a path."""
         return str(self.path)
 
     @staticmethod
@@ -139,7 +139,7 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
 
 
 class N5IO(_OpensStores):
-    """HDMF data in an N5 container: :class:`hdmf_zarr.ZarrIO` for paths of N5.
+    """Read and write HDMF data in an N5 container, as :class:`hdmf_zarr.ZarrIO` does in Zarr.
 
     Parameters
     ----------
@@ -167,12 +167,12 @@ class N5IO(_OpensStores):
     @staticmethod
     @override
     def can_read(path: str | Path | Store) -> bool:
-        """Whether this is an N5 container with a document at its root."""
+        """Return whether this is an N5 container with a document at its root."""
         return _root_of(path) is not None
 
 
 class NWBN5IO(_OpensStores, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
-    """NWB in an N5 container: :class:`hdmf_zarr.NWBZarrIO` for paths of N5.
+    """Read and write NWB in an N5 container, as :class:`hdmf_zarr.NWBZarrIO` does in Zarr.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ class NWBN5IO(_OpensStores, NWBZarrIO):  # type: ignore[misc] # hdmf has no type
     @staticmethod
     @override
     def can_read(path: str | Path | Store) -> bool:
-        """Whether this is an N5 container with an NWB file in it."""
+        """Return whether this is an N5 container with an NWB file in it."""
         root = _root_of(path)
         return root is not None and "nwb_version" in root.attrs
 

@@ -99,7 +99,7 @@ def wrap(
 
 
 def _needs_slabs(data: h5py.Dataset | _ZarrArray, to: Format) -> bool:
-    """Whether an array is large, or would lose chunks, codecs or a fill value if copied whole."""
+    """Return whether an array is large, or would lose chunks, codecs or fill value in one piece."""
     if n_bytes(data) == 0 or (isinstance(data, h5py.Dataset) and to == "hdf5"):
         return False  # h5py copies it
     if n_bytes(data) >= _LARGE:

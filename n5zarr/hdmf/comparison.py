@@ -85,7 +85,7 @@ class _Comparison:
             yield from self._builders(f"{path}/{name}", links, ours[name], theirs[name])
 
     def _is_copy(self, path: str, builder: Builder) -> bool:
-        """Whether everything below is a copy of targets of links into other files."""
+        """Return whether everything below is a copy of targets of links into other files."""
         if path in self._copied:
             return True
         if not isinstance(builder, GroupBuilder) or builder.attributes:

@@ -1,4 +1,4 @@
-"""``convert``: copy an NWB file to another format, HDF5, N5 or Zarr.
+"""Copy an NWB file to another format, HDF5, N5 or Zarr: ``convert``.
 
 hdmf writes whole datasets at once. Large ones are handed to it as iterators over slabs, to keep
 memory small and to report progress.

@@ -65,7 +65,7 @@ type Column = np.ndarray | str | Reference | list[Column]
 
 @dataclass(frozen=True)
 class Reference:
-    """The path of an object, and its file if it is in another one."""
+    """Hold the path of an object, and its file if it is in another one."""
 
     path: str
     file: str = ""
@@ -75,7 +75,7 @@ class Reference:
 
 
 class FileContents:
-    """The groups, links, attributes and values of one file.
+    """Read the groups, links, attributes and values of one file.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class FileContents:
         self.root: GroupBuilder = io.read_builder()
 
     def is_inside(self, builder: Builder) -> bool:
-        """Whether a builder is of this file, not of another one that it links to."""
+        """Return whether a builder is of this file, not of another one that it links to."""
         return builder.source in (None, self.source)
 
     def reference(self, builder: Builder) -> Reference:

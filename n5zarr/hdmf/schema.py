@@ -61,7 +61,7 @@ def _names(
 
 
 def is_column(manager: BuildManager, builder: DatasetBuilder) -> bool:
-    """Whether a dataset is a column of a table, which may grow."""
+    """Return whether a dataset is a column of a table, which may grow."""
     if _type_spec(manager, builder) is None:
         return False
     return any(manager.is_sub_data_type(builder, name) for name in _COLUMNS)

@@ -25,23 +25,23 @@ _ROWS = 1 << 16
 
 
 class ArrayData(Protocol):
-    """An array of numpy, h5py or zarr."""
+    """Stand for an array of numpy, h5py or zarr."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """In C order."""
+        """Return the extents in elements, in C order."""
         ...
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the elements."""
+        """Return the dtype of the elements."""
         ...
 
     def __getitem__(self, selection: tuple[slice, ...] | tuple[int, ...], /) -> object: ...
 
 
 def is_array(data: object) -> TypeGuard[ArrayData]:
-    """Whether data are numbers in an array with at least one axis."""
+    """Return whether data are numbers in an array with at least one axis."""
     dtype = getattr(data, "dtype", None)
     is_plain = isinstance(dtype, np.dtype) and dtype.kind not in TEXT_KINDS and dtype.names is None
     return is_plain and not isinstance(data, HDMFDataset) and len(getattr(data, "shape", ())) > 0

@@ -1,4 +1,4 @@
-"""``AffineIndex``: an xarray index that computes positions, for axes too long to keep in memory.
+"""Compute positions when they are needed, for axes too long to keep in memory: ``AffineIndex``.
 
 xarray's own ``RangeIndex`` does not suffice: after a slice, its positions differ in the last bits
 from ``scale * index + translation``, it selects by ``method="nearest"`` only, and does not align.
@@ -30,7 +30,7 @@ _NEIGHBOURS = np.arange(-2, 4)
 
 
 class _Affine(CoordinateTransform):
-    """``scale * elements[i] + translation``, with the elements of the whole axis in this part.
+    """Compute ``scale * elements[i] + translation``; elements are numbered along the whole axis.
 
     A slice narrows the elements and keeps scale and translation, so that its positions are the
     same to the last bit as those of the whole axis.
@@ -81,7 +81,7 @@ class _Affine(CoordinateTransform):
 
 
 class AffineIndex(CoordinateTransformIndex):
-    """Positions ``scale * i + translation`` along one dimension, computed when needed.
+    """Compute positions ``scale * i + translation`` along one dimension when they are needed.
 
     Selection works as with ordinary coordinates; alignment and ``concat`` work on parts of one
     axis. For other operations open the data without ``lazy_coords``.
@@ -101,7 +101,7 @@ class AffineIndex(CoordinateTransformIndex):
 
     @property
     def step(self) -> float:
-        """The distance of neighbours; negative if positions decrease."""
+        """Return the distance of neighbours; negative if positions decrease."""
         return self.transform.scale * self.transform.elements.step
 
     def _part(self, elements: pd.RangeIndex) -> Self:
@@ -203,17 +203,17 @@ class AffineIndex(CoordinateTransformIndex):
 
     @property
     def dim(self) -> str:
-        """The dimension."""
+        """Name the dimension."""
         return self.transform.dims[0]
 
     @property
     def index(self) -> pd.Index:
-        """All positions, computed."""
+        """Compute all positions."""
         return self.to_pandas_index()
 
     @property
     def coord_dtype(self) -> np.dtype[np.float64]:
-        """The dtype of positions."""
+        """Return the dtype of positions."""
         return np.dtype(np.float64)
 
     @override

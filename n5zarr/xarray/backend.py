@@ -1,4 +1,4 @@
-"""``xr.open_dataset(..., engine="n5")``: open N5 datasets with their axes as coordinates.
+"""Open N5 datasets with their axes as coordinates: ``xr.open_dataset(..., engine="n5")``.
 
 ``group`` may be the path of:
 
@@ -65,7 +65,7 @@ __all__ = ["N5BackendEntrypoint", "is_aligned"]
 
 
 class GroupOptions(Decoding, total=False):
-    """Options of :meth:`N5BackendEntrypoint.open_groups_as_dict`."""
+    """Hold options of :meth:`N5BackendEntrypoint.open_groups_as_dict`."""
 
     group: str | None
     axis_order: AxisOrder
@@ -76,7 +76,7 @@ class GroupOptions(Decoding, total=False):
 
 
 class N5BackendEntrypoint(BackendEntrypoint):
-    """The engine ``"n5"`` of xarray."""
+    """Open N5 for xarray: the engine ``"n5"``."""
 
     description: ClassVar[str] = "n5zarr: open N5 containers with axes and units as coordinates"
     url: ClassVar[str] = "docs/xarray.md of n5zarr"  # the project has no address of its own yet
@@ -200,7 +200,7 @@ def _without_names_of_groups(groups: dict[str, xr.Dataset]) -> dict[str, xr.Data
 
 
 def _has_fill_of_v2(view: DatasetView) -> bool:
-    """Whether the fill value is one that was written through Zarr v2.
+    """Return whether the fill value is one that was written through Zarr v2.
 
     zarr writes 0 where none is given, and xarray null: only from xarray 0 means missing.
     """
@@ -211,7 +211,7 @@ def _has_fill_of_v2(view: DatasetView) -> bool:
 
 
 def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
-    """Whether a child node may inherit the coordinates of its parent."""
+    """Return whether a child node may inherit the coordinates of its parent."""
     for dim in above.dims:
         if dim in below.dims:
             if above.sizes[dim] != below.sizes[dim]:
@@ -223,7 +223,7 @@ def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
 
 
 class _Branch(NamedTuple):
-    """A group, and the groups below it if they were read."""
+    """Hold a group, and the groups below it if they were read."""
 
     layout: Layout
     below: dict[str, _Branch]
@@ -231,7 +231,7 @@ class _Branch(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class _Source:
-    """A node of a container, and the options to open it with."""
+    """Open a node of a container, with given options."""
 
     opened: N5Store
     path: str

@@ -1,4 +1,4 @@
-"""``open_bdv``: setups and time points of BigDataViewer, stacked into one array for each level."""
+"""Stack BigDataViewer's setups and time points into one array for each level: ``open_bdv``."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
 
 
 class ViewsPlace(NamedTuple):
-    """The arguments of :func:`open_bdv` that say where the views are, and in which order."""
+    """Hold the arguments of :func:`open_bdv` that say where the views are, and in which order."""
 
     store: Location
     path: str
@@ -139,7 +139,7 @@ class ViewsPlace(NamedTuple):
 
 
 class Laziness(NamedTuple):
-    """How arrays are lazy: the chunks of dask, or none, and whether to keep what was loaded."""
+    """Choose how arrays are lazy: dask's chunks, or none, and whether loaded data are kept."""
 
     chunks: Chunks
     cache: bool
@@ -180,7 +180,7 @@ _OF_ENGINE = Laziness(None, cache=False)  # xarray makes chunks, and keeps what 
 def views_tree(
     place: ViewsPlace, laziness: Laziness = _OF_ENGINE, *, registrations: bool = True
 ) -> xr.DataTree:
-    """Open views as :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
+    """Open views like :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
     store, path, xml, axis_order, given = place
     options: Mapping[str, object] | None = given
     file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
@@ -209,7 +209,7 @@ def views_tree(
 
 
 class _Stack:
-    """Time points of one level of one setup, all with the same positions."""
+    """Hold the time points of one level of one setup, all with the same positions."""
 
     def __init__(
         self, opened: N5Store, views: Mapping[int, SetupLevel], description: Description | None
@@ -233,14 +233,14 @@ class _Stack:
 
     @property
     def stacking_key(self) -> object:
-        """Shape, data type and positions: stacks with equal keys can be stacked again."""
+        """Return shape, data type and positions: stacks with equal keys can be stacked again."""
         first, geometry = self.placed.view, self.placed.geometry
         places = tuple(self.placed.axes.items()), geometry and geometry.rest
         return first.shape, first.data_type, self.placed.dims, places
 
     @property
     def attributes(self) -> dict[str, JSON]:
-        """The registration, if coordinates cannot express it."""
+        """Return the registration, if coordinates cannot express it."""
         attributes = self.placed.attributes
         return {key: attributes[key] for key in ("registration",) if key in attributes}
 
@@ -251,7 +251,7 @@ class _Stack:
 
 
 class _Placement(NamedTuple):
-    """A setup, and time points at which it has the same positions."""
+    """Hold a setup, and time points at which it has the same positions."""
 
     name: str
     setup: int
@@ -260,7 +260,7 @@ class _Placement(NamedTuple):
 
     @property
     def stacking_key(self) -> object:
-        """Time points and levels: placements with equal keys become one array per level."""
+        """Return time points and levels: placements with equal keys become one array per level."""
         return self.timepoints, {level: stack.stacking_key for level, stack in self.levels.items()}
 
 
@@ -351,7 +351,7 @@ def _dataset(
 
 
 def _is_ours(name: str) -> bool:
-    """Whether an attribute of the XML has the name of another coordinate or variable."""
+    """Return whether an attribute of the XML has the name of another coordinate or variable."""
     return name in _NAMES or re.fullmatch(r"(s|setup|timepoint)[0-9]+|.*[{:/].*", name) is not None
 
 

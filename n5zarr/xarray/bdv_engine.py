@@ -26,7 +26,7 @@ __all__ = ["dataset_of_views", "is_description", "open_described"]
 
 
 def is_description(location: str | os.PathLike[str]) -> bool:
-    """Whether a location is a local XML file of BigDataViewer for N5."""
+    """Return whether a location is a local XML file of BigDataViewer for N5."""
     file = xml_file(location)
     if file is None or is_url(file.directory):
         return False

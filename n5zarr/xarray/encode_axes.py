@@ -36,7 +36,7 @@ __all__ = ["EncodedAxes", "encode_axes"]
 
 @dataclass(frozen=True)
 class EncodedAxes:
-    """The axes of a variable as metadata.
+    """Hold the axes of a variable as metadata.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def _placed_axes(array: xr.DataArray, geometry: Geometry | None) -> dict[Hashabl
 
 
 def _reads_back(ds: xr.Dataset, dim: Hashable, axis: Axis, *, is_level: bool) -> bool:
-    """Whether the coordinate that a reader computes is the same to the last bit."""
+    """Return whether the coordinate that a reader computes is the same to the last bit."""
     given = ds.coords[dim].variable.to_base_variable()
     computed = coordinate(dim, axis, ds.sizes[dim])
     is_exact = is_level and given.dtype.kind in "iu" and np.abs(given.values).max() <= 2**53

@@ -44,7 +44,7 @@ def numbers_of(column: pd.Series) -> np.ndarray[Any, Any]:
 
 
 def _is_name(name: object) -> bool:
-    """Whether a name is valid for a node, a file system and XML."""
+    """Return whether a name is valid for a node, a file system and XML."""
     return (
         isinstance(name, str)
         and bool(name)
@@ -188,7 +188,7 @@ def check(
 
 
 def _is_column(rows: pd.DataFrame, name: object) -> bool:
-    """Whether a column can be an N5 dataset: valid name and type, and a number in each row."""
+    """Return whether a column can be an N5 dataset: valid name and type, a number in each row."""
     if not _is_name(name) or name == "loc":
         return False
     column: pd.Series = rows[name]

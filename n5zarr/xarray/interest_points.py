@@ -1,4 +1,4 @@
-"""``read_interest_points`` and ``write_interest_points``: BigStitcher's points as tables."""
+"""Read and write BigStitcher's interest points as tables."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java
 
 
 class InterestPoints(NamedTuple):
-    """Interest points of a BigStitcher project, as tables.
+    """Hold the interest points of a BigStitcher project, as tables.
 
     Parameters
     ----------
@@ -337,7 +337,7 @@ def _write(
     found: Mapping[Key, pd.DataFrame],
     pairs: Mapping[Key, pd.DataFrame],
 ) -> None:
-    """Write the lists; even a killed program leaves no new points beside old pairs."""
+    """Write the lists; remove all old pairs first, so that none stay beside new points."""
     try:
         for target in targets.values():
             attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
@@ -377,7 +377,7 @@ def _new_group(opened: N5Store, path: str, attributes: Mapping[str, JSON]) -> No
 
 
 def _save(opened: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
-    """Write numbers (N, D) as a dataset D x N with blocks of ``width`` x 300000."""
+    """Write numbers of shape (N, D) as a dataset D x N with blocks of ``width`` x 300000."""
     array = create_array(
         opened,
         path=path,

@@ -17,7 +17,7 @@ __all__ = ["LazyArray"]
 
 
 class LazyArray(ZarrArrayWrapper):
-    """xarray's lazy array, without its search for text in the codecs of an array of numbers."""
+    """Read like xarray's lazy array, but do not search the codecs of numbers for text."""
 
     __slots__ = ()
 

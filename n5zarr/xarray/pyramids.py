@@ -1,4 +1,4 @@
-"""``pyramid_levels`` and ``open_level``: list the levels of an image, open one by resolution."""
+"""List the levels of an image, and open one by its resolution or number."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ __all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
 
 @dataclass(frozen=True, kw_only=True)
 class PyramidLevel:
-    """One level of a pyramid.
+    """Describe one level of a pyramid.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ type _Array = np.ndarray[Any, np.dtype[Any]]
 
 
 class StackedViews(BackendArray):
-    """Views of equal shape and data type; nothing is read, and no array opened, before it is asked.
+    """Read views of equal shape and data type; open each array when it is first read.
 
     Parameters
     ----------

@@ -1,7 +1,8 @@
 """Write regions of existing datasets, and append to them.
 
-xarray's ``to_zarr`` resizes an array before it checks the data to append, and casts elements to the
-stored type without a check. Here everything is checked before anything changes.
+xarray's ``to_zarr`` needs names of dimensions, which datasets of other programs lack, casts elements
+to the stored type without a check, and leaves arrays longer if an append fails. Here everything is
+checked before anything changes.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def plan_update(
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """Checked changes of existing datasets."""
+    """Hold checked changes of existing datasets."""
 
     opened: N5Store
     changes: tuple[_Change, ...]
@@ -128,7 +129,7 @@ class UpdatePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class _Existing:
-    """The datasets to change.
+    """Hold the datasets to change.
 
     Parameters
     ----------
@@ -253,7 +254,7 @@ def _names_to_write(
 
 @dataclass(frozen=True)
 class _Change:
-    """An encoded part of a dataset, and its region."""
+    """Hold an encoded part of a dataset, and its region."""
 
     variable: xr.Variable
     placed: Placed

@@ -1,4 +1,4 @@
-"""``to_n5``: write a Dataset, DataArray or DataTree as N5.
+"""Write a Dataset, DataArray or DataTree as N5: ``to_n5``.
 
 xarray's own ``to_zarr`` does the writing, through an :class:`~n5zarr.N5Store`. This module and
 `write_groups` decide how coordinates are written: evenly spaced ones as metadata of a convention if

@@ -50,7 +50,7 @@ _MOVING_KEYS = {
 
 
 class Target(NamedTuple):
-    """A Dataset to be written.
+    """Hold a Dataset to be written, and its place.
 
     Parameters
     ----------
@@ -68,17 +68,17 @@ class Target(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Path of the group above."""
+        """Return the path of the group above."""
         return self.path.rpartition("/")[0]
 
 
 def is_named(data: xr.Dataset, name: str) -> bool:
-    """Whether a Dataset has exactly one variable, with this name."""
+    """Return whether a Dataset has exactly one variable, with this name."""
     return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
 
 
 def _is_below(path: str, removed: str | None) -> bool:
-    """Whether a path is in the group about to be removed."""
+    """Return whether a path is in the group about to be removed."""
     return removed is not None and (not removed or f"{path}/".startswith(f"{removed}/"))
 
 
@@ -90,7 +90,7 @@ def _only(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Checked changes of a group: a Dataset to add, and updates of existing datasets.
+    """Hold checked changes of a group: a Dataset to add, and updates of existing datasets.
 
     Has a warning if the data are a level that viewers will not find.
     """
@@ -102,7 +102,7 @@ class GroupPlan:
     warning: str = ""
 
     def run(self, writer: GroupWriter) -> Delayed | None:
-        """Write; without ``compute`` return what dask has to compute."""
+        """Write; without ``compute``, return an object that writes the rest."""
         if self.warning:
             warnings.warn(f"{writer.opened}: {self.warning}", N5Warning, stacklevel=4)
         if self.new is not None and any(written.image for written in self.written.values()):
@@ -121,7 +121,7 @@ class GroupPlan:
 
 @dataclass(frozen=True)
 class _Described:
-    """Data whose coordinates are in attributes, if they read back.
+    """Hold data whose coordinates are in attributes, if they read back.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ class _Described:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupWriter:
-    """Writes Datasets into the groups of a container.
+    """Write Datasets into the groups of a container.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Lazy coordinates against ordinary ones, which are the oracle."""
+"""Compare lazy coordinates with ordinary ones, which have the expected values."""
 
 from __future__ import annotations
 
