@@ -13,7 +13,7 @@ import h5py
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["unreadable"]
 
@@ -122,16 +122,19 @@ def _dataset_problem(node: h5py.Dataset) -> str:
     """Return the parts of a dataset that hdmf does not read; empty if it reads all."""
     if node.shape is None:
         return "without values"
-    if problem := _type_problem(node.dtype):
-        return problem
-    if node.shape == () and _has_references(node.dtype):
-        return "a single reference"
-    if any(map(_has_references, _nested(node.dtype))):
-        return "references in compounds in compounds"
-    is_table = node.dtype.names is not None or h5py.check_ref_dtype(node.dtype) is not None
-    if len(node.shape) > 1 and is_table:
-        return "compounds or references with more than one axis"
-    return ""
+    dtype = node.dtype
+    rules = {
+        "a single reference": node.shape == () and _has_references(dtype),
+        "references in compounds in compounds": any(map(_has_references, _nested(dtype))),
+        "compounds or references with more than one axis": len(node.shape) > 1
+        and (dtype.names is not None or h5py.check_ref_dtype(dtype) is not None),
+    }
+    return _type_problem(dtype) or _first(rules)
+
+
+def _first(rules: Mapping[str, bool]) -> str:
+    """Return the first problem that is there; empty if none is."""
+    return next((problem for problem, is_there in rules.items() if is_there), "")
 
 
 def _attribute_problem(node: h5py.Group | h5py.Dataset, name: str) -> str:
@@ -155,7 +158,7 @@ def _value_problem(value: object) -> str:
         "a list of references": any(isinstance(item, h5py.Reference) for item in values.flat),
         "text that is not UTF-8": not _is_utf8(values),
     }
-    return next((problem for problem, holds in rules.items() if holds), "")
+    return _first(rules)
 
 
 def _is_utf8(values: np.ndarray) -> bool:
@@ -181,7 +184,7 @@ def _type_problem(dtype: np.dtype) -> str:
         "numbers of more than 64 bits": dtype.itemsize > {"f": 8, "c": 16}.get(dtype.kind, 2**30),
         "opaque bytes": dtype.kind == "V",
     }
-    return next((problem for problem, holds in rules.items() if holds), "")
+    return _first(rules)
 
 
 def _specifications(file: h5py.File) -> Iterator[str]:

@@ -48,7 +48,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex, coordinate
 from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
-from n5zarr.xarray.lazy_array import LazyArray
+from n5zarr.xarray.lazy_arrays import LazyArray
 from n5zarr.xarray.options import Decoding
 
 if TYPE_CHECKING:

@@ -26,14 +26,13 @@ from n5zarr.store.geometry import warn_of_problems
 from n5zarr.store.location import located, located_if_url, open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.affine_index import coordinate
-from n5zarr.xarray.stacked_views import StackedViews
+from n5zarr.xarray.lazy_arrays import StackedViews
 
 if TYPE_CHECKING:
     import os
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
@@ -238,17 +237,6 @@ class _Stack:
         places = tuple(self.placed.axes.items()), geometry and geometry.rest
         return first.shape, first.data_type, self.placed.dims, places
 
-    @property
-    def attributes(self) -> dict[str, JSON]:
-        """Return the registration, if coordinates cannot express it."""
-        attributes = self.placed.attributes
-        return {key: attributes[key] for key in ("registration",) if key in attributes}
-
-    @property
-    def coords(self) -> dict[str, xr.Variable]:
-        sizes = self.placed.sizes
-        return {dim: coordinate(dim, axis, sizes[dim]) for dim, axis in self.placed.axes.items()}
-
 
 class _Placement(NamedTuple):
     """Hold a setup, and time points at which it has the same positions."""
@@ -324,20 +312,22 @@ def _dataset(
     is_one: bool = False,
 ) -> xr.Dataset:
     """Make the Dataset of a level; of one setup without the dimension of setups."""
-    first = stacks[0]
-    views = StackedViews(first.opened, [[s.views.get(t) for t in timepoints] for s in stacks])
-    dims = ("setup", "timepoint", *first.placed.dims)
+    placed = stacks[0].placed
+    views = StackedViews(stacks[0].opened, [[s.views.get(t) for t in timepoints] for s in stacks])
+    dims = ("setup", "timepoint", *placed.dims)
+    # the registration, if coordinates cannot express it
+    attributes = {key: value for key, value in placed.attributes.items() if key == "registration"}
     present = [[t in stack.views for t in timepoints] for stack in stacks]
     variables = {
         **setups,
         "timepoint": xr.Variable(("timepoint",), np.array(timepoints)),
         "present": xr.Variable(("setup", "timepoint"), np.array(present)),
-        **first.coords,
-        "data": xr.Variable(dims, laziness.array(views), first.attributes),
+        **{dim: coordinate(dim, axis, placed.sizes[dim]) for dim, axis in placed.axes.items()},
+        "data": xr.Variable(dims, laziness.array(views), attributes),
     }
     if is_one:  # before dask has a chunk for each part of the data
         variables = {name: v.isel(setup=0, missing_dims="ignore") for name, v in variables.items()}
-    blocks = dict(zip(dims, (1, 1, *first.placed.view.chunk_shape), strict=True))
+    blocks = dict(zip(dims, (1, 1, *placed.view.chunk_shape), strict=True))
     for variable in variables.values():  # for chunks={} of xarray's functions
         own = {dim: size for dim, size in blocks.items() if dim in variable.dims}
         variable.encoding["preferred_chunks"] = own
@@ -366,21 +356,16 @@ def _warn_of_names(opened: N5Store, description: Description) -> None:
 
 def _setup_coords(numbers: list[int], description: Description | None) -> dict[str, xr.Variable]:
     """Make the coordinates of setups: their numbers, names, and locations of tiles."""
-    coords = {"setup": xr.Variable(("setup",), np.array(numbers))}
-    described = [description.setups.get(n) for n in numbers] if description else [None]
+    described = [description.setups.get(n) for n in numbers] if description else []
     setups = [setup for setup in described if setup is not None]
-    if len(setups) != len(numbers):
-        return coords
-
-    def add(name: str, values: list[str] | list[float]) -> None:
-        coords[name] = xr.Variable(("setup",), np.array(values))
-
-    if any(setup.name for setup in setups):
-        add("setup_name", [setup.name for setup in setups])
-    for key in setups[0].names:
-        if not _is_ours(key) and all(key in setup.names for setup in setups):
-            add(key, [setup.names[key] for setup in setups])
-    if all(setup.tile_location for setup in setups):
-        for i, axis in enumerate("xyz"):
-            add(f"tile_{axis}", [setup.tile_location[i] for setup in setups])
-    return coords
+    values: dict[str, list[Any]] = {"setup": numbers}
+    if len(setups) == len(numbers):
+        if any(setup.name for setup in setups):
+            values["setup_name"] = [setup.name for setup in setups]
+        for key in setups[0].names:
+            if not _is_ours(key) and all(key in setup.names for setup in setups):
+                values[key] = [setup.names[key] for setup in setups]
+        if all(setup.tile_location for setup in setups):
+            for i, axis in enumerate("xyz"):
+                values[f"tile_{axis}"] = [setup.tile_location[i] for setup in setups]
+    return {name: xr.Variable(("setup",), np.array(column)) for name, column in values.items()}

@@ -212,15 +212,12 @@ def _even_axis(ds: xr.Dataset, dim: Hashable) -> Axis | None:
     values = np.asarray(coord.values, np.float64)
     first = float(values[0])
     scales = list(_scales(values)) if len(values) > 1 else [_known_scale(coord) or 1.0]
-    best = min(scales, key=lambda scale: _count_unequal(scale, first, values))
-    is_near = np.abs(best * np.arange(len(values)) + first - values) <= 1e-9 * abs(best)
+    indices = np.arange(len(values))
+    best = min(scales, key=lambda scale: np.count_nonzero(scale * indices + first != values))
+    is_near = np.abs(best * indices + first - values) <= 1e-9 * abs(best)
     if not best or not np.isfinite(values).all() or not is_near.all():
         return None
     return Axis(name=str(dim), scale=best, translation=first, unit=unit)
-
-
-def _count_unequal(scale: float, first: float, values: np.ndarray) -> int:
-    return int(np.count_nonzero(scale * np.arange(len(values)) + first != values))
 
 
 def _scales(values: np.ndarray) -> Iterable[float]:

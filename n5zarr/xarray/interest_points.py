@@ -364,8 +364,11 @@ def _name(file: XmlFile, lists: list[PointList]) -> None:
 def _check_new(opened: N5Store, targets: Iterable[PointList]) -> None:
     """Reject lists that exist."""
     names = ("interestpoints", "correspondences")
-    nodes = {each.path: [opened.node(join(each.path, name)) for name in names] for each in targets}
-    exists = [path for path, found in nodes.items() if found != [None, None]]
+    exists = [
+        each.path
+        for each in targets
+        if any(opened.node(join(each.path, name)) is not None for name in names)
+    ]
     if exists:
         message = f"{opened}: expected no lists of these names without overwrite=True, got {exists}"
         raise FileExistsError(message)

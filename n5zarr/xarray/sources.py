@@ -21,7 +21,7 @@ from n5zarr.container.options import require
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.store.n5_store import N5Store
-from n5zarr.xarray.stacked_views import StackedViews
+from n5zarr.xarray.lazy_arrays import StackedViews
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -1,8 +1,8 @@
 """Write regions of existing datasets, and append to them.
 
-xarray's ``to_zarr`` needs names of dimensions, which datasets of other programs lack, casts elements
-to the stored type without a check, and leaves arrays longer if an append fails. Here everything is
-checked before anything changes.
+xarray's ``to_zarr`` needs names of dimensions, which datasets of other programs lack, casts to the
+stored type without a check, and leaves arrays longer if an append fails. Here everything is checked
+before anything changes.
 """
 
 from __future__ import annotations
@@ -16,13 +16,12 @@ import zarr
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.container.options import require
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_variables import encode_existing, in_whole_blocks
 from n5zarr.xarray.positions import check_positions, expected_after, find_region
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
     from dask.delayed import Delayed
     from zarr.types import AnyArray
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import Decoding, Region
 
-__all__ = ["UpdatePlan", "open_existing", "plan_update"]
+__all__ = ["UpdatePlan", "join_delayed", "open_existing", "plan_update"]
 
 
 _AS_STORED: Decoding = {"mask_and_scale": False, "decode_times": False, "decode_coords": False}
@@ -192,6 +191,17 @@ def _check_not_shared(opened: N5Store, placed: Placed, dim: str, where: str) -> 
             f"append_dim: {others} share the coordinate {dim!r}: append to all with group=",
             where,
         )
+
+
+def join_delayed(parts: Iterable[object]) -> Delayed | None:
+    """Return an object that computes all parts that are not None; None if there are none."""
+    remaining = [part for part in parts if part is not None]
+    if not remaining:
+        return None
+    from dask.delayed import delayed  # noqa: PLC0415 - dask is an optional dependency
+
+    joined: Delayed = delayed(list)(remaining)
+    return joined
 
 
 def _store(

@@ -23,9 +23,8 @@ from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located, open_container
-from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.sources import check_not_read
-from n5zarr.xarray.update import plan_update
+from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
 if TYPE_CHECKING:
