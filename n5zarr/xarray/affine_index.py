@@ -138,9 +138,12 @@ class AffineIndex(CoordinateTransformIndex):
         if isinstance(label, slice):
             wanted, step = [end for end in (label.start, label.stop) if end is not None], label.step
             label = slice(label.start, label.stop)
+        elif np.asarray(label).dtype.kind == "b":
+            wanted = []
         size = len(self.transform.elements)
-        indices = np.nan_to_num(np.floor(self.transform.index_of(wanted)).reshape(-1, 1))
-        near = np.append(np.clip(indices, 0, size - 1).astype(np.intp) + _NEIGHBOURS, [0, size - 1])
+        indices = np.nan_to_num(np.floor(self.transform.index_of(wanted)))
+        indices = np.unique(np.clip(indices, 0, size - 1).astype(np.intp))
+        near = np.append(indices[:, None] + _NEIGHBOURS, [0, size - 1])
         near = np.unique(near[(near >= 0) & (near < size)])
         found = PandasIndex(self.transform.at(near), self.dim).sel({name: label}, method, tolerance)
         chosen: Any = found.dim_indexers[self.dim]
