@@ -169,20 +169,21 @@ class _Comparison:
                 if isinstance(values, np.ndarray):
                     is_equal = not _unequal_elements(values, np.asarray(others)).any()
                 else:
-                    is_equal = (_paths(values) if self._depth else values) == others
+                    is_equal = (_without_file(values) if self._depth else values) == others
                 if not is_equal:
-                    yield f"{'.'.join((path, *name))}: value: {_first(values, others, rows)}"
+                    place = ".".join((path, *name))
+                    yield f"{place}: value: {_first_difference(values, others, rows)}"
                     return
 
 
-def _paths(values: Column) -> Column:
+def _without_file(values: Column) -> Column:
     """Drop the file from references: targets in other files are copied to the same path."""
     if isinstance(values, list):
-        return [_paths(value) for value in values]
+        return [_without_file(value) for value in values]
     return Reference(values.path) if isinstance(values, Reference) else values
 
 
-def _first(a: Column, b: Column, rows: slice | None) -> str:
+def _first_difference(a: Column, b: Column, rows: slice | None) -> str:
     """Describe the first row that differs."""
     if rows is None or isinstance(a, str | Reference) or isinstance(b, str | Reference):
         return f"{_short(a)}, then {_short(b)}"

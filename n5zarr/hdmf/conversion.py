@@ -257,14 +257,14 @@ def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
     """Copy the source into a new file."""
     with _reader(source) as reader:
         try:
-            with _or(N5UnsupportedError, "hdmf cannot read it", source):
+            with _errors_become(N5UnsupportedError, "hdmf cannot read it", source):
                 contents = FileContents(reader)
         except RecursionError as err:
             raise _not_copied(source, ["references or links that form a circle"]) from err
         _warn_of_relative_paths(contents, target)
         manager = reader.manager
         names = None if to == "hdf5" else dict(dimension_names(manager, contents.root))
-        with _or(N5UnsupportedError, "hdmf cannot read it", source):
+        with _errors_become(N5UnsupportedError, "hdmf cannot read it", source):
             tree = copied_tree(
                 contents, str(target), names=names, wrap=partial(wrap, manager, to, meter)
             )
@@ -272,7 +272,9 @@ def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
         meter.add(0)
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
-            _or(N5UnrepresentableError, f"{_CLASSES[to].__name__} cannot write it", source),
+            _errors_become(
+                N5UnrepresentableError, f"{_CLASSES[to].__name__} cannot write it", source
+            ),
             _CLASSES[to](str(target), mode="w", manager=manager) as writer,
         ):
             try:
@@ -286,7 +288,7 @@ def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
 
 
 @contextmanager
-def _or(error: type[N5Error], what: str, where: Path) -> Iterator[None]:
+def _errors_become(error: type[N5Error], what: str, where: Path) -> Iterator[None]:
     """Turn errors of hdmf, h5py and zarr into one that names the file."""
     try:
         yield

@@ -61,7 +61,7 @@ def copied_tree(
         The target of a reference is not in the file, or the path of a link's target is taken
         (``kind="path"``). HDF5 cannot hold an attribute, or NUL in text (``kind="member"``).
     """
-    copying = _Copying(contents, target, names, wrap)
+    copying = _TreeCopier(contents, target, names, wrap)
     root = copying.group("", contents.root, contents.root.name)
     copying.fill()
     return root
@@ -70,7 +70,7 @@ def copied_tree(
 _JSON = (bool, int, float, str, list, dict, type(None))
 
 
-class _Copying:
+class _TreeCopier:
     def __init__(
         self,
         contents: FileContents,

@@ -40,11 +40,11 @@ def unreadable(file: h5py.File) -> Iterator[str]:
     str
         A path, and the problem there.
     """
-    yield from _Walk(file).everything()
+    yield from _Visitor(file).everything()
     yield from _specifications(file)
 
 
-class _Walk:
+class _Visitor:
     """Visit the objects of a file, and those in other files that links lead to."""
 
     def __init__(self, file: h5py.File) -> None:
@@ -129,10 +129,10 @@ def _dataset_problem(node: h5py.Dataset) -> str:
         "compounds or references with more than one axis": len(node.shape) > 1
         and (dtype.names is not None or h5py.check_ref_dtype(dtype) is not None),
     }
-    return _type_problem(dtype) or _first(rules)
+    return _type_problem(dtype) or _first_problem(rules)
 
 
-def _first(rules: Mapping[str, bool]) -> str:
+def _first_problem(rules: Mapping[str, bool]) -> str:
     """Return the first problem that is there; empty if none is."""
     return next((problem for problem, is_there in rules.items() if is_there), "")
 
@@ -158,7 +158,7 @@ def _value_problem(value: object) -> str:
         "a list of references": any(isinstance(item, h5py.Reference) for item in values.flat),
         "text that is not UTF-8": not _is_utf8(values),
     }
-    return _first(rules)
+    return _first_problem(rules)
 
 
 def _is_utf8(values: np.ndarray) -> bool:
@@ -184,7 +184,7 @@ def _type_problem(dtype: np.dtype) -> str:
         "numbers of more than 64 bits": dtype.itemsize > {"f": 8, "c": 16}.get(dtype.kind, 2**30),
         "opaque bytes": dtype.kind == "V",
     }
-    return _first(rules)
+    return _first_problem(rules)
 
 
 def _specifications(file: h5py.File) -> Iterator[str]:

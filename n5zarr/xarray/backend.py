@@ -140,7 +140,7 @@ decode_timedelta : optional
         filename_or_obj = located(filename_or_obj, storage_options, backend)
         if views := open_described(filename_or_obj, group, axis_order, storage_options):
             return dataset_of_views(views, drop_variables)
-        source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
+        source = _NodeReader.open(filename_or_obj, group, axis_order, convention, storage_options)
         decoding: Decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -174,7 +174,7 @@ decode_timedelta : optional
         filename_or_obj = located(filename_or_obj, storage_options, backend)
         if views := open_described(filename_or_obj, group, axis_order, storage_options):
             return views
-        source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
+        source = _NodeReader.open(filename_or_obj, group, axis_order, convention, storage_options)
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         found = source.read(deep=True)
         if isinstance(found, Placed):
@@ -230,7 +230,7 @@ class _Branch(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Source:
+class _NodeReader:
     """Open a node of a container, with given options."""
 
     opened: N5Store
@@ -247,7 +247,7 @@ class _Source:
         axis_order: AxisOrder,
         convention: str | None,
         storage_options: StorageOptions | None,
-    ) -> _Source:
+    ) -> _NodeReader:
         known = {name for name, _ in CONVENTIONS}
         check_option("convention", convention, (None, *sorted(known)))
         opened, path = open_container(

@@ -15,14 +15,24 @@ from n5zarr.format.path import normalize_path
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["AXES", "LIST", "OTHER", "PAIR", "Key", "check", "grouped", "numbers_of", "targets_of"]
+__all__ = [
+    "AXES",
+    "LIST_COLUMNS",
+    "OTHER_COLUMNS",
+    "PAIR_COLUMNS",
+    "Key",
+    "check_tables",
+    "lists_to_write",
+    "numbers_of",
+    "rows_by_list",
+]
 
 type Key = tuple[int, int, str]
 """Time point, setup and label of a list."""
 
-LIST = ["timepoint", "setup", "label"]
-OTHER = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]
-PAIR = [*LIST, "id", *OTHER, "corresponding_id", "consensus_set"]
+LIST_COLUMNS = ["timepoint", "setup", "label"]
+OTHER_COLUMNS = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]
+PAIR_COLUMNS = [*LIST_COLUMNS, "id", *OTHER_COLUMNS, "corresponding_id", "consensus_set"]
 AXES = ["x", "y", "z"]
 
 _ID = np.iinfo(np.int32)  # an int in Java
@@ -56,7 +66,9 @@ def _is_name(name: object) -> bool:
     )
 
 
-def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[Key, pd.DataFrame]:
+def rows_by_list(
+    name: str, table: pd.DataFrame | None, columns: list[str]
+) -> dict[Key, pd.DataFrame]:
     """Return the rows of each list, in their order.
 
     Parameters
@@ -99,7 +111,7 @@ def grouped(name: str, table: pd.DataFrame | None, columns: list[str]) -> dict[K
             "control character, space at the end, '.', '..', 'interestpoints', "
             "'correspondences', empty or longer than 255 bytes",
         )
-    by_list = table.groupby(LIST, sort=False, observed=True)
+    by_list = table.groupby(LIST_COLUMNS, sort=False, observed=True)
     groups: Iterable[tuple[Any, pd.DataFrame]] = by_list
     return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
 
@@ -118,7 +130,7 @@ def _check_integers(name: str, column: pd.Series) -> None:
     )
 
 
-def targets_of(
+def lists_to_write(
     found: Iterable[Key], lists: pd.DataFrame | None, known: Iterable[PointList]
 ) -> dict[Key, PointList]:
     """Return the lists to write, with the paths in the XML or BigStitcher's default paths.
@@ -128,7 +140,7 @@ def targets_of(
     N5UnrepresentableError
         A list occurs twice, or two have the same path (``kind="option"``).
     """
-    listed = {} if lists is None else grouped("lists", lists, LIST)
+    listed = {} if lists is None else rows_by_list("lists", lists, LIST_COLUMNS)
     paths = {(each.timepoint, each.setup, each.label): each.path for each in known}
     targets: dict[Key, PointList] = {}
     for key in dict.fromkeys([*listed, *found]):
@@ -153,7 +165,7 @@ def targets_of(
     return targets
 
 
-def check(
+def check_tables(
     found: Mapping[Key, pd.DataFrame],
     pairs: Mapping[Key, pd.DataFrame],
     targets: Mapping[Key, PointList],
@@ -172,12 +184,12 @@ def check(
             rows["id"].is_unique,
             f"{where}: expected ids that are unique and between {_ID.min} and {_ID.max}",
         )
-        named = (*LIST, "id")
-        others = [c for c in rows if c not in named and not _is_column(rows, c)]
+        named = (*LIST_COLUMNS, "id")
+        others = [c for c in rows if c not in named and not _can_be_dataset(rows, c)]
         require(
             not others,
-            f"{where}: expected columns of numbers beside {', '.join(LIST)}, got {others}; their "
-            "names are those of datasets beside loc",
+            f"{where}: expected columns of numbers beside {', '.join(LIST_COLUMNS)}, got {others}; "
+            "their names are those of datasets beside loc",
         )
     for key, rows in pairs.items():
         own = set(found[key]["id"]) if key in found else set()
@@ -187,7 +199,7 @@ def check(
         )
 
 
-def _is_column(rows: pd.DataFrame, name: object) -> bool:
+def _can_be_dataset(rows: pd.DataFrame, name: object) -> bool:
     """Return whether a column can be an N5 dataset: valid name and type, a number in each row."""
     if not _is_name(name) or name == "loc":
         return False

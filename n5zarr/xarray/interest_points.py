@@ -39,14 +39,14 @@ from n5zarr.store.location import located, open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.interest_point_tables import (
     AXES,
-    LIST,
-    OTHER,
-    PAIR,
+    LIST_COLUMNS,
+    OTHER_COLUMNS,
+    PAIR_COLUMNS,
     Key,
-    check,
-    grouped,
+    check_tables,
+    lists_to_write,
     numbers_of,
-    targets_of,
+    rows_by_list,
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -135,9 +135,11 @@ def read_interest_points(
     points = [_read(_read_points, opened, each) for each in lists]
     pairs = [_read(_read_correspondences, opened, each) for each in lists]
     return InterestPoints(
-        points=_joined(points, dict.fromkeys([*LIST, "id"], "i8") | dict.fromkeys(AXES, "f8")),
-        correspondences=_joined(pairs, dict.fromkeys(PAIR, "i8")),
-        lists=pd.DataFrame([each[:4] for each in lists], columns=[*LIST, "parameters"]),
+        points=_joined_tables(
+            points, dict.fromkeys([*LIST_COLUMNS, "id"], "i8") | dict.fromkeys(AXES, "f8")
+        ),
+        correspondences=_joined_tables(pairs, dict.fromkeys(PAIR_COLUMNS, "i8")),
+        lists=pd.DataFrame([each[:4] for each in lists], columns=[*LIST_COLUMNS, "parameters"]),
     )
 
 
@@ -208,13 +210,13 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
         if name == "loc":
             locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
         else:
-            columns[name] = _ints(values) if name == "id" else values.ravel()
+            columns[name] = _signed(values) if name == "id" else values.ravel()
     columns |= dict(zip(AXES, locations.T, strict=False))
     sizes = {name: len(values) for name, values in columns.items()}
     if "id" not in columns or len(set(sizes.values())) != 1:
         message = f"expected id and loc with equal numbers of values, got {sizes or 'nothing'}"
         raise N5FormatError(message, kind="member", where=where)
-    return _of_list(each, columns)
+    return _table(each, columns)
 
 
 def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
@@ -238,28 +240,28 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
     if data.ndim != 2 or data.shape[1] not in (3, 4) or not set(data[:, 2].tolist()) <= set(lists):
         message = f"data: expected 4 x N numbers, the third in idMap, got shape {data.shape[::-1]}"
         raise N5FormatError(message, kind="member", where=where)
-    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=OTHER)
+    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=OTHER_COLUMNS)
     columns = {
-        "id": _ints(data[:, 0]),
-        **{name: others[name] for name in OTHER},
-        "corresponding_id": _ints(data[:, 1]),
-        "consensus_set": _ints(data[:, 3]) if data.shape[1] == 4 else -1,
+        "id": _signed(data[:, 0]),
+        **{name: others[name] for name in OTHER_COLUMNS},
+        "corresponding_id": _signed(data[:, 1]),
+        "consensus_set": _signed(data[:, 3]) if data.shape[1] == 4 else -1,
     }
-    return _of_list(each, columns)
+    return _table(each, columns)
 
 
-def _ints(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _signed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Convert numbers that Java stored as unsigned: the largest one is -1."""
     return values.ravel().astype(np.int64)
 
 
-def _of_list(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
+def _table(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
     """Make the table of one list."""
     own = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label}
     return pd.DataFrame({**own, **columns})
 
 
-def _joined(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
+def _joined_tables(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
     """Join tables; without rows, make an empty table of the expected columns."""
     filled = [frame for frame in frames if len(frame)]
     if filled:
@@ -318,17 +320,17 @@ def write_interest_points(  # noqa: PLR0913 - as its neighbours
     location = located(location, storage_options, backend)
     file, opened = _open(location, storage_options, read_only=False)
     xml = None if file is None else file.read()
-    found = grouped("points", points, [*LIST, "id", "x", "y"])
-    pairs = grouped("correspondences", correspondences, PAIR)
+    found = rows_by_list("points", points, [*LIST_COLUMNS, "id", "x", "y"])
+    pairs = rows_by_list("correspondences", correspondences, PAIR_COLUMNS)
     with _located(file):
-        targets = targets_of(found, lists, [] if xml is None else listed_in(xml))
-        check(found, pairs, targets)
+        targets = lists_to_write(found, lists, [] if xml is None else listed_in(xml))
+        check_tables(found, pairs, targets)
         _ = xml and with_lists(xml, list(targets.values()))  # may raise: call it before any writing
     if not overwrite:
         _check_new(opened, targets.values())
     _write(opened, targets, found, pairs)
     if file is not None:
-        _name(file, list(targets.values()))
+        _name_in_xml(file, list(targets.values()))
 
 
 def _write(
@@ -351,7 +353,7 @@ def _write(
         raise FileExistsError(message) from err
 
 
-def _name(file: XmlFile, lists: list[PointList]) -> None:
+def _name_in_xml(file: XmlFile, lists: list[PointList]) -> None:
     """Add lists to the XML; warn if BigStitcher reads points from another place."""
     file.update(lambda xml: xml and with_lists(xml, lists))
     store = file.beside(posixpath.join(base_path(file.read()), "interestpoints.zarr"))
@@ -379,7 +381,7 @@ def _new_group(opened: N5Store, path: str, attributes: Mapping[str, JSON]) -> No
     group.attrs.update(attributes)
 
 
-def _save(opened: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
+def _write_numbers(opened: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
     """Write numbers of shape (N, D) as a dataset D x N with blocks of ``width`` x 300000."""
     array = create_array(
         opened,
@@ -404,21 +406,21 @@ def _write_points(opened: N5Store, target: PointList, rows: pd.DataFrame | None)
         return
     axes = [axis for axis in AXES if axis in rows]
     ids = rows["id"].to_numpy(np.int64).astype(np.uint64)
-    _save(opened, join(path, "id"), ids[:, None], 1)
-    _save(opened, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
+    _write_numbers(opened, join(path, "id"), ids[:, None], 1)
+    _write_numbers(opened, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
     for name in rows.columns:
-        if name not in (*LIST, "id", *axes) and not rows[name].isna().all():
-            _save(opened, join(path, name), numbers_of(rows[name])[:, None], 1)
+        if name not in (*LIST_COLUMNS, "id", *axes) and not rows[name].isna().all():
+            _write_numbers(opened, join(path, name), numbers_of(rows[name])[:, None], 1)
 
 
 def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame) -> None:
     path = join(target.path, "correspondences")
-    keys = list(zip(*(rows[column] for column in OTHER), strict=True))
+    keys = list(zip(*(rows[column] for column in OTHER_COLUMNS), strict=True))
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     id_map: dict[str, JSON] = {f"{t},{s},{label}": n for (t, s, label), n in numbers.items()}
     columns = [rows["id"], rows["corresponding_id"], [numbers[key] for key in keys]]
     columns.append(rows["consensus_set"])
     data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
-    _save(opened, join(path, "data"), data.astype(np.uint64), 1)
+    _write_numbers(opened, join(path, "data"), data.astype(np.uint64), 1)
     group: Any = open_node(opened, "a", path=path)
     group.attrs.update({"idMap": id_map})  # last: readers need it to read the data

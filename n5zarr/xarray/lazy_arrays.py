@@ -44,13 +44,13 @@ class LazyArray(ZarrArrayWrapper):
 
     @override
     def __getitem__(self, key: object) -> object:
-        return self._shown(super().__getitem__(key))  # type: ignore[no-untyped-call] # xarray's
+        return self._text_as_objects(super().__getitem__(key))  # type: ignore[no-untyped-call] # xarray's
 
     @override
     async def async_getitem(self, key: object) -> npt.ArrayLike:
-        return self._shown(await super().async_getitem(key))  # type: ignore[no-untyped-call]
+        return self._text_as_objects(await super().async_getitem(key))  # type: ignore[no-untyped-call]
 
-    def _shown(self, value: npt.ArrayLike) -> npt.ArrayLike:
+    def _text_as_objects(self, value: npt.ArrayLike) -> npt.ArrayLike:
         return np.asarray(value, self.dtype) if self.dtype.kind == "O" else value
 
 

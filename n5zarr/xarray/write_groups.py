@@ -81,7 +81,7 @@ def _is_below(path: str, removed: str | None) -> bool:
     return removed is not None and (not removed or f"{path}/".startswith(f"{removed}/"))
 
 
-def _only(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
+def _one_variable(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
     """Return one variable with the coordinates of its dimensions."""
     one = ds[[name]].reset_coords([name]) if name in ds.coords else ds[[name]]
     return one.drop_vars([c for c in one.coords if c not in one.dims])
@@ -119,7 +119,7 @@ class GroupPlan:
 
 
 @dataclass(frozen=True)
-class _Described:
+class _DescribedData:
     """Hold data whose coordinates are in attributes, if they read back.
 
     Parameters
@@ -226,7 +226,7 @@ class GroupWriter:
         return replace(plan, warning=warning)
 
     def _plan(
-        self, group: str, ds: xr.Dataset, described: _Described, mode: str | None
+        self, group: str, ds: xr.Dataset, described: _DescribedData, mode: str | None
     ) -> GroupPlan:
         existing, data = described.existing, described.data
         self._check_coordinates(group, existing, ds, data)
@@ -236,7 +236,7 @@ class GroupWriter:
             plan_update(
                 self.opened,
                 join(group, str(name)),
-                _only(ds, name).drop_vars(added_coords, errors="ignore"),
+                _one_variable(ds, name).drop_vars(added_coords, errors="ignore"),
                 is_only_writer=True,
                 region={},
             )
@@ -257,7 +257,7 @@ class GroupWriter:
 
     def _describe(
         self, group: str, ds: xr.Dataset, removed: str | None, *, as_level: bool = False
-    ) -> _Described:
+    ) -> _DescribedData:
         """Put coordinates into attributes of variables and group, if they read back."""
         node = None if _is_below(group, removed) else self.opened.node(group)
         existing: Mapping[str, Placed] = {}
@@ -310,7 +310,7 @@ class GroupWriter:
         coords = [name for name in ds.coords if name not in left_out]
         new = {name: variable for name, variable in variables.items() if name not in left_out}
         data = xr.Dataset(new, attrs=attributes).set_coords(coords)
-        return _Described(existing, data, described)
+        return _DescribedData(existing, data, described)
 
     def _convention(self, name: str, existing: Mapping[str, Placed]) -> str:
         """Choose the convention of a new dataset: with "auto", that of the sibling levels."""
