@@ -99,15 +99,14 @@ class _TreeCopier:
 
     def fill(self) -> None:
         """Add the links, then attributes and data, which may hold references."""
+        self._add_links()
+        for old, new in self._copied:  # grows meanwhile: _fill copies the targets of references too
+            self._fill(old, new)
+            self._add_links()
+
+    def _add_links(self) -> None:
         while self._links:
             self._link(*self._links.popleft())
-        done = 0
-        while done < len(self._copied):  # which grows: _fill copies the targets of references too
-            old, new = self._copied[done]
-            self._fill(old, new)
-            done += 1
-            while self._links:
-                self._link(*self._links.popleft())
 
     def _link(self, path: str, name: str, group: GroupBuilder, link: Builder) -> None:
         old = target_of(link)

@@ -270,7 +270,7 @@ def _joined_tables(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> 
     return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
 
 
-def write_interest_points(  # noqa: PLR0913 - as its neighbours
+def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are written
     location: Location,
     points: pd.DataFrame,
     correspondences: pd.DataFrame | None = None,
