@@ -116,15 +116,19 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     >>> tree = n5zarr.open_bdv("dataset.xml")  # doctest: +SKIP
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
+    _check_chunks(chunks)
+    locate = located if xml is None else located_if_url
+    store = locate(store, storage_options, backend)
+    place = ViewsPlace(store, path, xml, axis_order, storage_options)
+    return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
+
+
+def _check_chunks(chunks: Chunks) -> None:
     is_size = isinstance(chunks, int) and (chunks > 0 or chunks == -1)
     require(
         is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping),
         f"chunks: expected 'auto', a number above 0, -1, a mapping or None, got {chunks!r}",
     )
-    locate = located if xml is None else located_if_url
-    store = locate(store, storage_options, backend)
-    place = ViewsPlace(store, path, xml, axis_order, storage_options)
-    return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
 
 
 class ViewsPlace(NamedTuple):

@@ -174,15 +174,10 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
             (resolution is None) != (level is None),
             "expected either a resolution or a level, got both or neither",
         )
-        if level is not None:
-            require(
-                0 <= level < len(levels),
-                f"level: expected 0 to {len(levels) - 1}, got {level}",
-                where=f"{opened}: /{group}",
-            )
-            chosen = levels[level]
-        else:
+        if level is None:
             chosen = _coarsest_within(levels, resolution or {})
+        else:
+            chosen = _numbered(levels, level, f"{opened}: /{group}")
         return xr.open_dataset(
             opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
             engine="n5",
@@ -190,6 +185,12 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
             convention=convention,
             **options,
         )
+
+
+def _numbered(levels: list[PyramidLevel], number: int, where: str) -> PyramidLevel:
+    last = len(levels) - 1
+    require(0 <= number <= last, f"level: expected 0 to {last}, got {number}", where)
+    return levels[number]
 
 
 def _coarsest_within(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:

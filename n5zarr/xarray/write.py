@@ -123,10 +123,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     store = located(store, storage_options, backend)
     check_option("convention", convention, ("auto", *WRITTEN))
     check_option("mode", mode, (None, "w", "w-", "a", "r+"))
-    require(
-        region is None or append_dim is None,
-        "append_dim: expected either a region or a dimension to append along, got both",
-    )
+    require(region is None or append_dim is None, "append_dim: expected this or region, got both")
     options: Any = {"storage_options": storage_options, "durability": durability}
     opened, path = open_container(store, group, **options)
     require(
