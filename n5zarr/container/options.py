@@ -15,7 +15,7 @@ from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ViewOptions", "check_concurrency", "check_option", "check_sizes"]
+__all__ = ["ViewOptions", "check_concurrency", "check_option", "check_sizes", "require"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,10 +110,31 @@ class ViewOptions:
             raise N5UnsupportedError(message, kind="read-only")
 
 
+def require(holds: object, message: str, where: str = "") -> None:
+    """Raise if what a caller asks for cannot be done.
+
+    Parameters
+    ----------
+    holds : bool
+        The condition.
+    message : str
+        What was expected, what was found, and the way out.
+    where : str, optional
+        The container and the node.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The condition is false (``kind="option"``).
+    """
+    if not holds:
+        raise option_error(message, where=where)
+
+
 def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raise if the value of an option is not allowed."""
-    if value not in known:
-        raise option_error(f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}")
+    expected = ", ".join(map(repr, known))
+    require(value in known, f"{name}: expected one of {expected}, got {value!r}")
 
 
 def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:

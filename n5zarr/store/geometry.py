@@ -166,13 +166,14 @@ def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -
 
 
 def warn_of_problems(opened: N5Store, placed: Sequence[Placed], *, stacklevel: int = 3) -> None:
-    """Warn of axis metadata that were ignored because they make no sense."""
+    """Warn once of each problem for which axis metadata were ignored."""
     where: dict[str, list[str]] = {}
     for each in placed:
         for problem in each.problems:
             where.setdefault(problem, []).append(each.path or "/")
-    for problem, paths in where.items():
-        warnings.warn(f"{opened}: {', '.join(paths)}: {problem}", N5Warning, stacklevel=stacklevel)
+    for problem, (first, *others) in where.items():
+        place = f"{first} and {len(others)} others" if others else first
+        warnings.warn(f"{opened}: {place}: {problem}", N5Warning, stacklevel=stacklevel)
 
 
 def described(placed: Placed) -> ArrayGeometry:
