@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, override
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pytest
@@ -30,19 +31,21 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Reader(HTMLParser):
-    """Collect the links and the code of a page."""
+    """Collect the links, the code, the tags and the names of attributes of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.code: list[str] = []
         self.tags: list[str] = []
+        self.attributes: set[str] = set()
         self._in_code = False
         self.feed(page)
 
     @override
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
         self.links += [value for name, value in attrs if name == "href" and value]
         self._in_code = tag == "pre"
 
@@ -123,6 +126,32 @@ def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path
         assert "unsafe" not in policy
 
 
+def test_names_units_and_attributes_of_a_dataset_are_escaped(tmp_path: Path) -> None:
+    script = "<script>alert(1)</script>"
+    root = write_volumes(tmp_path / f"{script[:8]}.n5")
+    path = f"\" onclick='x' {script.replace('/', '')}"
+    (root / "em").rename(root / path)
+    file = root / path / "s0" / "attributes.json"
+    document = json.loads(file.read_text())
+    document["transform"] |= {
+        "units": [script, f'" onload="{script}', "nm"],
+        "axes": [script, "b", "c"],
+    }
+    document["compression"]["note"] = script
+    document[script] = {script: script}
+    file.write_text(json.dumps(document))
+    with n5zarr.serve(root) as server:
+        pages = [
+            get(server.url + at) for at in ("", f"tree/{quote(path)}", f"tree/{quote(path)}/s0")
+        ]
+    assert [status for status, _, _ in pages] == [200] * 3
+    for _, page, _ in pages:
+        found = Reader(page)
+        assert found.tags.count("script") == 1
+        assert not {name for name in found.attributes if name.startswith("on")}
+    assert script in html.unescape(pages[-1][1])
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text")
 def test_a_name_that_is_no_text_stops_no_page(tmp_path: Path) -> None:
     root = write_volumes(tmp_path / "boxes.n5")
@@ -157,13 +186,13 @@ def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> Non
     root = write_volumes(tmp_path / "boxes.n5")
     with n5zarr.view(root, dataset=["em/s1", "cells"], labels="cells/*") as shown:
         page, state = way_to_viewer(shown.url)
-        status, html, headers = get(page)
+        status, text, headers = get(page)
         sources = [layer["source"] for layer in state["layers"]]
         documents = [
             json.loads(get(source.removesuffix("|zarr3:") + "zarr.json")[1]) for source in sources
         ]
     assert status == 200
-    assert 'src="main' in html
+    assert 'src="main' in text
     assert "script-src 'self'" in headers["Content-Security-Policy"]
     assert [(layer["type"], layer["name"]) for layer in state["layers"]] == [
         ("image", "em"), ("segmentation", "seg"),

@@ -20,7 +20,7 @@ from n5zarr.store.location import located
 from n5zarr.viewing.serve.answers import entity_tag, is_known, part_of, tag_of_bytes
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.opened import Opened
-from n5zarr.viewing.serve.page import page_routes
+from n5zarr.viewing.serve.pages import page_routes
 from n5zarr.viewing.serve.views import N5View, OmeView, ServedView, ZarrView, is_shown
 
 if TYPE_CHECKING:

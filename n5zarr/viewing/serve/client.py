@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +11,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from n5zarr.errors import N5MissingDependencyError
+from n5zarr.viewing.serve.policy import source_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -27,10 +26,9 @@ CLIENT_PATH = "/neuroglancer/v/n5zarr/"
 # This build asks a Python server for its state and says that it is missing; here, the state is in
 # the URL.
 _SCRIPT = "window.EventSource=class{constructor(){setTimeout(()=>this.onopen())}close(){}};"
-_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 _POLICY = (
     "default-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
-    f"script-src 'self' blob: 'wasm-unsafe-eval' 'sha256-{_HASH}'; "
+    f"script-src 'self' blob: 'wasm-unsafe-eval' {source_of(_SCRIPT)}; "
     "style-src 'self' 'unsafe-inline'; connect-src *"  # users may add layers from anywhere
 )
 

@@ -18,7 +18,7 @@ from n5zarr.store.missing_nodes import not_found
 from n5zarr.viewing.images import images_of, is_at, select_images
 from n5zarr.viewing.neuroglancer import check_shown, fragment, neuroglancer_state
 from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client
-from n5zarr.viewing.serve.page_html import POLICY, Page, base_name, failure_page, node_page
+from n5zarr.viewing.serve.node_page import POLICY, Page, base_name, failure_page, node_page
 from n5zarr.viewing.serve.views import is_shown
 from n5zarr.viewing.thumbnail import slices_that_fit, thumbnail_png
 
