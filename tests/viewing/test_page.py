@@ -31,20 +31,18 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Reader(HTMLParser):
-    """Collect the links, the code, the tags and the names of attributes of a page."""
+    """Collect the links, the code and the names of attributes of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.code: list[str] = []
-        self.tags: list[str] = []
         self.attributes: set[str] = set()
         self._in_code = False
         self.feed(page)
 
     @override
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
         self.attributes |= {name for name, _ in attrs}
         self.links += [value for name, value in attrs if name == "href" and value]
         self._in_code = tag == "pre"
@@ -120,7 +118,7 @@ def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path
         ]
     assert [status for status, _, _ in pages] == [200, 404, 500, 404]
     for _, page, headers in pages:
-        assert Reader(page).tags.count("script") == 1
+        assert page.count("<script") == 1
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
@@ -146,9 +144,8 @@ def test_names_units_and_attributes_of_a_dataset_are_escaped(tmp_path: Path) -> 
         ]
     assert [status for status, _, _ in pages] == [200] * 3
     for _, page, _ in pages:
-        found = Reader(page)
-        assert found.tags.count("script") == 1
-        assert not {name for name in found.attributes if name.startswith("on")}
+        assert page.count("<script") == 1
+        assert not {name for name in Reader(page).attributes if name.startswith("on")}
     assert script in html.unescape(pages[-1][1])
 
 
