@@ -135,8 +135,8 @@ def view(  # noqa: PLR0913 - as the command
             storage_options=storage_options,
         )
         try:
-            opened = server.app.state.opened
-            check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
+            served = server.app.state.served
+            check_shown(select_images(images_of(served.tree()), datasets), str(served))
         except BaseException:
             server.close()
             raise

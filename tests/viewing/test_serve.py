@@ -22,7 +22,7 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.viewing.serve.app import Sending
+from n5zarr.viewing.serve.app import HeldValues
 from n5zarr.viewing.serve.protocol import PatientProtocol
 from n5zarr.viewing.serve.views import N5View
 
@@ -284,7 +284,7 @@ def test_nothing_is_looked_for_until_images_are_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[object] = []
-    monkeypatch.setattr("n5zarr.viewing.serve.opened.n5_tree", calls.append)
+    monkeypatch.setattr("n5zarr.viewing.serve.location.n5_tree", calls.append)
     with n5zarr.serve(n5zarr.sample_path()) as server:
         assert ask(server, "/zarr/em/s2/zarr.json").status == 200
     assert not calls
@@ -331,7 +331,7 @@ def test_nothing_outside_of_the_container_is_served(
 def test_the_images_hold_nothing_from_outside(server: Server) -> None:
     images: Any = zarr.open_group(f"{server.url}ome", mode="r")
     assert SECRET not in json.dumps(images.metadata.to_dict()).encode()
-    tree = server.app.state.opened.tree()
+    tree = server.app.state.served.tree()
     assert not any(path.startswith(("away", "absolute")) for path in [*tree.arrays, *tree.groups])
     values = tree.arrays["linked/s0"].values[...]
     assert not values[:16, :40, :50].any()  # the block behind the link counts as missing
@@ -403,24 +403,24 @@ def test_long_and_strange_requests_are_refused(server: Server) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch, container: Path) -> Iterator[Server]:
     monkeypatch.setattr(PatientProtocol, "patience", 0.3)
-    monkeypatch.setattr(PatientProtocol, "most", 20)
+    monkeypatch.setattr("n5zarr.viewing.serve.run.most_connections", lambda: 20)
     with n5zarr.serve(container) as running:
         yield running
 
 
 def test_slow_clients_are_given_up(impatient: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[Any] = []
-    look = PatientProtocol._look
+    checked: list[Any] = []
+    check = PatientProtocol._check
 
     def noted(protocol: PatientProtocol) -> None:
-        looked.append(protocol.client)
-        look(protocol)
+        checked.append(protocol.client)
+        check(protocol)
 
-    monkeypatch.setattr(PatientProtocol, "_look", noted)
+    monkeypatch.setattr(PatientProtocol, "_check", noted)
     address = ("127.0.0.1", impatient.port)
     with socket.create_connection(address, timeout=PATIENCE) as silent:
         assert silent.recv(1) == b""
-        assert looked.count(silent.getsockname()) == 1  # after 0.3 s by the server's clock
+        assert checked.count(silent.getsockname()) == 1  # after 0.3 s by the server's clock
     with socket.create_connection(address, timeout=PATIENCE) as dripping:
         dripping.sendall(b"GET / HTTP/1.1\r\nX: ")
         n_sent = 0
@@ -430,7 +430,7 @@ def test_slow_clients_are_given_up(impatient: Server, monkeypatch: pytest.Monkey
                 n_sent += 1
                 time.sleep(0.05)
         assert 0 < n_sent < PATIENCE / 0.05
-        assert looked.count(dripping.getsockname()) == 1
+        assert checked.count(dripping.getsockname()) == 1
     assert ask(impatient, BLOCK).status == 200
 
 
@@ -473,8 +473,8 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
         return await reading(view, key)
 
     monkeypatch.setattr(N5View, "read", counted)
-    monkeypatch.setattr(Sending, "most", 60_000_000)
-    monkeypatch.setattr(Sending, "at_once", 2)
+    monkeypatch.setattr(HeldValues, "most", 60_000_000)
+    monkeypatch.setattr(HeldValues, "at_once", 2)
     (tmp_path / "attributes.json").write_text('{"n5": "4.0.0"}')
     (tmp_path / "large").write_bytes(bytes(25_000_000))
     with n5zarr.serve(tmp_path) as server:
@@ -493,17 +493,33 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(read) == 10
 
 
-def test_too_many_connections_are_refused_at_once(
+def test_requests_are_refused_while_too_many_connections_are_open(
     impatient: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PatientProtocol, "patience", PATIENCE)  # those that are taken stay
+    monkeypatch.setattr(PatientProtocol, "patience", PATIENCE)  # those that are open stay
     address = ("127.0.0.1", impatient.port)
-    many = [socket.create_connection(address, timeout=PATIENCE) for _ in range(60)]
-    refused = [each for each in many[20:] if each.recv(12) == b"HTTP/1.1 503"]
-    assert len(refused) == 40
+    many = [socket.create_connection(address, timeout=PATIENCE) for _ in range(19)]
+    wait_until(lambda: len(impatient._uvicorn.server_state.connections) == 19)
+    assert ask(impatient, BLOCK).status == 200
+    many += [socket.create_connection(address, timeout=PATIENCE) for _ in range(30)]
+    wait_until(lambda: len(impatient._uvicorn.server_state.connections) == 49)
+    assert ask(impatient, BLOCK).status == 503
     for each in many:
         each.close()
     wait_until(lambda: ask(impatient, BLOCK).status == 200)
+
+
+def test_small_answers_are_sent_at_once(server: Server) -> None:
+    """A system may hold back the end of an answer until the client has received the rest."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    connection.request("GET", BLOCK)
+    connection.getresponse().read()
+    mine = connection.sock.getsockname()
+    connections: Any = server._uvicorn.server_state.connections
+    (protocol,) = [each for each in connections if each.client == mine]
+    served = protocol.transport.get_extra_info("socket")
+    assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    connection.close()
 
 
 def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> None:

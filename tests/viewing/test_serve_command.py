@@ -101,8 +101,8 @@ def _on_ipv6() -> n5zarr.Server:
 
 def test_addresses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """Of IPv6 they look like rich's markup."""
-    opened = SimpleNamespace(first_dataset=lambda: "em/s0")
-    app = SimpleNamespace(state=SimpleNamespace(opened=opened))
+    served = SimpleNamespace(first_dataset=lambda: "em/s0")
+    app = SimpleNamespace(state=SimpleNamespace(served=served))
     fake: Any = SimpleNamespace(url="http://[fe80::a]:7/", app=app)
     for line in serve._lines(fake):
         console().print(line, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""The start page of the server, the pages of groups and datasets, and the links to viewers."""
+"""Answer requests for pages about groups and datasets, for pictures, and for the viewer."""
 
 from __future__ import annotations
 
@@ -28,36 +28,28 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.routing import BaseRoute
 
-    from n5zarr.storage.place import Location
     from n5zarr.store.inspect import Described
     from n5zarr.viewing.images import Image
-    from n5zarr.viewing.serve.opened import Opened
+    from n5zarr.viewing.serve.location import ServedLocation
 
-__all__ = ["page_routes"]
+__all__ = ["error_page", "page_routes"]
 
 _log = logging.getLogger(__name__)
 _PUBLIC = "https://neuroglancer-demo.appspot.com/"
-_MOST_NODES = 40  # of a group, and of each group in it
-_MOST_IMAGES = 24
-_PATIENCE = 3  # seconds after which pages no longer wait for the images of the container
-_SIZE = 480  # pixels of a picture, twice as many as are seen
-_MOST_PICTURES = 200  # that are remembered
-_MOST_BLOCKS = 20_000  # that are read for a picture, for which all others wait
+_MOST_NODES = 40  # on a page, of a group and of each group in it
+_MOST_IMAGES = 24  # on a page
+_PATIENCE = 3  # seconds for which pages wait while the server looks for images
+_SIZE = 480  # pixels of a picture; pages show it at half this size
+_MOST_PICTURES = 200  # in memory
+_MOST_BLOCKS = 20_000  # read for a picture; other pictures wait meanwhile
+_NOT_FOUND = ("not-found", "path")  # kinds of errors
 _KEPT = {"Cache-Control": "max-age=60"}
 _HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
 
 
-def page_routes(location: Location, opened: Opened) -> list[BaseRoute]:
-    """Return the routes of the pages, of the pictures on them, and of Neuroglancer.
-
-    Parameters
-    ----------
-    location : path, URL or zarr store
-        What the user asked to serve.
-    opened : Opened
-        The same, opened; reads nothing outside of the container.
-    """
-    pages = _Pages(opened)
+def page_routes(served: ServedLocation) -> list[BaseRoute]:
+    """Return the routes of the pages, of the pictures on them, and of Neuroglancer."""
+    pages = _Pages(served)
     return [
         Route("/", pages.node, methods=["GET"]),
         Route("/tree/{path:path}", pages.node, methods=["GET"]),
@@ -67,35 +59,40 @@ def page_routes(location: Location, opened: Opened) -> list[BaseRoute]:
     ]
 
 
-class _Pages:
-    """Answer requests for pages of the opened location."""
+def error_page(request: Request, err: Exception) -> Response:
+    """Answer with a page that says why another page cannot be shown."""
+    is_missing = isinstance(err, FileNotFoundError) or getattr(err, "kind", "") in _NOT_FOUND
+    title = "Not found" if is_missing else "This cannot be shown"
+    content = failure_page(title, str(err), str(request.base_url))
+    return HTMLResponse(content, 404 if is_missing else 500, headers=_HEADERS)
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+
+class _Pages:
+    """Answer requests for pages of the served location."""
+
+    def __init__(self, served: ServedLocation) -> None:
+        self._served = served
         self._drawing = asyncio.Lock()
         self._pictures: dict[str, bytes] = {}
-        self._looking: asyncio.Task[list[Image]] | None = None
-        self._since = 0.0  # when that began
+        self._search: asyncio.Task[list[Image]] | None = None
+        self._search_start = 0.0
 
     async def node(self, request: Request) -> Response:
         """Show a group or a dataset."""
         path = request.path_params.get("path", "").strip("/")
         given = request.query_params.get("skip", "")
         skip = int(given) if re.fullmatch("[0-9]{1,9}", given) else 0
-        url = str(request.base_url)
-        looking = self._look()
-        try:
-            node, below = await asyncio.to_thread(_described, self._opened, path, skip)
-        except (N5Error, OSError) as err:
-            return _failure(err, url)
-        await asyncio.wait([looking], timeout=max(0.01, self._since + _PATIENCE - time.monotonic()))
+        search = self._find_images()
+        node, below = await asyncio.to_thread(_describe, self._served, path, skip)
+        left = self._search_start + _PATIENCE - time.monotonic()
+        await asyncio.wait([search], timeout=max(0.01, left))
         images = None
-        if looking.done():
-            known = [] if looking.exception() else looking.result()
-            images = [image for image in known if is_at(image, path)]
+        if search.done():
+            found = [] if search.exception() else search.result()
+            images = [image for image in found if is_at(image, path)]
         page = Page(
-            container=str(self._opened),
-            url=url,
+            container=str(self._served),
+            url=str(request.base_url),
             path=path,
             node=node,
             below=below,
@@ -107,21 +104,18 @@ class _Pages:
         return HTMLResponse(await asyncio.to_thread(node_page, page), headers=_HEADERS)
 
     async def view(self, request: Request) -> Response:
-        """Lead to Neuroglancer, with a state that shows some images, or all."""
+        """Redirect to Neuroglancer with a state that shows the wanted images, or the first ones."""
         wanted = request.query_params.getlist("dataset")
         url = str(request.base_url)
 
         def make_state(images: list[Image]) -> str:
             chosen = select_images(images, wanted)
-            check_shown(chosen, str(self._opened))
-            title = base_name(str(self._opened))
+            check_shown(chosen, str(self._served))
+            title = base_name(str(self._served))
             state = neuroglancer_state(chosen, f"{url}ome", title=title, show_all=bool(wanted))
             return fragment(state)
 
-        try:
-            state = await asyncio.to_thread(make_state, await self._look())
-        except (N5Error, OSError) as err:
-            return _failure(err, url)
+        state = await asyncio.to_thread(make_state, await self._find_images())
         is_public = "public" in request.query_params
         viewer = _PUBLIC if is_public else f"{url.rstrip('/')}{CLIENT_PATH}"
         return Response(status_code=303, headers={"Location": f"{viewer}#{state}"})
@@ -130,70 +124,65 @@ class _Pages:
         """Draw a small picture of an image."""
         path = request.path_params["path"]
         try:
-            images = await self._look()
-        except (N5Error, OSError):  # the next request looks again
+            picture = await self._picture(path)
+        except (N5Error, OSError) as err:
+            _log.info("no picture of %s: %s", path, err)
+            picture = None
+        if picture is None:
             return Response(status_code=404)
-        found = next((image for image in images if image.path == path), None)
-        if found is None or slices_that_fit(found, _SIZE).n_blocks() > _MOST_BLOCKS:
-            return Response(status_code=404)
-        async with self._drawing:  # each reads and draws for some time
-            picture = self._pictures.get(path)
-            if picture is None:
-                try:
-                    picture = await asyncio.to_thread(thumbnail_png, found, size=_SIZE)
-                except (N5Error, OSError) as err:
-                    _log.info("no picture of %s: %s", path, err)
-                    return Response(status_code=404)
-                self._pictures[path] = picture
-                if len(self._pictures) > _MOST_PICTURES:
-                    self._pictures.pop(next(iter(self._pictures)))
         return Response(picture, media_type="image/png", headers=_KEPT)
 
-    def _look(self) -> asyncio.Task[list[Image]]:
-        """Look for the images, once: in a large container it takes long."""
-        if self._looking is None or (self._looking.done() and self._looking.exception()):
-            self._since = time.monotonic()
-            self._looking = asyncio.ensure_future(asyncio.to_thread(_images, self._opened))
-        return self._looking
+    async def _picture(self, path: str) -> bytes | None:
+        """Return the picture of an image; None if there is no such image, or it is too large."""
+        images = await self._find_images()
+        image = next((image for image in images if image.path == path), None)
+        if image is None or slices_that_fit(image, _SIZE).n_blocks() > _MOST_BLOCKS:
+            return None
+        async with self._drawing:  # one after the other: each reads and computes for some time
+            if path not in self._pictures:
+                self._pictures[path] = await asyncio.to_thread(thumbnail_png, image, size=_SIZE)
+                if len(self._pictures) > _MOST_PICTURES:
+                    self._pictures.pop(next(iter(self._pictures)))
+            return self._pictures[path]
+
+    def _find_images(self) -> asyncio.Task[list[Image]]:
+        """Return the search for the images; it takes long in a large container, so it runs once."""
+        if self._search is None or (self._search.done() and self._search.exception()):
+            self._search_start = time.monotonic()
+            self._search = asyncio.ensure_future(asyncio.to_thread(_images, self._served))
+        return self._search
 
 
-def _images(opened: Opened) -> list[Image]:
+def _images(served: ServedLocation) -> list[Image]:
     try:
-        return [image for image in images_of(opened.tree()) if is_shown(image.path)]
+        return [image for image in images_of(served.tree()) if is_shown(image.path)]
     except N5UnrepresentableError as err:
         _log.info("no images: %s", err)
         return []
 
 
-def _described(opened: Opened, path: str, skip: int) -> tuple[dict[str, Any], list[Described]]:
-    """Describe a node, and the first of those below it that come after some."""
+def _describe(
+    served: ServedLocation, path: str, skip: int
+) -> tuple[dict[str, Any], list[Described]]:
+    """Describe a node, and some of the nodes below it, without the first ``skip`` of its children.
+
+    There are no nodes below it if the server of a remote container does not list them.
+    """
     if not is_shown(path):
-        raise not_found(opened.store, path)
-    store, place = opened.store.reopened(), join(opened.path, path)
+        raise not_found(served.store, path)
+    store, place = served.store.reopened(), join(served.path, path)
     node = inspect.describe(store, place, size=False, limit=_MOST_NODES)
-    if node["kind"] == "group" and node["children"] is None:  # the server does not list
+    if node["kind"] == "group" and node["children"] is None:
         return node, []
-    below = inspect.describe_each(
-        store, place, depth=2, limit=_MOST_NODES, skip=skip, geometry=True
-    )
-    next(below)
-    return node, list(_shown(below))
+    walk = inspect.describe_each(store, place, depth=2, limit=_MOST_NODES, skip=skip, geometry=True)
+    next(walk)  # the node itself
+    return node, list(_shown(walk))
 
 
 def _shown(below: Iterable[Described]) -> Iterator[Described]:
-    """Leave out nodes that the views do not show, with all below them."""
-    above: list[str] = []
+    """Leave out nodes that the views do not show, with all nodes below them."""
+    names: list[str] = []
     for each in below:
-        above[each.level - 1 :] = [str(each.description.get("name", ""))]
-        if is_shown("/".join(above)):
+        names[each.level - 1 :] = [str(each.description.get("name", ""))]
+        if is_shown("/".join(names)):
             yield each
-
-
-def _failure(err: Exception, url: str) -> Response:
-    is_missing = isinstance(err, FileNotFoundError) or getattr(err, "kind", "") in (
-        "not-found",
-        "path",
-    )
-    title = "Not found" if is_missing else "This cannot be shown"
-    content = failure_page(title, str(err), url)
-    return HTMLResponse(content, 404 if is_missing else 500, headers=_HEADERS)

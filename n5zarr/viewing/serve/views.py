@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Request, Steps
-    from n5zarr.viewing.serve.opened import Opened
+    from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["N5View", "OmeView", "ServedView", "ZarrView", "is_shown"]
@@ -83,9 +83,9 @@ class ServedView(ABC):
 class _StoredView(ServedView):
     """A view whose values are mostly one file each."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._store = opened.store
-        self._path = opened.path
+    def __init__(self, served: ServedLocation) -> None:
+        self._store = served.store
+        self._path = served.path
         self._seconds = 0.0  # duration of a read in this thread, a moving average
 
     async def _run[T](self, steps: Steps[T]) -> T:
@@ -165,9 +165,9 @@ class N5View(_StoredView):
 class ZarrView(_StoredView):
     """The documents and chunks of Zarr v3, of v2 or of both, which any reader of Zarr decodes."""
 
-    def __init__(self, opened: Opened, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
-        super().__init__(opened)
-        v3 = N5Store(opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+    def __init__(self, served: ServedLocation, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
+        super().__init__(served)
+        v3 = N5Store(served.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
@@ -215,8 +215,8 @@ def _strict(document: BufferLike | None) -> BufferLike | None:
 class OmeView(ServedView):
     """The images as OME-Zarr 0.5; found when they are first asked for."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    def __init__(self, served: ServedLocation) -> None:
+        self._served = served
         self._store: OmeStore | None = None
         self._lock = asyncio.Lock()  # one thread finds the images, the others stay free
 
@@ -230,4 +230,4 @@ class OmeView(ServedView):
         return _strict(data) if key.endswith(".json") else data
 
     def _made(self) -> OmeStore:
-        return OmeStore(self._opened.tree())
+        return OmeStore(self._served.tree())
