@@ -1,4 +1,4 @@
-"""The pages of the server, and the way to Neuroglancer, without a browser."""
+"""Test the pages of the server, and the links to Neuroglancer, without a browser."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
             if "dataset" in found:
                 (variable,) = found["dataset"].data_vars.values()
                 assert np.array_equal(variable.values, data)
-            if "group" in found:  # servers of files do not list
+            if "group" in found:  # the server does not list
                 assert found["group"]["cells/seg"].shape == SHAPE
 
 
@@ -94,7 +94,7 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
 def test_code_is_shown_where_it_can_run(
     container: str, paths: list[str], names: list[set[str]]
 ) -> None:
-    """Groups without a document are none on a server that does not list."""
+    """A program sees no group without a document on a server that does not list."""
     with n5zarr.serve(JAVA / container) as server:
         pages = [Reader(get(server.url + path)[1]) for path in paths]
         codes = [[code for code in page.code if "/ome/" not in code] for page in pages]
@@ -198,7 +198,7 @@ def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> Non
 
 
 def way_to_viewer(url: str) -> tuple[str, Any]:
-    """Return the page to which an address leads, and the state that Neuroglancer gets."""
+    """Return the page to which an address redirects, and the state for Neuroglancer."""
     with pytest.raises(urllib.error.HTTPError) as redirect:
         urllib.request.build_opener(NoRedirect).open(url)
     redirect.value.close()
@@ -227,10 +227,10 @@ def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
     state: Any = neuroglancer_state(find_images(root), "http://127.0.0.1:1/ome", limits=limits)
     seen = [layer["name"] for layer in state["layers"] if layer.get("visible", True)]
     assert seen == ["tile000", "tile001", "tile002", "tile003"]
-    assert asked == [(name, 0) for name in seen]  # the data of no others are read
+    assert asked == [(name, 0) for name in seen]  # no other data are read
     assert len(state["layers"]) == 100
     assert sum("archived" not in layer for layer in state["layers"]) == 12
-    # integers, outwards
+    # rounded outwards to integers
     assert state["layers"][-1]["shaderControls"] == {"normalized": {"range": [3, 1001]}}
 
 
@@ -301,7 +301,7 @@ def test_groups_are_shown_where_a_server_does_not_list() -> None:
 
 
 def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
-    """Its picture would take hours, and those of all other images wait for it."""
+    """Drawing it would take hours, and all other pictures would wait."""
     path = tmp_path / "v.n5"
     write_volumes(path)
     (path / "huge").mkdir()

@@ -1,4 +1,4 @@
-"""The web application: serve an open container by its keys, and pages about it."""
+"""Make the web application: it serves a container by its keys, and pages about it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ from n5zarr.viewing.serve.views import N5View, OmeView, ServedView, ZarrView, is
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from starlette.routing import BaseRoute
     from starlette.types import Receive, Scope, Send
 
     from n5zarr.storage.place import Backend, Location
@@ -47,11 +46,10 @@ def make_app(
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
     hosts: Collection[str] | None = None,
-    routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """Make the application for a location: its views, and a page at ``/``.
+    """Make the application that serves a location: its views by their keys, and pages at ``/``.
 
-    Nothing is read but the location itself; the images are found when ``/ome/`` is first asked for.
+    This opens only the location; a request for a page or for a key of ``/ome/`` finds the images.
 
     Parameters
     ----------
@@ -62,15 +60,13 @@ def make_app(
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     hosts : collection of str, optional
-        The names by which requests may call this server, without the port; any by default. Behind
-        other names may be a web site that an attacker lets point to this machine.
-    routes : sequence of starlette.routing.BaseRoute, optional
-        More routes, which come first.
+        Names, without port, that requests may use for this server; any by default. An attacker can
+        let the name of a web site point to this machine.
 
     Returns
     -------
     starlette.applications.Starlette
-        The application, an ASGI app; ``app.state.served`` is what it shows.
+        The application; ``app.state.served`` is the :class:`ServedLocation`.
 
     Raises
     ------
@@ -97,7 +93,7 @@ def make_app(
         allow_private_network=True,
     )
     app = Starlette(
-        routes=[*routes, *mounts, *page_routes(served)],
+        routes=[*mounts, *page_routes(served)],
         middleware=[Middleware(Guard, hosts=hosts), cors],
         exception_handlers={N5Error: error_page, OSError: error_page},
     )

@@ -1,4 +1,4 @@
-"""Serve Neuroglancer's browser client from the files in its Python package."""
+"""Serve the files of Neuroglancer, which runs in the browser, from its Python package."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 __all__ = ["CLIENT_PATH", "check_client", "client_routes", "has_client"]
 
 CLIENT_PATH = "/neuroglancer/v/n5zarr/"
-"""Where it is: behind ``/v/`` it looks for the name of a viewer, and refuses to start without."""
+"""Path of the client: it starts only if a name of a viewer follows ``/v/``."""
 
-# This build asks a Python server for its state and says that it is missing; here, the state is in
-# the URL.
+# This build would ask a Python server for its state, and say that there is none. Here, the state is
+# in the URL.
 _SCRIPT = "window.EventSource=class{constructor(){setTimeout(()=>this.onopen())}close(){}};"
 _POLICY = (
     "default-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
@@ -53,7 +53,7 @@ def check_client() -> Path:
 
 
 def client_routes() -> list[BaseRoute]:
-    """Return the routes of Neuroglancer's client, which needs no internet.
+    """Return the routes of Neuroglancer's client; it loads nothing from the internet.
 
     Raises
     ------

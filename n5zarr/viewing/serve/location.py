@@ -62,7 +62,7 @@ class ServedLocation:
     FileNotFoundError
         Nothing exists at this location.
     N5UnrepresentableError
-        A link leads from the container to the location, which is outside (``kind="path"``).
+        The location is outside the container, behind a link in it (``kind="path"``).
     """
 
     def __init__(

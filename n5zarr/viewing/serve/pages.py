@@ -6,6 +6,7 @@ import asyncio
 import logging
 import re
 import time
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import HTMLResponse, Response
@@ -73,7 +74,7 @@ class _Pages:
     def __init__(self, served: ServedLocation) -> None:
         self._served = served
         self._drawing = asyncio.Lock()
-        self._pictures: dict[str, bytes] = {}
+        self._draw = lru_cache(_MOST_PICTURES)(partial(thumbnail_png, size=_SIZE))
         self._search: asyncio.Task[list[Image]] | None = None
         self._search_start = 0.0
 
@@ -139,11 +140,7 @@ class _Pages:
         if image is None or slices_that_fit(image, _SIZE).n_blocks() > _MOST_BLOCKS:
             return None
         async with self._drawing:  # one after the other: each reads and computes for some time
-            if path not in self._pictures:
-                self._pictures[path] = await asyncio.to_thread(thumbnail_png, image, size=_SIZE)
-                if len(self._pictures) > _MOST_PICTURES:
-                    self._pictures.pop(next(iter(self._pictures)))
-            return self._pictures[path]
+            return await asyncio.to_thread(self._draw, image)
 
     def _find_images(self) -> asyncio.Task[list[Image]]:
         """Return the search for the images; it takes long in a large container, so it runs once."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import uvicorn
 import zarr
-from starlette.applications import Starlette
 
 from n5zarr.store.location import located
 from n5zarr.viewing.arguments import check_address, texts
@@ -23,9 +22,11 @@ from n5zarr.viewing.serve.protocol import PatientProtocol, most_connections
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from starlette.applications import Starlette
+
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["Server", "running", "serve"]
+__all__ = ["Server", "serve", "start_server"]
 
 _BACKLOG = 1024
 _THREADS = 32  # that compute, or wait for slow files and servers
@@ -85,11 +86,11 @@ def serve(
     (10, 24, 32)
     """
     options = {"storage_options": storage_options, "backend": backend}
-    return running(location, host, port, allow_hosts=allow_hosts, **options)  # type: ignore[arg-type] # of two types
+    return start_server(location, host, port, allow_hosts=allow_hosts, **options)  # type: ignore[arg-type] # of two types
 
 
-def running(  # noqa: PLR0913 - as its neighbours
-    location_or_app: Location | zarr.Array[Any] | zarr.Group | Starlette,
+def start_server(  # noqa: PLR0913 - as its neighbours
+    location: Location | zarr.Array[Any] | zarr.Group,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
@@ -98,15 +99,13 @@ def running(  # noqa: PLR0913 - as its neighbours
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
 ) -> Server:
-    """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
-    if isinstance(location_or_app, Starlette):
-        return Server(location_or_app, host, port)
-    if isinstance(location_or_app, zarr.Array | zarr.Group):
-        location_or_app = location_or_app.store_path
+    """Serve a location; see :func:`serve`, and :func:`n5zarr.view` for ``labels``."""
+    if isinstance(location, zarr.Array | zarr.Group):
+        location = location.store_path
     check_address(host, port)
     names = texts("allow_hosts", allow_hosts)
     hosts = {*LOOPBACK, _name_in_url(host), *names} if _is_loopback(host) or names else None
-    place = located(location_or_app, storage_options, backend)
+    place = located(location, storage_options, backend)
     app = make_app(place, labels=labels, storage_options=storage_options, hosts=hosts)
     return Server(app, host, port)
 
@@ -119,14 +118,14 @@ class Server:
     app : Starlette
         The application.
     host, port : optional
-        Where it listens.
+        Address and port to listen on.
 
     Attributes
     ----------
     app : Starlette
         The application.
     port : int
-        The port on which it listens.
+        The port it listens on.
     url : str
         Its address, with a slash at the end.
     """
@@ -185,7 +184,7 @@ class Server:
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn's server, which reports when it has started."""
+    """Run uvicorn's server, and set an event when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
