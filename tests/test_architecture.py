@@ -76,8 +76,7 @@ LONG_FUNCTIONS = {
     "n5zarr.store.location.open_container": 61,
     "n5zarr.tools.sidecar.sidecar": 61,
     "n5zarr.tools.validate.quarantine.quarantine_blocks": 62,
-    "n5zarr.viewing.serve.app.make_app": 62,
-    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 62,
+    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 63,
     "n5zarr.xarray.interest_points.write_interest_points": 61,
 }
 # Modules that import others of the package inside functions, with the reason.

@@ -70,15 +70,15 @@ def serve(
 
 def _lines(server: Server) -> Iterator[str]:
     """Print the address of the container, and how programs open it."""
-    opened, own = server.app.state.opened, for_fsspec(server.url)
-    yield f"[bold]Serving[/] {escape(str(opened))}; Ctrl-C ends it"
+    served, own = server.app.state.served, for_fsspec(server.url)
+    yield f"[bold]Serving[/] {escape(str(served))}; Ctrl-C ends it"
     yield f"  Start page   {escape(server.url)}"  # IPv6 looks like markup
     yield f"  Zarr         {escape(own)}zarr3/ or {escape(own)}zarr2/"
     for name, view in (("OME-Zarr", "ome/"), ("N5", "n5/")):
         yield f"  {name:12} {escape(own)}{view}"
     dataset = None
     with suppress(N5Error):  # a server may not list
-        dataset = opened.first_dataset()
+        dataset = served.first_dataset()
     path = _NONE if dataset is None else dataset
     zarr, n5 = (escape(own + join(view, quote(path))) for view in ("zarr3", "n5"))
     yield f"[bold]To open {escape(path) or 'it'}[/]"

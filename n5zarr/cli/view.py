@@ -62,9 +62,9 @@ def view(
             backend=backend,
         )
         with shown:
-            opened = shown.server.app.state.opened
+            served = shown.server.app.state.served
             screen = console()
-            screen.print(f"[bold]Viewing[/] {escape(str(opened))}; Ctrl-C ends it", soft_wrap=True)
+            screen.print(f"[bold]Viewing[/] {escape(str(served))}; Ctrl-C ends it", soft_wrap=True)
             screen.print(f"  Neuroglancer  {escape(shown.url)}", soft_wrap=True)
             screen.print(f"  Start page    {escape(shown.server.url)}", soft_wrap=True)
             if not no_browser and not webbrowser.open(shown.url):

@@ -1,4 +1,4 @@
-"""``n5zarr serve``: what it prints, and how it ends."""
+"""Test ``n5zarr serve``: what it prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_served_is_said_in_a_line(words: list[str], said: str) ->
 
 
 def test_an_ipv6_address_is_one_that_zarr_opens() -> None:
-    """fsspec takes ``::`` for the border between two URLs."""
+    """fsspec would split an address at ``::``."""
     with _on_ipv6() as server:
         lines = list(serve._lines(server))
         assert lines[1].endswith(f"http://[::1]:{server.port}/")
@@ -100,9 +100,9 @@ def _on_ipv6() -> n5zarr.Server:
 
 
 def test_addresses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of IPv6 they look like rich's markup."""
-    opened = SimpleNamespace(first_dataset=lambda: "em/s0")
-    app = SimpleNamespace(state=SimpleNamespace(opened=opened))
+    """Addresses of IPv6 look like rich's markup."""
+    served = SimpleNamespace(first_dataset=lambda: "em/s0")
+    app = SimpleNamespace(state=SimpleNamespace(served=served))
     fake: Any = SimpleNamespace(url="http://[fe80::a]:7/", app=app)
     for line in serve._lines(fake):
         console().print(line, soft_wrap=True)
