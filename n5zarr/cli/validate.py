@@ -135,7 +135,11 @@ def _quarantine(
     if not _is_agreed(question, len(blocks), yes=yes):
         return result
     moved = quarantine_blocks(location, result.findings, **options)
-    _say(f"moved to {moved.place}" if moved.place else "moved", list(moved.moved), moved.kept)
+    _say(
+        f"moved to {moved.quarantine}" if moved.quarantine else "moved",
+        list(moved.moved),
+        moved.kept,
+    )
     return _without(result, {*moved.moved})
 
 

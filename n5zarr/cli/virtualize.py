@@ -114,7 +114,7 @@ def virtualize(
             overwrite=overwrite,
             storage_options=storage_options(option),
             backend=backend,
-            out_options=storage_options(out_option),
+            destination_options=storage_options(out_option),
             scheduler=scheduler,
             n_workers=workers,
             progress=show,

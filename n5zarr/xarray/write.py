@@ -46,7 +46,7 @@ type Convention = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
 
 def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     data: xr.Dataset | xr.DataArray | xr.DataTree,
-    store: Location,
+    location: Location,
     *,
     group: str = "",
     convention: Convention = "auto",
@@ -70,10 +70,10 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     ----------
     data : Dataset, DataArray or DataTree
         Dimensions in C order, ``z, y, x``.
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, which is created if it does not exist, or a location in one.
     group : str, optional
-        Path below ``store``.
+        Path below ``location``.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
         Of evenly spaced coordinates; others become one-dimensional datasets. ``"auto"``: that of
         neighbouring levels, or ``"cosem"``. Beside images of other rank "ngff" is "neuroglancer".
@@ -122,16 +122,16 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     >>> xr.open_dataset(out, engine="n5", group="em/s1")["x"].values[:3]
     array([100., 116., 132.])
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     _check_option("convention", convention, ("auto", *WRITTEN))
     _check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     if region is not None and append_dim is not None:
         message = "append_dim: expected either a region or a dimension to append along, got both"
         raise N5UnrepresentableError(message, kind="option")
     options: Any = {"storage_options": storage_options, "durability": durability}
-    opened, path = open_container(store, group, **options)
+    opened, path = open_container(location, group, **options)
     if opened.axis_order != "C" or opened.zarr_format == 2 or opened.coords:
-        message = f"store: expected a store of Zarr v3 in C order, got {opened!r}"
+        message = f"location: expected a store of Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")
     opened = opened.showing(3)
     parsed = parse_compression({"type": "raw"} if compression is None else compression)
