@@ -44,7 +44,7 @@ def info(
         bool, typer.Option("--size/--no-size", help="Count blocks and bytes stored.")
     ] = True,
     stats: Annotated[
-        bool, typer.Option("--stats", help="Range, histogram, empty blocks, from a sample.")
+        bool, typer.Option("--stats", help="Show range, histogram and empty blocks of a sample.")
     ] = False,
     all_blocks: Annotated[
         bool, typer.Option("--all-blocks", help="With --stats: read all blocks.")

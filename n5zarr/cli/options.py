@@ -65,7 +65,7 @@ Location = Annotated[
     typer.Argument(metavar="LOCATION", help="Container, node in one, or BigDataViewer's XML."),
 ]
 Node = Annotated[
-    str, typer.Argument(metavar="LOCATION", help="Container, or group or dataset in one.")
+    str, typer.Argument(metavar="LOCATION", help="Container, group or dataset.")
 ]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -120,9 +120,8 @@ def view(
             **access.keywords(),
         ) as shown,
     ):
-        opened = shown.server.app.state.opened
         print_text(
-            Text.assemble(("Viewing", "bold"), f" {opened}; Ctrl-C ends it"),
+            Text.assemble(("Viewing", "bold"), f" {shown.server.app.state.opened}; Ctrl-C ends it"),
             f"  Neuroglancer  {shown.url}",
             f"  Start page    {shown.server.url}",
         )
