@@ -64,9 +64,7 @@ Location = Annotated[
     str,
     typer.Argument(metavar="LOCATION", help="Container, node in one, or BigDataViewer's XML."),
 ]
-Node = Annotated[
-    str, typer.Argument(metavar="LOCATION", help="Container, group or dataset.")
-]
+Node = Annotated[str, typer.Argument(metavar="LOCATION", help="Container, group or dataset.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Compression = Annotated[
