@@ -82,7 +82,7 @@ LONG_FUNCTIONS = {
 # Modules that import others of the package inside functions, with the reason.
 LATE_IMPORTS = {
     ("n5zarr.__main__", "n5zarr.cli.app"): "typer is an extra: its absence is one plain line",
-    ("n5zarr.cli.nwb", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
+    ("n5zarr.cli.convert", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
 }
 # Modules outside of storage that ask for the class of a store. An entry goes when it is not needed.
 ASKS_FOR_LOCAL_STORE: set[str] = set()
