@@ -55,7 +55,7 @@ LONG_FUNCTIONS = {
     "n5zarr.cli.convert.convert": 89,  # an option of the command in each of them
     "n5zarr.arrays.opening.open_node": 99,
     "n5zarr.codecs.single_block.decode_block": 65,
-    "n5zarr.hdmf.conversion.convert": 84,
+    "n5zarr.hdmf.conversion.convert": 80,
     "n5zarr.store.set_geometry.set_geometry": 85,
     "n5zarr.tools.convert.convert.convert": 167,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
@@ -69,21 +69,20 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.validate.check.validate": 74,
     "n5zarr.viewing.view.view": 77,
     "n5zarr.xarray.bdv.open_bdv": 71,
-    "n5zarr.xarray.pyramids.open_level": 71,
+    "n5zarr.xarray.pyramids.open_level": 69,
     "n5zarr.xarray.write.to_n5": 126,
     "n5zarr.cli.download.download": 61,
     "n5zarr.store.inspect.describe_tree": 62,
     "n5zarr.store.location.open_container": 61,
     "n5zarr.tools.sidecar.sidecar": 61,
     "n5zarr.tools.validate.quarantine.quarantine_blocks": 62,
-    "n5zarr.viewing.serve.app.make_app": 62,
     "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 63,
     "n5zarr.xarray.interest_points.write_interest_points": 61,
 }
 # Modules that import others of the package inside functions, with the reason.
 LATE_IMPORTS = {
     ("n5zarr.__main__", "n5zarr.cli.app"): "typer is an extra: its absence is one plain line",
-    ("n5zarr.cli.nwb", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
+    ("n5zarr.cli.convert", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
 }
 # Modules outside of storage that ask for the class of a store. An entry goes when it is not needed.
 ASKS_FOR_LOCAL_STORE: set[str] = set()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.encoder import Encoder
-from n5zarr.errors import N5Error
+from n5zarr.errors import ErrorsAt
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
 from n5zarr.zarr_view.keys import ChunkNames
 
@@ -66,21 +66,18 @@ def _chunks_of_blocks(each: Sequence[_Chunk], encoder: Encoder) -> list[BufferLi
     in_grid = [blocks.view.grid_position(position) for blocks, position in wanted]
     keys = [join(b.path, block_path(p)) for (b, _), p in zip(wanted, in_grid, strict=True)]
     found: list[BufferLike | None] = []
-    values = ask_storage(wanted[0][0].store.storage, get_each(keys))
+    values = wanted[0][0].store.storage.run(get_each(keys))
     for (blocks, _), position, value in zip(wanted, in_grid, values, strict=True):
         if value is None:
             found.append(None)
             continue
         block, view = memoryview(value), blocks.view
-        try:
+        with ErrorsAt(partial(blocks.store.container.chunks.block_name, blocks.path, position)):
             part = chunk_slice(block, view)
             if part is None:
                 found.append(encoder.chunk(decode_chunk(block, view, position)))
             else:
                 found.append(block[part])
-        except N5Error as err:
-            name = blocks.store.container.chunks.block_name(blocks.path, position)
-            raise err.located(name) from err.__cause__
     return found
 
 

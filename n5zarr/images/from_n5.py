@@ -66,7 +66,7 @@ def n5_tree(
     arrays: dict[str, ArraySource] = {}
     groups, refused = {}, {}
     selection = Selection(paths=paths)
-    walk = Walk(shown.container.nodes, shown.ask, selection, leave_out=warn_of_links(opened))
+    walk = Walk(shown.container.nodes, shown.run, selection, leave_out=warn_of_links(opened))
     for found, _ in walk.run(path, node):
         below = found.path.removeprefix(path).lstrip("/")
         if isinstance(found.node, Broken | Unreadable):

@@ -16,7 +16,7 @@ from n5zarr.conventions.describe import choose_convention, describe_axes, descri
 from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.images.ome import without_ome
@@ -44,10 +44,8 @@ def from_ome(tree: SourceTree) -> SourceTree:
         ``multiscales`` does not fit the arrays, or has other transforms than scales and
         translations, or the name of a level is taken (``kind="option"``).
     """
-    try:
+    with ErrorsAt(tree.name):
         return _described(tree)
-    except N5Error as err:
-        raise err.located(tree.name) from err.__cause__
 
 
 def _described(tree: SourceTree) -> SourceTree:

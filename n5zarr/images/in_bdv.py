@@ -95,7 +95,7 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
     views = find_views(store, group)
     if not _wanted(views, tree):
         return None
-    description = store.ask(read_description(group)) if project is None else project.description
+    description = store.run(read_description(group)) if project is None else project.description
     settings = {} if project is None else read_settings(project)
     if description is not None:
         views = described_views(store, group, views, description)
@@ -197,7 +197,7 @@ def _placed(opened: N5Store, views: _Views, description: Description | None) -> 
         steps = read_placed(
             opened.container.nodes, view.path, view.dataset, description=description
         )
-        placed[level] = opened.ask(steps)
+        placed[level] = opened.run(steps)
     by_size = sorted(placed.items(), key=lambda entry: -math.prod(entry[1].view.shape))
     return dict(by_size)
 

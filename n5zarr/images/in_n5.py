@@ -100,8 +100,8 @@ def find_in_n5(tree: SourceTree, store: N5Store, labels: Sequence[str] = ()) -> 
     found, path = _Found(), tree.path
     node = store.node(path)
     if isinstance(node, DatasetView):
-        placed = store.ask(read_placed(store.container.nodes, path, node))
-        above = list(store.ask(store.container.nodes.above(path)))
+        placed = store.run(read_placed(store.container.nodes, path, node))
+        above = list(store.run(store.container.nodes.above(path)))
         _add_image(found, path, "", {"s0": placed}, {}, above)
     elif isinstance(node, GroupAttributes):
         _walk(tree, store, found)
@@ -130,8 +130,8 @@ def _walk(tree: SourceTree, store: N5Store, found: _Found) -> None:
         if not isinstance(group, GroupAttributes) or below not in tree.groups:
             continue
         only = names.get(below, ())
-        layout = store.ask(read_layout(store.container.nodes, path, group, only=only))
-        above = [group.attributes, *store.ask(store.container.nodes.above(path))]
+        layout = store.run(read_layout(store.container.nodes, path, group, only=only))
+        above = [group.attributes, *store.run(store.container.nodes.above(path))]
         wanted = {n: d for n, d in layout.datasets.items() if join(below, n) in tree.arrays}
         layout = replace(layout, datasets=wanted)
         found.groups[below] = _own(layout)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.attribute_path import insert, lookup, parse_attribute_path, remove
+from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
+from n5zarr.format.attribute_path import AttributePath, insert, lookup, parse_attribute_path, remove
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
@@ -24,7 +24,6 @@ from n5zarr.zarr_view.record import Record, restore_attributes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from n5zarr.format.attribute_path import AttributePath
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
 
@@ -32,7 +31,7 @@ __all__ = ["get_attribute", "remove_attribute", "set_attribute"]
 
 
 def get_attribute(
-    store: Location,
+    location: Location,
     path: str = "",
     key: str = "",
     *,
@@ -44,10 +43,10 @@ def get_attribute(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     key : str, optional
         Path of the attribute as in Java: ``"a/b[2]"`` is an item of a list in a member of ``a``;
         ``\/`` and ``\[`` are these characters. By default all attributes, in an object.
@@ -74,20 +73,18 @@ def get_attribute(
     >>> n5zarr.get_attribute(n5zarr.sample_path(), "em/s0", "transform/scale[1]")
     8.0
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
-    try:
-        document = opened.ask(read_document(node))
+    location = located(location, storage_options, backend)
+    opened, node = open_container(location, path, storage_options=storage_options, read_only=True)
+    with ErrorsAt(f"{opened}: {join(node, ATTRIBUTES_JSON)}"):
+        document = opened.run(read_document(node))
         restored = _restored(document or {}, is_root=not node)
-    except N5Error as err:
-        raise err.located(f"{opened}: {join(node, ATTRIBUTES_JSON)}") from err.__cause__
     if document is None and opened.node(node) is None:
         raise not_found(opened, node)
     return lookup(restored, parse_attribute_path(key), default)
 
 
 def set_attribute(
-    store: Location,
+    location: Location,
     path: str,
     key: str,
     value: JSON,
@@ -103,10 +100,10 @@ def set_attribute(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str
-        Node below ``store``; ``""`` for the location itself.
+        Node below ``location``; ``""`` for the location itself.
     key : str
         Path of the attribute, as of :func:`get_attribute`; ``""`` to replace all attributes.
     value : JSON
@@ -133,12 +130,14 @@ def set_attribute(
     >>> n5zarr.get_attribute(where, "a", "contrast")
     {'limits': [0, 255]}
     """
-    store = located(store, storage_options, backend)
-    _update(store, path, key, storage_options, lambda users, tokens: insert(users, tokens, value))
+    location = located(location, storage_options, backend)
+    _update(
+        location, path, key, storage_options, lambda users, tokens: insert(users, tokens, value)
+    )
 
 
 def remove_attribute(
-    store: Location,
+    location: Location,
     path: str,
     key: str,
     *,
@@ -149,10 +148,10 @@ def remove_attribute(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str
-        Node below ``store``; ``""`` for the location itself.
+        Node below ``location``; ``""`` for the location itself.
     key : str
         Path of the attribute, as of :func:`get_attribute`; ``""`` to remove all attributes.
     storage_options, backend : optional
@@ -172,7 +171,7 @@ def remove_attribute(
     N5UnsupportedError
         The container can only be read.
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     missing = object()
     was_there: list[bool] = []
 
@@ -183,7 +182,7 @@ def remove_attribute(
             return dict(users)
         return remove(dict(users), tokens) if tokens else {}
 
-    _update(store, path, key, storage_options, without)
+    _update(location, path, key, storage_options, without)
     return was_there[0]
 
 
@@ -200,14 +199,14 @@ def _restored(document: JSON, *, is_root: bool) -> JSON:
 
 
 def _update(
-    store: Location,
+    location: Location,
     path: str,
     key: str,
     storage_options: Mapping[str, object] | None,
     change: Callable[[Mapping[str, JSON], AttributePath], JSON],
 ) -> None:
     """Change the users' attributes of a node, at a path outside N5's own keys."""
-    opened, node = open_container(store, path, storage_options=storage_options)
+    opened, node = open_container(location, path, storage_options=storage_options)
     if opened.read_only:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
@@ -220,14 +219,15 @@ def _update(
     def changed(users: Mapping[str, JSON]) -> Mapping[str, JSON]:
         after = change(users, tokens)
         if not isinstance(after, dict):
-            message = f"attribute {key!r}: expected the attributes to stay an object with names"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"attribute {key!r}: expected the attributes to stay an object with names"
+            )
         touched = {k for k in {*users, *after} if k not in users or k not in after}
         touched |= {str(token) for token in tokens[:1]}
         _check_users(touched, after, is_group=is_group, is_root=not node)
         return after
 
-    opened.ask(opened.container.update_attributes(node, changed, is_group=is_group))
+    opened.run(opened.container.update_attributes(node, changed, is_group=is_group))
 
 
 def _check_users(
@@ -248,5 +248,6 @@ def _check_users(
         why = f"with {', '.join(dataset_keys(after))} the group would be a dataset"
         reasons |= dict.fromkeys(dataset_keys(after), why)
     for key in sorted(touched & reasons.keys()):
-        message = f"attribute {key!r}: expected one that is not N5's own, as {reasons[key]}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"attribute {key!r}: expected one that is not N5's own, as {reasons[key]}"
+        )

@@ -98,7 +98,7 @@ class _Done(NamedTuple):
 
 
 def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     dry_run: bool = False,
@@ -118,10 +118,10 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     dry_run : bool, optional
         Count, and remove nothing.
     storage_options, backend : optional
@@ -146,8 +146,10 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     N5Error
         The node itself is broken or not supported.
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=dry_run)
+    location = located(location, storage_options, backend)
+    opened, node = open_container(
+        location, path, storage_options=storage_options, read_only=dry_run
+    )
     if opened.read_only and not dry_run:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
@@ -187,7 +189,7 @@ def _datasets(
     node = opened.node(path)
     if node is None:
         raise not_found(opened, path)
-    for found, _ in Walk(opened.container.nodes, opened.ask).run(path, node):
+    for found, _ in Walk(opened.container.nodes, opened.run).run(path, node):
         if isinstance(found.node, DatasetView):
             yield found.path, found.node
         elif isinstance(found.node, Unreadable | Broken) and _is_damaged(found.node):
@@ -203,7 +205,7 @@ def _positions(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Tupl
     if view.content is not Content.NUMBERS:  # text, objects and label multisets have no zero
         return
     n_blocks = 0
-    for position in stored_positions(opened.ask, path, view.dataset.grid):
+    for position in stored_positions(opened.run, path, view.dataset.grid):
         n_blocks += 1
         yield position
     _log.info("%s: /%s: %d blocks", opened, path, n_blocks)
@@ -212,7 +214,7 @@ def _positions(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Tupl
 def _look_and_remove(opened: N5Store, task: _Task, *, dry_run: bool) -> _Done:
     """Read some blocks, and remove those that are empty."""
     keys = [join(task.path, block_path(position)) for position in task.positions]
-    blocks = opened.ask(read_each(keys))
+    blocks = opened.run(read_each(keys))
     done = _Done(len(keys) * task.view.full_n_bytes, len(keys), [], [])
     empty: list[str] = []
     for key, position, block in zip(keys, task.positions, blocks, strict=True):
@@ -224,7 +226,7 @@ def _look_and_remove(opened: N5Store, task: _Task, *, dry_run: bool) -> _Done:
             where = opened.container.chunks.block_name(task.path, position)
             done.problems.append(err.located(where))
     if not dry_run and empty:
-        sizes = opened.ask(_remove_each(empty, task.view))
+        sizes = opened.run(_remove_each(empty, task.view))
         done.removed[:] = [size for size in sizes if size is not None]
     return done
 

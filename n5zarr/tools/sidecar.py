@@ -72,7 +72,7 @@ class Sidecars:
 
 
 def sidecar(
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     remove: bool = False,
@@ -88,10 +88,10 @@ def sidecar(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``, with all nodes below it.
+        Node below ``location``, with all nodes below it.
     remove : bool, optional
         Remove each ``zarr.json`` that this function wrote.
     storage_options, backend : optional
@@ -124,8 +124,8 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
-    store = located(store, storage_options, backend)
-    opened, node_path = open_container(store, path, storage_options=storage_options)
+    location = located(location, storage_options, backend)
+    opened, node_path = open_container(location, path, storage_options=storage_options)
     if opened.read_only:
         raise N5UnsupportedError(_READ_ONLY, kind="read-only", where=str(opened))
     node = opened.node(node_path)
@@ -151,7 +151,7 @@ def _bring(opened: N5Store, nodes: Iterable[tuple[str, Node | str]], *, remove: 
         Remove(key) if value is None else Put(key, value) for key, value in changed.items()
     ]
     for i in range(0, len(requests), _AT_A_TIME):
-        opened.ask(_all(requests[i : i + _AT_A_TIME]))
+        opened.run(_all(requests[i : i + _AT_A_TIME]))
     n_removed = sum(value is None for value in changed.values())
     return Sidecars(
         container=str(opened),
@@ -168,7 +168,7 @@ def _all(requests: Sequence[Request]) -> Steps[None]:
 
 def _nodes(store: N5Store, path: str, node: Node) -> Iterator[tuple[str, Node | str]]:
     """Yield path and node of a node and all nodes below it; a text for one that cannot be read."""
-    for found, _ in Walk(store.container.nodes, store.ask).run(path, node):
+    for found, _ in Walk(store.container.nodes, store.run).run(path, node):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         if isinstance(found.node, Broken):
@@ -182,7 +182,7 @@ def _documents(store: N5Store, keys: Sequence[str]) -> dict[str, bytes | None]:
     there: dict[str, bytes | None] = {}
     for i in range(0, len(keys), _AT_A_TIME):
         some = keys[i : i + _AT_A_TIME]
-        there |= zip(some, store.ask(read_each(some)), strict=True)
+        there |= zip(some, store.run(read_each(some)), strict=True)
     return there
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.container.block_listing import stored_rows
-from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnsupportedError
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
@@ -117,7 +117,7 @@ class BlockStatistics:
 
 
 def block_statistics(  # noqa: PLR0913 - as its neighbours
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     n_blocks: int | None = 64,
@@ -132,10 +132,10 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Dataset below ``store``.
+        Dataset below ``location``.
     n_blocks : int or None, optional
         Number of stored blocks to read, chosen at random; None reads all.
     seed : int, optional
@@ -170,8 +170,8 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     >>> found.minimum, found.maximum, found.n_elements
     (46, 184, 7680)
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
+    location = located(location, storage_options, backend)
+    opened, node = open_container(location, path, storage_options=storage_options, read_only=True)
     with asking_once():
         view = _dataset(opened, node)
     listing = _Listing(opened, node, view)
@@ -194,7 +194,7 @@ class _Listing:
     """The stored blocks of a dataset, which are counted while they are listed."""
 
     def __init__(self, opened: N5Store, path: str, view: DatasetView) -> None:
-        self._rows = stored_rows(opened.ask, path, view.dataset.grid)
+        self._rows = stored_rows(opened.run, path, view.dataset.grid)
         self.n_stored = 0
 
     def __iter__(self) -> Iterator[N5Tuple]:
@@ -356,16 +356,13 @@ def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5
     dataset = view.dataset
     small: list[np.ndarray] = []
     n_bytes_stored = 0  # of these
-    data = opened.ask(read_each([join(path, block_path(position)) for position in positions]))
+    data = opened.run(read_each([join(path, block_path(position)) for position in positions]))
     for position, block in zip(positions, data, strict=True):
         if block is None:  # removed since it was listed
             continue
         extent = block_extent(dataset.dimensions, dataset.block_size, position)
-        try:
+        with ErrorsAt(partial(opened.container.chunks.block_name, path, position)):
             chunk = stored_chunk(memoryview(block), view, position)[tuple(map(slice, to_c(extent)))]
-        except N5Error as err:
-            where = opened.container.chunks.block_name(path, position)
-            raise err.located(where) from err.__cause__
         elements = view.kind.from_stored(chunk)
         native = elements.dtype.newbyteorder("=") if elements.dtype.kind != "b" else "u1"
         if elements.nbytes > _TASK_BYTES:

@@ -1,4 +1,4 @@
-"""``pyramid_levels`` and ``open_level``: list the levels of an image, open one by resolution."""
+"""List the levels of an image, and open one by its resolution or number."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from n5zarr.container.options import require
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import placed_levels, warn_of_problems
 from n5zarr.store.location import located, open_container
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
@@ -28,7 +27,7 @@ __all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
 
 @dataclass(frozen=True, kw_only=True)
 class PyramidLevel:
-    """One level of a pyramid.
+    """Describe one level of a pyramid.
 
     Parameters
     ----------
@@ -51,7 +50,7 @@ class PyramidLevel:
 
 
 def pyramid_levels(
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     axis_order: AxisOrder = "C",
@@ -63,10 +62,10 @@ def pyramid_levels(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        The group of the levels, or one of the levels, below ``store``.
+        The group of the levels, or one of the levels, below ``location``.
     axis_order : {"C", "F"}, optional
         Order of the dimensions, ``z, y, x`` or ``x, y, z``.
     convention : str, optional
@@ -97,18 +96,14 @@ def pyramid_levels(
     em/s1 {'z': 20, 'y': 48, 'x': 64} {'z': 40.0, 'y': 16.0, 'x': 16.0}
     em/s2 {'z': 10, 'y': 24, 'x': 32} {'z': 80.0, 'y': 32.0, 'x': 32.0}
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
         opened, group = open_container(
-            store, path, axis_order=axis_order, storage_options=storage_options
+            location, path, axis_order=axis_order, storage_options=storage_options
         )
         placed = placed_levels(opened, group, convention)
         warn_of_problems(opened, placed)
         return [*map(_level, placed)]
-
-
-def _levels(opened: N5Store, path: str, convention: str | None) -> list[PyramidLevel]:
-    return [_level(placed) for placed in placed_levels(opened, path, convention)]
 
 
 def _level(placed: Placed) -> PyramidLevel:
@@ -122,7 +117,7 @@ def _level(placed: Placed) -> PyramidLevel:
 
 
 def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that choose a level
-    store: Location,
+    location: Location,
     resolution: Mapping[str, float] | None = None,
     *,
     path: str = "",
@@ -137,14 +132,14 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     resolution : mapping of str to float, optional
         For each dimension, the largest distance between elements, in the unit of the finest level.
         The coarsest level that meets this along all these dimensions is opened, or the finest level
         if none does.
     path : str, optional
-        The group of the levels, or one of the levels, below ``store``.
+        The group of the levels, or one of the levels, below ``location``.
     level : int, optional
         The number of the level, in place of ``resolution``; 0 is the finest.
     axis_order, convention, storage_options, backend : optional
@@ -169,22 +164,20 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     >>> ds.n5.voxel_size
     {'z': 40.0, 'y': 16.0, 'x': 16.0}
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
         opened, group = open_container(
-            store, path, axis_order=axis_order, storage_options=storage_options
+            location, path, axis_order=axis_order, storage_options=storage_options
         )
-        levels = _levels(opened, group, convention)
-        if (resolution is None) == (level is None):
-            message = "expected either a resolution or a level, got both or neither"
-            raise N5UnrepresentableError(message, kind="option")
-        if level is not None:
-            if not 0 <= level < len(levels):
-                message = f"level: expected 0 to {len(levels) - 1}, got {level}"
-                raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
-            chosen = levels[level]
+        levels = [*map(_level, placed_levels(opened, group, convention))]
+        require(
+            (resolution is None) != (level is None),
+            "expected either a resolution or a level, got both or neither",
+        )
+        if level is None:
+            chosen = _coarsest_within(levels, resolution or {})
         else:
-            chosen = _fitting(levels, resolution or {})
+            chosen = _numbered(levels, level, f"{opened}: /{group}")
         return xr.open_dataset(
             opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
             engine="n5",
@@ -194,15 +187,21 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         )
 
 
-def _fitting(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
+def _numbered(levels: list[PyramidLevel], number: int, where: str) -> PyramidLevel:
+    last = len(levels) - 1
+    require(0 <= number <= last, f"level: expected 0 to {last}, got {number}", where)
+    return levels[number]
+
+
+def _coarsest_within(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
+    """Return the coarsest level with a resolution, or the finest one if none has it."""
     for dim, wanted in resolution.items():
-        if dim not in levels[0].voxel_size or not wanted > 0:
-            message = (
-                "resolution: expected a number above 0 for a dimension with positions, "
-                f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: "
-                f"{wanted!r}; or choose with level="
-            )
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            dim in levels[0].voxel_size and wanted > 0,
+            "resolution: expected a number above 0 for a dimension with positions, "
+            f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: {wanted!r}; or "
+            "choose with level=",
+        )
     fine = [
         level
         for level in levels

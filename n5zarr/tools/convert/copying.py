@@ -24,13 +24,12 @@ from n5zarr.arrays.join_shard import join_shard
 from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.shard import check_no_shard
-from n5zarr.errors import N5Error
+from n5zarr.errors import ErrorsAt
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.images.encoded_chunks import read_chunks
 from n5zarr.storage.requests import get_each, put_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Target
 
 if TYPE_CHECKING:
@@ -246,12 +245,9 @@ def _copy_shard(copy: ArrayCopy, position: tuple[int, ...]) -> tuple[int, int]:
 def _check_no_shard(blocks: N5Blocks, position: N5Tuple, value: BufferLike | None) -> None:
     """Raise if a stored block is a shard of Java N5 4, which the copy would not say either."""
     dataset = blocks.view.dataset
-    try:
+    with ErrorsAt(partial(blocks.store.container.chunks.block_name, blocks.path, position)):
         if value is not None:
             check_no_shard(memoryview(value), dataset.data_type, dataset.compression)
-    except N5Error as err:
-        name = blocks.store.container.chunks.block_name(blocks.path, position)
-        raise err.located(name) from err.__cause__
 
 
 def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, int]:
@@ -261,7 +257,7 @@ def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, in
     assert isinstance(target, N5Target)  # noqa: S101 - of this way
     names = list(map(block_path, positions))
     keys = [join(blocks.path, name) for name in names]
-    values = ask_storage(blocks.store.storage, get_each(keys))
+    values = blocks.store.storage.run(get_each(keys))
     stored = [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
     for position, value in zip(positions, values, strict=True):
         _check_no_shard(blocks, position, value)
@@ -271,5 +267,5 @@ def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, in
         decode = partial(parse_block, ndim=view.ndim, data_type=view.data_type, compression=old)
         stored = [(n, format_block(decode(v), view.data_type, new)) for n, v in stored]
     puts = put_each((join(target.path, name), value) for name, value in stored)
-    ask_storage(target.shown.storage, puts)
+    target.shown.storage.run(puts)
     return len(stored), sum(memoryview(value).nbytes for _, value in stored)

@@ -15,7 +15,6 @@ from n5zarr.container.walk import Selection, Walk
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
@@ -66,7 +65,7 @@ def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> Source
         else:
             groups[below] = member.attrs.asdict()
     if not arrays:
-        ask_storage(storage, list_each([place.path]))  # raises if the server does not list
+        storage.run(list_each([place.path]))  # raises if the server does not list
     return SourceTree(name, arrays, groups, storage=storage)
 
 
@@ -115,7 +114,7 @@ def coords_tree(
         raise not_found(opened, path)
     if opened.storage.root is not None:  # zarr says nothing of links
         selection = Selection(paths=paths)
-        walk = Walk(opened.container.nodes, opened.ask, selection, warn_of_links(opened))
+        walk = Walk(opened.container.nodes, opened.run, selection, warn_of_links(opened))
         deque(walk.run(path, node), maxlen=0)
     store = N5Store(opened.storage.store, codecs="portable", coords=True)
     tree = zarr_tree(StorePath(store, path), store.storage, paths)
@@ -125,7 +124,7 @@ def coords_tree(
 def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
     """Add the stored blocks to an array that is a dataset."""
     assert source.encoded is not None  # noqa: S101 - it is presented without shards
-    found = store.ask(store.dataset_of(source.encoded.path, 3))
+    found = store.run(store.dataset_of(source.encoded.path, 3))
     if found is None:
         return source
     plain = N5Store(store.storage.store, codecs="portable", zarr_format=3, read_only=True)

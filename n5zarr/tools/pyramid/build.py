@@ -9,10 +9,10 @@ from operator import index
 from typing import TYPE_CHECKING
 
 from n5zarr.arrays.boxes import n_boxes
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.conventions.multiscales import remove_levels
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
@@ -113,7 +113,7 @@ class Pyramid:
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     factors: Sequence[int] | Literal["auto"] = "auto",
@@ -140,10 +140,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        The dataset ``s0`` below ``store``, or its group.
+        The dataset ``s0`` below ``location``, or its group.
     factors : sequence of int or "auto", optional
         Number of elements to combine along each axis, in the order of the array (z, y, x; the
         reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
@@ -209,14 +209,12 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
-        opened, finest = _find(store, path, convention, storage_options)
-        try:
+        opened, finest = _find(location, path, convention, storage_options)
+        with ErrorsAt(f"{opened}: {finest.path}"):
             plan = _plan(opened, finest, factors, levels, method, chunks, compression)
             workers = _workers(plan, scheduler, n_workers, memory)
-        except N5Error as err:
-            raise err.located(f"{opened}: {finest.path}") from err.__cause__
         there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
@@ -251,10 +249,10 @@ def _compare(plan: Plan, workers: Workers, progress: Progress | None) -> None:
 
 
 def _find(
-    store: Location, path: str, convention: str, storage_options: Mapping[str, object] | None
+    location: Location, path: str, convention: str, storage_options: Mapping[str, object] | None
 ) -> tuple[N5Store, Finest]:
     """Open a container, and find ``s0``."""
-    opened, path = open_container(store, path, storage_options=storage_options)
+    opened, path = open_container(location, path, storage_options=storage_options)
     if opened.codecs != "n5":  # a given store has its own codecs, which are slower
         opened = N5Store(
             opened.store,
@@ -322,7 +320,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
     if compression is not None:
         given = compression if isinstance(compression, Mapping) else {"type": compression}
         packed = parse_compression(given)
-    check_writable(packed)
+    codec_of(packed).check_writable(packed)
     block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
     if len(block) != view.ndim or min(block) < 1 or max(block) >= 2**31:
         message = f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}"
@@ -378,7 +376,7 @@ def _workers(plan: Plan, scheduler: Scheduler, n_workers: int | None, memory: in
 
 def _levels_there(opened: N5Store, group: str) -> list[str]:
     """List the levels beside ``s0``, complete or not."""
-    (entries,) = opened.ask(list_each([group]))
+    (entries,) = opened.run(list_each([group]))
     names = {
         e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
     }
@@ -389,13 +387,13 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
     """Remove levels, documents first, so that none reads as wrong numbers."""
     if not names:
         return
-    opened.ask(_remove_documents([join(group, name) for name in names]))
-    opened.ask(
+    opened.run(_remove_documents([join(group, name) for name in names]))
+    opened.run(
         opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
     )
     describe_group(opened, group)
     for name in names:
-        opened.ask(_remove_tree(join(group, name)))
+        opened.run(_remove_tree(join(group, name)))
 
 
 def _remove_documents(paths: Sequence[str]) -> Steps[None]:

@@ -165,7 +165,7 @@ class Plan:
     def is_finished(self, there: Sequence[str]) -> bool:
         """Whether the levels that exist, and their documents, are those this run would write."""
         keys = [join(level.path, ATTRIBUTES_JSON) for level in self.made]
-        stored = [RawObject.parse(data).values for data in self.opened.ask(read_each(keys))]
+        stored = [RawObject.parse(data).values for data in self.opened.run(read_each(keys))]
         return there == [*self.levels] and stored == [level.document for level in self.made]
 
     def _mark(self, level: PassLevel) -> dict[str, JSON] | None:
@@ -188,9 +188,9 @@ class Plan:
         self._run_passes(done, workers, progress)
         self._confirm()
         for level, keys in zip(self.made, done, strict=True):
-            self.opened.ask(remove_unfinished(level.path, keys))
+            self.opened.run(remove_unfinished(level.path, keys))
         self.finest.describe_itself(self.opened)
-        self.opened.ask(self._write_documents())
+        self.opened.run(self._write_documents())
         self.finest.describe(self.opened, self.written)
         for level in reversed(self.made):  # the mark that `is_interrupted` looks for goes last
             finish(self._keys, level.path)
@@ -267,7 +267,7 @@ class Plan:
         view = opened.node(path)
         if not isinstance(view, DatasetView):
             return np.empty((0, 0), np.int64)
-        return opened.ask(grid_position_rows(path, view.dataset.grid))
+        return opened.run(grid_position_rows(path, view.dataset.grid))
 
     def n_bytes_stored(self, path: str) -> int:
         """Count the bytes of the blocks of a level that is complete."""

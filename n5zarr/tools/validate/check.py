@@ -54,7 +54,7 @@ _ORDER = get_args(Severity.__value__)
 
 
 def validate(  # noqa: PLR0913 - as its neighbours
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     deep: bool = False,
@@ -73,10 +73,10 @@ def validate(  # noqa: PLR0913 - as its neighbours
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, a location in one, or BigDataViewer's XML.
     path : str, optional
-        Node below ``store``: a group or dataset.
+        Node below ``location``: a group or dataset.
     deep : bool, optional
         Whether to decode every block, which also compares the checksums of gzip, xz and bzip2.
     state : path, optional
@@ -111,9 +111,9 @@ def validate(  # noqa: PLR0913 - as its neighbours
     >>> result.ok, result.n_datasets, result.n_blocks
     (True, 4, 63)
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     start = time.monotonic()
-    check = _Check.of(store, path, storage_options, deep=deep)
+    check = _Check.of(location, path, storage_options, deep=deep)
     findings = list(check.run(state, scheduler, n_workers, progress))
     findings.sort(key=_rank)
     return Validation(
@@ -130,7 +130,7 @@ def validate(  # noqa: PLR0913 - as its neighbours
 
 
 def find_problems(  # noqa: PLR0913 - as its neighbours
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     deep: bool = False,
@@ -149,8 +149,8 @@ def find_problems(  # noqa: PLR0913 - as its neighbours
     Finding
         A problem of a document, block or file.
     """
-    store = located(store, storage_options, backend)
-    check = _Check.of(store, path, storage_options, deep=deep)
+    location = located(location, storage_options, backend)
+    check = _Check.of(location, path, storage_options, deep=deep)
     yield from check.run(None, scheduler, n_workers, progress)
 
 
@@ -177,13 +177,13 @@ class _Check:
     @classmethod
     def of(
         cls,
-        store: Location,
+        location: Location,
         path: str,
         storage_options: Mapping[str, object] | None,
         *,
         deep: bool,
     ) -> _Check:
-        opened, node = open_to_check(store, path, storage_options, read_only=True)
+        opened, node = open_to_check(location, path, storage_options, read_only=True)
         return cls(opened, node, deep)
 
     def run(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.options import check_option
 from n5zarr.container.walk import Walk
@@ -91,7 +91,7 @@ def _n_bytes_at_end(dataset: DatasetAttributes) -> int:
 
 
 def repair_edges(  # noqa: PLR0913 - as its neighbours
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     to: Wanted,
@@ -109,10 +109,10 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``: a dataset, or a group with datasets at any depth.
+        Node below ``location``: a dataset, or a group with datasets at any depth.
     to : {"pad", "truncate"}
         ``"pad"``: blocks get the full ``blockSize``. ``"truncate"``: blocks end with the dataset.
     storage_options, backend : optional
@@ -127,9 +127,9 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     N5Error
         The container cannot be written.
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
-    opened, node_path = open_to_repair(store, path, storage_options)
+    opened, node_path = open_to_repair(location, path, storage_options)
     datasets, skipped = _writable_datasets(opened, node_path)
     counts: Counter[str] = Counter()
     work = partial(_repair_part, opened, to=to)
@@ -175,7 +175,7 @@ def _cannot(view: DatasetView) -> str | None:
     if view.content is not Content.NUMBERS:
         return f"holds {view.content.value}"
     try:
-        check_writable(view.dataset.compression)
+        codec_of(view.dataset.compression).check_writable(view.dataset.compression)
     except N5Error as err:
         return err.message
     return None

@@ -19,7 +19,6 @@ from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Entry, List, Steps
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.validate.blocks import ENDS
@@ -104,16 +103,16 @@ def _leftover(path: str, file: str) -> Finding | None:
 
 
 def open_to_check(
-    store: Location,
+    location: Location,
     path: str,
     storage_options: Mapping[str, object] | None,
     *,
     read_only: bool = False,
 ) -> tuple[N5Store, str]:
     """Open the container of a location, or the one that BigDataViewer's XML names."""
-    file = xml_file(store, storage_options)
+    file = xml_file(location, storage_options)
     if file is None:
-        return open_container(store, path, storage_options=storage_options, read_only=read_only)
+        return open_container(location, path, storage_options=storage_options, read_only=read_only)
     project = read_project(file)
     with named_by(project):
         return open_container(
@@ -122,10 +121,10 @@ def open_to_check(
 
 
 def open_to_repair(
-    store: Location, path: str, storage_options: Mapping[str, object] | None
+    location: Location, path: str, storage_options: Mapping[str, object] | None
 ) -> tuple[N5Store, str]:
     """Open a container to change files in it; raise if the store is read-only."""
-    opened, node = open_to_check(store, path, storage_options)
+    opened, node = open_to_check(location, path, storage_options)
     if opened.read_only:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))
@@ -134,7 +133,7 @@ def open_to_repair(
 
 def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
     """Run a flow; its warnings are findings here."""
-    return ask_storage(opened.storage, steps)
+    return opened.storage.run(steps)
 
 
 # ---------------------------------------------------------------------- datasets

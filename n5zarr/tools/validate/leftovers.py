@@ -38,7 +38,7 @@ class Cleaned:
 
 
 def clean_leftovers(
-    store: Location,
+    location: Location,
     findings: Iterable[Finding],
     *,
     min_age: float = _HOUR,
@@ -52,7 +52,7 @@ def clean_leftovers(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         The container, or a location in it.
     findings : iterable of Finding
         Findings of :func:`n5zarr.validate`. Other kinds are ignored.
@@ -74,18 +74,18 @@ def clean_leftovers(
     >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
     ()
     """
-    store = located(store, storage_options, backend)
-    opened, _ = open_to_repair(store, "", storage_options)
+    location = located(location, storage_options, backend)
+    opened, _ = open_to_repair(location, "", storage_options)
     removed: list[str] = []
     kept: dict[str, str] = {}
     for each in findings:
         if each.repair != "clean" or each.file is None:
             continue
-        age = _age(opened.ask(_stamp(each.file)))
+        age = _age(opened.run(_stamp(each.file)))
         if age is not None and age < min_age:
             kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
         else:
-            opened.ask(_remove(each.file))
+            opened.run(_remove(each.file))
             removed.append(each.file)
     return Cleaned(removed=tuple(removed), kept=kept)
 

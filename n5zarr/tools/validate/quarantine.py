@@ -24,7 +24,6 @@ from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located, located_if_url
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
@@ -48,7 +47,7 @@ class Quarantined:
 
     Parameters
     ----------
-    place : str
+    quarantine : str
         The directory that holds the blocks now, for :func:`n5zarr.restore_blocks`; empty if no
         block was moved.
     moved : tuple of str
@@ -57,7 +56,7 @@ class Quarantined:
         Why others were kept, by block.
     """
 
-    place: str
+    quarantine: str
     moved: tuple[str, ...]
     kept: Mapping[str, str]
 
@@ -79,7 +78,7 @@ class Restored:
 
 
 def quarantine_blocks(
-    store: Location,
+    location: Location,
     findings: Iterable[Finding],
     *,
     to: Location | None = None,
@@ -93,7 +92,7 @@ def quarantine_blocks(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         The container, or a location in it.
     findings : iterable of Finding
         Findings of :func:`n5zarr.validate`. Kinds other than ``empty-block``, ``header`` and
@@ -112,39 +111,39 @@ def quarantine_blocks(
     N5UnrepresentableError
         ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
-    store = located(store, storage_options, backend)
-    opened, _ = open_to_repair(store, "", storage_options)
+    location = located(location, storage_options, backend)
+    opened, _ = open_to_repair(location, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
-        return Quarantined(place="", moved=(), kept={})
+        return Quarantined(quarantine="", moved=(), kept={})
     folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     storage = _outside(opened, to)
     records: dict[str, dict[str, object]] = {}
     kept: dict[str, str] = {}
     for each in damaged:
         key = join(each.path, block_path(N5Tuple(each.block or ())))
-        data = opened.ask(read_key(key))
+        data = opened.run(read_key(key))
         if data is None or not _is_damaged(opened, each, data):
             kept[key] = "it is gone" if data is None else "it is sound: it was written again"
             continue
-        ask_storage(storage, put_each([(f"{folder}/{key}", data)]))
+        storage.run(put_each([(f"{folder}/{key}", data)]))
         records[key] = {**each.to_json(), "sha256": _digest(data)}
     if records:
         listed = json.dumps({"container": str(opened), "blocks": records}, indent=2)
-        ask_storage(storage, put_each([(f"{folder}/{_LIST}", listed.encode())]))
+        storage.run(put_each([(f"{folder}/{_LIST}", listed.encode())]))
     moved = []
     for key, record in records.items():
-        if opened.ask(_remove_same(key, str(record["sha256"]))):
+        if opened.run(_remove_same(key, str(record["sha256"]))):
             moved.append(key)
         else:
             kept[key] = "it was written again meanwhile"
-    place = f"{storage}/{folder}" if moved else ""
-    return Quarantined(place=place, moved=tuple(moved), kept=kept)
+    quarantine = f"{storage}/{folder}" if moved else ""
+    return Quarantined(quarantine=quarantine, moved=tuple(moved), kept=kept)
 
 
 def restore_blocks(
-    place: Location,
-    store: Location,
+    quarantine: Location,
+    location: Location,
     *,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
@@ -153,9 +152,9 @@ def restore_blocks(
 
     Parameters
     ----------
-    place : path, URL or zarr store
-        ``place`` of :class:`Quarantined`.
-    store : path, URL or zarr store
+    quarantine : path, URL or zarr store
+        ``quarantine`` of :class:`Quarantined`.
+    location : path, URL or zarr store
         The container.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
@@ -167,29 +166,29 @@ def restore_blocks(
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """
-    store = located_if_url(store, storage_options, backend)
-    place = located_if_url(place, storage_options, backend)
-    storage = open_storage(place, storage_options=storage_options)
-    opened, _ = open_to_repair(store, "", storage_options)
+    location = located_if_url(location, storage_options, backend)
+    quarantine = located_if_url(quarantine, storage_options, backend)
+    storage = open_storage(quarantine, storage_options=storage_options)
+    opened, _ = open_to_repair(location, "", storage_options)
     moved: list[str] = []
     kept: dict[str, str] = {}
     for key in _listed(storage):
-        data = ask_storage(storage, read_key(key))
+        data = storage.run(read_key(key))
         if data is None:
             kept[key] = "it is not in quarantine"
-        elif opened.ask(_put_back(key, data)) != data:
+        elif opened.run(_put_back(key, data)) != data:
             kept[key] = "there is a block again"
         else:
-            ask_storage(storage, _remove(key))
+            storage.run(_remove(key))
             moved.append(key)
     if not kept:
-        ask_storage(storage, _remove(_LIST))
+        storage.run(_remove(_LIST))
     return Restored(moved=tuple(moved), kept=kept)
 
 
 def _listed(storage: Storage) -> list[str]:
     """Return the keys of quarantined blocks."""
-    data = ask_storage(storage, read_key(_LIST))
+    data = storage.run(read_key(_LIST))
     try:
         document = json.loads(data or b"null")
     except ValueError:
@@ -232,7 +231,7 @@ def _beside(opened: N5Store) -> Location:
 
 def _is_damaged(opened: N5Store, each: Finding, data: bytes) -> bool:
     """Whether a block is still damaged."""
-    dataset = parse_attributes(opened.ask(read_document(each.path)))
+    dataset = parse_attributes(opened.run(read_document(each.path)))
     if not isinstance(dataset, DatasetAttributes):
         return False
     position = N5Tuple(each.block or ())

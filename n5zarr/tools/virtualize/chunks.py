@@ -7,7 +7,7 @@ from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import passes
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.requests import each_once
@@ -50,7 +50,7 @@ def members_of(
         raise not_found(store, path)
     nodes = store.container.nodes
     tree = read_tree(nodes, path, node, coords=coords, chunk_grid=chunk_grid)
-    return store.ask(each_once(tree))
+    return store.run(each_once(tree))
 
 
 def each_chunk(
@@ -80,7 +80,7 @@ def each_chunk(
         nonlocal n_done
         for number, array in enumerate(arrays):
             n_blocks = 0
-            positions = stored_positions(store.ask, array.source, array.view.dataset.grid)
+            positions = stored_positions(store.run, array.source, array.view.dataset.grid)
             for batch in batched(positions, _BATCH):
                 n_blocks += len(batch)
                 yield number, array.source, array.view, batch
@@ -106,7 +106,7 @@ def _refer(store: N5Store, task: _Task) -> tuple[int, int, list[Chunk]]:
         return (
             number,
             len(positions),
-            store.ask(refer(source, view, positions, is_local=store.storage.has_stamps)),
+            store.run(refer(source, view, positions, is_local=store.storage.has_stamps)),
         )
     except N5Error as err:
         err.where = f"{store}: {err.where or source or '/'}"
@@ -149,7 +149,7 @@ def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
     """Say why chunks of an array are copied, and the ways out."""
     view = array.view
     ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
-    if view.passes_payloads and passes(view.compression):
+    if view.passes_payloads and codec_of(view.compression).passes:
         why = "its blocks are truncated at the end of axes"
         if view.chunk_grid == "regular":
             grid = "chunk_grid='rectilinear' (--chunk-grid)"

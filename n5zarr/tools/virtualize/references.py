@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
@@ -132,7 +132,7 @@ def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -
     key = join(path, name)
     data = memoryview(block)
     coords = view.presented(position)
-    try:
+    with ErrorsAt(f"{path or '/'}: block {name}"):
         part = chunk_slice(data, view, position)
         if part is not None:
             start, stop, _ = part.indices(len(data))
@@ -141,6 +141,4 @@ def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -
             made = make_chunk(data, view, position, small=True)
         else:
             made = codec_chain.encode(decode_chunk(data, view, position), view.transcoded)
-    except N5Error as err:
-        raise err.located(f"{path or '/'}: block {name}") from err.__cause__
     return Chunk(coords, key, 0, len(memoryview(made)), bytes(made))

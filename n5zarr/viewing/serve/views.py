@@ -1,4 +1,4 @@
-"""Answer the keys that are served: those of N5 as stored, of Zarr, and of OME-Zarr."""
+"""Read the keys of the served views: N5 as it is stored, Zarr, and OME-Zarr."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, override
+from functools import partial
+from typing import TYPE_CHECKING, override
 
 from n5zarr._zarr_private import from_other_loop
 from n5zarr.container.block_location import BlockLocation
@@ -18,33 +19,32 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.images.ome_zarr import OmeZarr
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, Get, Stamp, Work, read_key
+from n5zarr.storage.requests import Ends, Get, Paused, Stamp, Work, drive, read_key
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Request, Steps
-    from n5zarr.viewing.serve.opened import Opened
+    from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["N5View", "OmeView", "ServedView", "ZarrView", "is_shown"]
 
 _DOCUMENTS = {name for names in METADATA_NAMES.values() for name in names}
 _BLOCK = re.compile(r"(?:.*/)?[0-9]+", re.ASCII | re.DOTALL)
-_SETTLED = 1_000_000_000  # nanoseconds after which the time of a file tells its next change
-_LARGEST = 1 << 28  # bytes of a file that belongs neither to N5 nor to Zarr; it is read at once
-_SLOW = 0.002  # seconds: files that take longer, on a network or a disk, are read by threads
+_SETTLED = 1_000_000_000  # nanoseconds; a younger file may change without another time stamp
+_LARGEST = 1 << 28  # bytes of a file that is not N5's: it is read as a whole
+_SLOW = 0.002  # seconds; threads read files that take longer, on a network or a disk
 
 
 def is_shown(key: str) -> bool:
-    """Whether a key is served: it stays in the container, and has no hidden name.
+    """Whether a key is served: it stays in the container, and no name in it is hidden.
 
-    Hidden names begin with a dot, as those of editors, of version control and of macOS; writers
-    put unfinished files beside those that they write.
+    Hidden names begin with a dot, like files of editors, of version control and of macOS, and files
+    that a writer has not finished.
 
     Examples
     --------
@@ -61,7 +61,7 @@ def is_shown(key: str) -> bool:
 
 
 class ServedView(ABC):
-    """One view of the opened location, by keys below its path."""
+    """One view of the served location: values of keys below its path."""
 
     @abstractmethod
     async def read(self, key: str) -> BufferLike | None:
@@ -79,12 +79,12 @@ class ServedView(ABC):
 
 
 class _StoredView(ServedView):
-    """A view whose values are mostly one file each."""
+    """A view that reads most of its values from one file each."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._store = opened.store
-        self._path = opened.path
-        self._seconds = 0.0  # duration of a read in this thread, a moving average
+    def __init__(self, served: ServedLocation) -> None:
+        self._store = served.store
+        self._path = served.path
+        self._seconds = 0.0  # moving average of the duration of a read in this thread
 
     async def _run[T](self, steps: Steps[T]) -> T:
         """Run a flow here while it reads cached files, and in a thread if it computes or waits.
@@ -94,26 +94,27 @@ class _StoredView(ServedView):
         """
         storage = self._store.storage
         if not storage.supports_sync:
-            return await from_other_loop(self._store.run(steps))  # clients belong to that one
+            return await from_other_loop(self._store.run_async(steps))  # clients belong to that one
         warn = self._store.container.warn
         start = time.perf_counter()
+
+        def may_take_long(requests: Sequence[Request]) -> bool:
+            return self._seconds >= _SLOW or any(map(_may_take_long, requests))
+
         try:
-            requests = next(steps)
-            while self._seconds < _SLOW and not any(map(_may_take_long, requests)):
-                requests = _answered(storage, steps, requests, warn)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+            done = drive(steps, partial(storage.answer, warn=warn), pauses_at=may_take_long)
         finally:  # after some reads in threads, one here tells whether files are slow still
             taken = min(time.perf_counter() - start, 10 * _SLOW)  # one alone tells little
             self._seconds += 0.05 * (taken - self._seconds)
-        return await asyncio.to_thread(storage.run, steps, warn, requests)
+        if isinstance(done, Paused):
+            return await asyncio.to_thread(storage.run, steps, warn, done.requests)
+        return done
 
     def _stamp_of(self, *keys: str) -> object | None:
-        """Return the stamps of files, unless one may be changed again at the same time of it."""
+        """Return the stamps of files; None if one is so young that it may change unseen."""
         if not self._store.storage.has_stamps:
             return None
-        stamps = self._store.run_sync(_stamps(keys))
+        stamps = self._store.run(_stamps(keys))
         latest = time.time_ns() - _SETTLED
         return stamps if all(each is not None and each[1] < latest for each in stamps) else None
 
@@ -122,23 +123,12 @@ def _may_take_long(request: object) -> bool:
     return isinstance(request, Work) or (isinstance(request, Get) and request.settled)
 
 
-def _answered(
-    storage: Storage, steps: Steps[Any], requests: Sequence[Request], warn: Callable[[str], None]
-) -> Sequence[Request]:
-    """Answer requests of a flow, and return its next ones."""
-    try:
-        answers = [storage.answer(request, warn) for request in requests]
-    except Exception as err:  # the flow may handle it
-        return steps.throw(err)
-    return steps.send(answers)
-
-
 def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, ...] | None, ...]]:
     return tuple((yield [Stamp(key) for key in keys]))
 
 
 class N5View(_StoredView):
-    """The stored documents and blocks of N5, and other files in groups."""
+    """The documents and blocks of N5 as they are stored, and other files in groups."""
 
     @override
     async def read(self, key: str) -> BufferLike | None:
@@ -161,11 +151,11 @@ class N5View(_StoredView):
 
 
 class ZarrView(_StoredView):
-    """The documents and chunks of Zarr v3, of v2 or of both, which any reader of Zarr decodes."""
+    """Documents and chunks of Zarr v3, of v2, or of both, that every reader of Zarr can decode."""
 
-    def __init__(self, opened: Opened, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
-        super().__init__(opened)
-        v3 = N5Store(opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+    def __init__(self, served: ServedLocation, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
+        super().__init__(served)
+        v3 = N5Store(served.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
@@ -174,8 +164,8 @@ class ZarrView(_StoredView):
         for zarr_format, store in self._stores.items():
             parsed = parse_key(full, zarr_format)
             if isinstance(parsed, MetadataKey):
-                # of a store of its own: a store remembers each document that it was asked for
-                return _strict(await self._run(store.reopened().container.read(full)))
+                # from a new store, since a store remembers all documents that it has read
+                return _as_strict_json(await self._run(store.reopened().container.read(full)))
             if isinstance(parsed, ChunkKey):
                 value = await self._run(store.container.read(full, is_copied=True))
                 if value is not None:
@@ -188,7 +178,7 @@ class ZarrView(_StoredView):
         for zarr_format, store in self._stores.items():
             parsed = parse_key(full, zarr_format)
             if isinstance(parsed, ChunkKey) and self._store.storage.has_stamps:
-                block = store.run_sync(_block(store, parsed))
+                block = store.run(_block(store, parsed))
                 if block is not None:
                     return self._stamp_of(block, join(parsed.path, ATTRIBUTES_JSON))
         return None
@@ -200,8 +190,8 @@ def _block(store: N5Store, chunk: ChunkKey) -> Steps[str | None]:
     return None if location is None or not location.in_grid else location.key
 
 
-def _strict(document: BufferLike | None) -> BufferLike | None:
-    """Return a document with NaN and infinities as text: browsers refuse all of it for one."""
+def _as_strict_json(document: BufferLike | None) -> BufferLike | None:
+    """Write NaN and infinities in a document as text, since browsers refuse such documents."""
     if document is None:
         return None
     text = bytes(document)
@@ -211,17 +201,17 @@ def _strict(document: BufferLike | None) -> BufferLike | None:
 
 
 class OmeView(ServedView):
-    """The images as OME-Zarr 0.5; found when they are first asked for."""
+    """The images as OME-Zarr 0.5; the first request finds them."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    def __init__(self, served: ServedLocation) -> None:
+        self._served = served
         self._keys: OmeZarr | None = None
-        self._lock = asyncio.Lock()  # one thread finds the images, the others stay free
+        self._lock = asyncio.Lock()  # only one thread finds the images
 
     @override
     async def read(self, key: str) -> BufferLike | None:
         async with self._lock:
             if self._keys is None:
-                self._keys = await asyncio.to_thread(lambda: OmeZarr(self._opened.images()))
+                self._keys = await asyncio.to_thread(lambda: OmeZarr(self._served.images()))
         data = await asyncio.to_thread(self._keys.read, key)
-        return _strict(data) if key.endswith(".json") else data
+        return _as_strict_json(data) if key.endswith(".json") else data
