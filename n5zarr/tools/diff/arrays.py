@@ -15,7 +15,7 @@ import numpy as np
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.jobs.boxes import box_shape, boxes, least_box
 from n5zarr.tools.jobs.reading import for_reading
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.jobs.stored import stored_boxes
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     second: Readable,
     *,
     tolerance: float = 0,
-    max_box_bytes: int = _BOX_BYTES,
+    max_memory: int = MAX_MEMORY,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -107,12 +107,12 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
         whole chunks of the first and, as far as memory allows, of the second array.
     tolerance : float, optional
         Absolute differences of numbers up to this value are ignored.
-    max_box_bytes : int, optional
-        Maximum size of a box of the first array; at least one chunk.
-    scheduler, n_workers : optional
-        Where to run the tasks, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
-    progress : callable, optional
-        Called with ``"compare"``, the bytes of the first array done and to do.
+    max_memory : int, optional
+        Bytes of elements that all workers together may hold; each reads at least one chunk.
+    scheduler, n_workers, progress : optional
+        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
+        client), on how many workers, and a callable that takes the name of a stage, the bytes done
+        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
@@ -130,25 +130,16 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     >>> found.n_differing, found.elements[0].position, found.largest
     (2, (3,), 6)
     """
-    (difference,) = compare_each(
-        [(first, second)],
-        tolerance=tolerance,
-        max_box_bytes=max_box_bytes,
-        scheduler=scheduler,
-        n_workers=n_workers,
-        progress=progress,
-    )
+    run = RunOptions(scheduler, n_workers, progress)
+    (difference,) = compare_each([(first, second)], run, tolerance, max_memory)
     return difference
 
 
 def compare_each(
     pairs: Sequence[tuple[Readable, Readable]],
-    *,
+    run: RunOptions,
     tolerance: float = 0,
-    max_box_bytes: int = _BOX_BYTES,
-    scheduler: Scheduler = None,
-    n_workers: int | None = None,
-    progress: Progress | None = None,
+    max_memory: int = MAX_MEMORY,
 ) -> list[ArrayDifference | None]:
     """Compare the values of many pairs of arrays in one run; see :func:`compare_arrays`."""
     for first, second in pairs:
@@ -157,17 +148,12 @@ def compare_each(
             raise N5UnrepresentableError(message, kind="option")
     pairs = [(for_reading(first), for_reading(second)) for first, second in pairs]
     merged: list[ArrayDifference | None] = [None] * len(pairs)
-    n_bytes = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)
-    n_done = 0
-    tasks = chain.from_iterable(
-        _tasks(n, first, second, max_box_bytes) for n, (first, second) in enumerate(pairs)
-    )
-    work = partial(_compare_task, tolerance)
-    for n, n_compared, found in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
-        merged[n] = _merge(merged[n], found)
-        n_done += n_compared * _item_size(pairs[n][0])
-        if progress is not None:
-            progress("compare", n_done, n_bytes)
+    total = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)
+    # a worker holds a box of either array, and as much for their differences
+    max_bytes = min(_BOX_BYTES, run.memory_of_worker(max_memory) // 4)
+    tasks = chain.from_iterable(_tasks(n, *pair, max_bytes) for n, pair in enumerate(pairs))
+    for task, found in run.each(partial(_compare_task, tolerance), tasks, "compare", total):
+        merged[task.number] = _merge(merged[task.number], found)
     return [
         None if found is None else replace(found, n_elements=math.prod(first.shape))
         for found, (first, _) in zip(merged, pairs, strict=True)
@@ -208,6 +194,14 @@ class _Task(NamedTuple):
     second: Readable
     boxes: Sequence[Box]
     rest: _Rest | None = None  # all have the values of the one element in the box
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the elements of the first array that the task compares."""
+        if self.rest is not None:
+            return self.rest.n_elements * _item_size(self.first)
+        sizes = ((part.stop - part.start for part in box) for box in self.boxes)
+        return sum(map(math.prod, sizes)) * _item_size(self.first)
 
 
 def _tasks(number: int, first: Readable, second: Readable, max_bytes: int) -> Iterator[_Task]:
@@ -256,16 +250,12 @@ def _merge(a: ArrayDifference | None, b: ArrayDifference | None) -> ArrayDiffere
     )
 
 
-def _compare_task(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifference | None]:
-    """Compare boxes; return number of the pair, number of elements, and the differences."""
-    number, first, second, boxes, rest = task
-    n_elements, found = 0, None
-    for box in boxes:
-        found = _merge(found, _compare_box(tolerance, first, second, box))
-        n_elements += math.prod(part.stop - part.start for part in box)
-    if rest is None:
-        return number, n_elements, found
-    return number, rest.n_elements, None if found is None else _repeated(found, rest)
+def _compare_task(tolerance: float, task: _Task) -> ArrayDifference | None:
+    """Compare the boxes of a task."""
+    found = None
+    for box in task.boxes:
+        found = _merge(found, _compare_box(tolerance, task.first, task.second, box))
+    return found if found is None or task.rest is None else _repeated(found, task.rest)
 
 
 def _repeated(one: ArrayDifference, rest: _Rest) -> ArrayDifference:

@@ -12,6 +12,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located_if_url
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
 from n5zarr.tools.diff.sides import Side, open_side
+from n5zarr.tools.jobs.run import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -113,10 +114,10 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
         Absolute differences of numbers up to this value are ignored.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-    scheduler, n_workers : optional
-        Where to run it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
-    progress : callable, optional
-        Called with ``"compare"``, the bytes of elements done and to do.
+    scheduler, n_workers, progress : optional
+        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
+        client), on how many workers, and a callable that takes the name of a stage, the bytes done
+        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
@@ -145,13 +146,8 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     walk = _Walk(with_attributes=attributes)
     differences = list(walk.nodes("", *sides))
     pairs = walk.pairs if values else []
-    found = compare_each(
-        [(a, b) for _, a, b in pairs],
-        tolerance=tolerance,
-        scheduler=scheduler,
-        n_workers=n_workers,
-        progress=progress,
-    )
+    run = RunOptions(scheduler, n_workers, progress)
+    found = compare_each([(a, b) for _, a, b in pairs], run, tolerance)
     differences += [
         Difference(path=path, what="values", values=difference)
         for (path, _, _), difference in zip(pairs, found, strict=True)

@@ -6,7 +6,7 @@ import json
 import os
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.validate.parts import PartReport
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["State", "open_state"]
 
 
-class State:
-    """The parts that are done, and the file that remembers them.
+class State(NamedTuple):
+    """The parts that an interrupted check has completed, and a file that records others.
 
     Parameters
     ----------
-    done : dict
-        By key.
+    done : mapping
+        Reports of the completed parts, by key.
     note : callable
-        Remembers one more.
+        Records one more report.
     """
 
-    def __init__(self, done: dict[str, PartReport], note: Callable[[PartReport], None]) -> None:
-        self.done = done
-        self.note = note
+    done: Mapping[str, PartReport]
+    note: Callable[[PartReport], None]
 
 
 @contextmanager

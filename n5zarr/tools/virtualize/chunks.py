@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from itertools import batched
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.codecs.compress import passes
-from n5zarr.container.block_listing import stored_positions
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.requests import each_once
 from n5zarr.store.missing_nodes import not_found
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.nodes import block_tasks
 from n5zarr.tools.virtualize.layout import VirtualArray, read_tree
 from n5zarr.tools.virtualize.references import refer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.format.order import N5Tuple
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.jobs.nodes import BlockTask
+    from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.virtualize.layout import Member
     from n5zarr.tools.virtualize.references import Chunk
     from n5zarr.zarr_view.chunk_grid import ChunkGrid
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["MAX_INLINED", "Counts", "each_chunk", "members_of"]
 
@@ -54,62 +51,36 @@ def members_of(
 
 
 def each_chunk(
-    store: N5Store,
-    members: Sequence[Member],
-    *,
-    scheduler: Scheduler = None,
-    n_workers: int | None = None,
-    progress: Progress | None = None,
+    store: N5Store, members: Sequence[Member], run: RunOptions
 ) -> Iterator[tuple[VirtualArray, list[Chunk]]]:
-    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order.
-
-    Parameters
-    ----------
-    store : N5Store
-        The container.
-    members : sequence of Member
-        The hierarchy.
-    scheduler, n_workers, progress : optional
-        As of :func:`virtualize`.
-    """
+    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order."""
     arrays = [member for member in members if isinstance(member, VirtualArray)]
-    n_total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
-    n_done = 0
-
-    def tasks() -> Iterator[_Task]:
-        nonlocal n_done
-        for number, array in enumerate(arrays):
-            n_blocks = 0
-            positions = stored_positions(store.ask, array.source, array.view.dataset.grid)
-            for batch in batched(positions, _BATCH):
-                n_blocks += len(batch)
-                yield number, array.source, array.view, batch
-            n_done += (array.n_chunks - n_blocks) * array.view.full_n_bytes
-
-    work = partial(_refer, store)
-    for number, n_blocks, chunks in run_tasks(
-        work, tasks(), scheduler=scheduler, n_workers=n_workers
-    ):
-        n_done += n_blocks * arrays[number].view.full_n_bytes
-        if progress is not None:
-            progress("referring", n_done, n_total)
-        yield arrays[number], chunks
+    total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
+    tasks = (
+        _Task(array, blocks)
+        for array in arrays
+        for blocks in block_tasks(store, array.source, array.view, _BATCH)
+    )
+    for task, chunks in run.each(partial(_refer, store), tasks, "referring", total):
+        yield task.array, chunks
 
 
-type _Task = tuple[int, str, DatasetView, Sequence[N5Tuple]]
+class _Task(NamedTuple):
+    array: VirtualArray
+    blocks: BlockTask
+
+    @property
+    def n_bytes(self) -> int:
+        return self.blocks.n_bytes
 
 
-def _refer(store: N5Store, task: _Task) -> tuple[int, int, list[Chunk]]:
-    """Refer to some blocks of one array; return its number, their number, and the chunks."""
-    number, source, view, positions = task
+def _refer(store: N5Store, task: _Task) -> list[Chunk]:
+    """Refer to some blocks of one array."""
+    path, view, positions = task.blocks
     try:
-        return (
-            number,
-            len(positions),
-            store.ask(refer(source, view, positions, is_local=store.storage.has_stamps)),
-        )
+        return store.ask(refer(path, view, positions, is_local=store.storage.has_stamps))
     except N5Error as err:
-        err.where = f"{store}: {err.where or source or '/'}"
+        err.where = f"{store}: {err.where or path or '/'}"
         raise
 
 

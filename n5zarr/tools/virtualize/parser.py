@@ -16,6 +16,7 @@ from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
 
@@ -111,8 +112,8 @@ class N5Parser:
         """Refer to all chunks: entries of manifests, by array and key."""
         entries: dict[str, dict[str, dict[str, object]]] = {}
         counts = Counts(str(store), self.max_inlined)
-        steps = each_chunk(store, members, scheduler=self.scheduler, n_workers=self.n_workers)
-        for array, chunks in steps:
+        run = RunOptions(self.scheduler, self.n_workers)
+        for array, chunks in each_chunk(store, members, run):
             counts.add(array, chunks)
             of_array = entries.setdefault(array.path, {})
             for chunk in chunks:

@@ -14,6 +14,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
 from n5zarr.store.location import located, open_container
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
 from n5zarr.tools.virtualize.places import plain_prefix, url_of_container
@@ -154,12 +155,10 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
         :class:`~n5zarr.N5Store`.
     out_options : dict, optional
         Options for the URL of ``out``: of fsspec, or of Icechunk's storage.
-    scheduler : optional
-        Where to run the tasks, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
-    n_workers : int, optional
-        Number of threads or processes.
-    progress : callable, optional
-        Called with the name of a stage, and the uncompressed bytes of chunks done and to do.
+    scheduler, n_workers, progress : optional
+        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
+        client), on how many workers, and a callable that takes the name of a stage, the bytes done
+        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
@@ -203,10 +202,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     try:
         for member in members:
             writer.add(member)
-        steps = each_chunk(
-            opened, members, scheduler=scheduler, n_workers=n_workers, progress=progress
-        )
-        for array, chunks in steps:
+        run = RunOptions(scheduler, n_workers, progress)
+        for array, chunks in each_chunk(opened, members, run):
             counts.add(array, chunks)
             writer.refer(array, chunks)
         writer.finish()
