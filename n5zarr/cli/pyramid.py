@@ -70,7 +70,9 @@ _Chunks = Annotated[
     typer.Option(metavar="64,64,64", help="Size of a block, z first. Default: that of s0."),
 ]
 _Overwrite = Annotated[bool, typer.Option("--overwrite", help="Remove existing levels first.")]
-_Memory = Annotated[int, typer.Option(metavar="MIB", min=1, help="Memory for each worker, in MiB.")]
+_MaxMemory = Annotated[
+    int, typer.Option(metavar="MIB", min=1, help="Memory of all workers together, in MiB.")
+]
 
 
 def pyramid(
@@ -84,7 +86,7 @@ def pyramid(
     overwrite: _Overwrite = False,
     resume: Resume = False,
     dry_run: DryRun = False,
-    memory: _Memory = 256,
+    max_memory: _MaxMemory = 1024,
     scheduler: Scheduler = None,
     workers: Workers = None,
     as_json: AsJson = False,
@@ -111,7 +113,7 @@ def pyramid(
                 overwrite=overwrite,
                 resume=resume,
                 dry_run=dry_run,
-                memory=memory * _MIB,
+                max_memory=max_memory * _MIB,
                 storage_options=given,
                 backend=backend,
                 scheduler=scheduler,
