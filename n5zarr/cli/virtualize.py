@@ -26,7 +26,7 @@ from n5zarr.cli.common import (
 )
 from n5zarr.cli.progress import progress_bar
 from n5zarr.store.info import bytes_text
-from n5zarr.tools.virtualize.chunks import MAX_INLINED
+from n5zarr.tools.virtualize.references import MAX_INLINED
 
 __all__ = ["sidecar", "virtualize"]
 

@@ -260,6 +260,11 @@ type Request = (
 type Steps[T] = Generator[Sequence[Request], Sequence[Any], T]
 
 
+def request_each(requests: Iterable[Request]) -> Steps[list[Any]]:
+    """Make several requests at once; return their answers."""
+    return list((yield list(requests)))
+
+
 def read_key(key: str) -> Steps[bytes | None]:
     """Read the value of a key; None if the key is missing."""
     return (yield from read_each([key]))[0]

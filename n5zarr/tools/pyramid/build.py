@@ -17,7 +17,7 @@ from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.requests import Remove, RemoveTree, list_each
+from n5zarr.storage.requests import Remove, RemoveTree, list_each, request_each
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
 from n5zarr.store.location import located, open_container
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.storage.requests import Request, Steps
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.methods import Method
@@ -374,21 +373,13 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
     paths = [join(group, name) for name in names]
     # and the marks: no run may continue a half-removed level
     files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
-    opened.ask(_request([Remove(file) for file in files]))
+    opened.ask(request_each(map(Remove, files)))
     opened.ask(
         opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
     )
     describe_group(opened, group)
     for path in paths:
-        opened.ask(_remove_tree(path))
-
-
-def _request(requests: Sequence[Request]) -> Steps[None]:
-    yield requests
-
-
-def _remove_tree(path: str) -> Steps[None]:
-    yield [RemoveTree(path)]
+        opened.ask(request_each([RemoveTree(path)]))
 
 
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:

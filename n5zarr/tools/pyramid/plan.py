@@ -24,7 +24,7 @@ from n5zarr.format.lenient_json import DocumentText
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
-from n5zarr.storage.requests import Put, read_each
+from n5zarr.storage.requests import put_each, read_each
 from n5zarr.tools.jobs.incomplete import (
     begin,
     confirm,
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.describe import Written
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.choose import ChosenLevel
@@ -162,7 +161,11 @@ class Plan:
         for path, keys in zip(paths, done, strict=True):
             self.opened.ask(remove_unfinished(path, keys))
         self.finest.describe_itself(self.opened)
-        self.opened.ask(self._write_documents())
+        documents = {
+            join(level.path, ATTRIBUTES_JSON): RawObject(DocumentText(dict(level.document), {}))
+            for level in self.levels
+        }
+        self.opened.ask(put_each((key, value.to_bytes()) for key, value in documents.items()))
         self.finest.describe(self.opened, self._written)
         for path in reversed(paths):  # the mark that `is_interrupted` looks for goes last
             finish(self._keys, path)
@@ -229,12 +232,3 @@ class Plan:
         """Count the bytes of the blocks of a level that is complete."""
         n_document = sync(self._keys.getsize(join(path, ATTRIBUTES_JSON)))
         return sync(self.opened.getsize_prefix(path)) - n_document
-
-    def _write_documents(self) -> Steps[None]:
-        yield [
-            Put(
-                join(level.path, ATTRIBUTES_JSON),
-                RawObject(DocumentText(dict(level.document), {})).to_bytes(),
-            )
-            for level in self.levels
-        ]

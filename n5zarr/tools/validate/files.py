@@ -16,7 +16,7 @@ from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, Entry, List, Steps
+from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.flows import ask_storage
@@ -69,11 +69,6 @@ def each_or_error[T](
 def reason(err: Exception) -> str:
     """Return the reason why a node cannot be read."""
     return err.message if isinstance(err, N5Error) else f"{type(err).__name__}: {err}"
-
-
-def _list(paths: Sequence[str]) -> Steps[Sequence[Sequence[Entry] | None]]:
-    answers: Sequence[Sequence[Entry] | None] = yield [List(p, unfinished=True) for p in paths]
-    return answers
 
 
 def _is_harmless(name: str) -> bool:
@@ -222,7 +217,7 @@ def _listed(
     """List directories in a dataset, some at a time."""
 
     def list_them(paths: Sequence[str]) -> Sequence[Sequence[Entry] | None]:
-        return ask(_list(paths))
+        return ask(request_each(List(path, unfinished=True) for path in paths))
 
     for some in batched(folders, _LISTINGS):
         paths = [join(path, folder) for folder in some]
@@ -289,7 +284,7 @@ def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
     path : str
         The group.
     """
-    (entries,) = ask(_list([path]))
+    (entries,) = ask(request_each([List(path, unfinished=True)]))
     for entry in entries or ():
         file = join(path, entry.name)
         if not _may_be_left(entry) or entry.name == ATTRIBUTES_JSON:
@@ -342,5 +337,4 @@ def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
 
 def read_ends(keys: Sequence[str]) -> Steps[Sequence[tuple[int, bytes, bytes] | None]]:
     """Read size, first and last bytes of some keys; None for each missing one."""
-    answers: Sequence[tuple[int, bytes, bytes] | None] = yield [Ends(k, ENDS, ENDS) for k in keys]
-    return answers
+    return (yield from request_each(Ends(key, ENDS, ENDS) for key in keys))

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from n5zarr.storage.requests import Remove, RemoveTree, Stamp, Steps
+from n5zarr.storage.requests import Remove, RemoveTree, Stamp, request_each
 from n5zarr.store.location import located
 from n5zarr.tools.validate.files import open_to_repair
 
@@ -81,26 +81,12 @@ def clean_leftovers(
     for each in findings:
         if each.repair != "clean" or each.file is None:
             continue
-        age = _age(opened.ask(_stamp(each.file)))
-        if age is not None and age < min_age:
+        (stamp,) = opened.ask(request_each([Stamp(each.file)]))  # of local files with their time
+        age = max(0.0, time.time() - int(stamp[1]) / 1e9) if isinstance(stamp, tuple) else min_age
+        if age < min_age:
             kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
         else:
-            opened.ask(_remove(each.file))
+            # a file, or a directory that was being removed
+            opened.ask(request_each([Remove(each.file), RemoveTree(each.file)]))
             removed.append(each.file)
     return Cleaned(removed=tuple(removed), kept=kept)
-
-
-def _age(stamp: object) -> float | None:
-    """Return the seconds since a local file was written; None if unknown."""
-    if not isinstance(stamp, tuple):
-        return None
-    return max(0.0, time.time() - int(stamp[1]) / 1e9)
-
-
-def _stamp(key: str) -> Steps[object]:
-    (answer,) = yield [Stamp(key)]
-    return answer
-
-
-def _remove(key: str) -> Steps[None]:
-    yield [Remove(key), RemoveTree(key)]  # a file, or a directory that was being removed

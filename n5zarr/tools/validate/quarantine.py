@@ -11,6 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +24,7 @@ from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
+from n5zarr.storage.requests import Remove, Update, put_each, read_key, request_each
 from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located, located_if_url
 from n5zarr.tools.validate.blocks import check_block, whole
@@ -134,7 +135,8 @@ def quarantine_blocks(
         ask_storage(storage, put_each([(f"{folder}/{_LIST}", listed.encode())]))
     moved = []
     for key, record in records.items():
-        if opened.ask(_remove_same(key, str(record["sha256"]))):
+        change = partial(_removed_if_same, str(record["sha256"]))
+        if opened.ask(request_each([Update(key, change)])) == [None]:
             moved.append(key)
         else:
             kept[key] = "it was written again meanwhile"
@@ -177,13 +179,13 @@ def restore_blocks(
         data = ask_storage(storage, read_key(key))
         if data is None:
             kept[key] = "it is not in quarantine"
-        elif opened.ask(_put_back(key, data)) != data:
+        elif opened.ask(request_each([Update(key, partial(_unless_written, data))])) != [data]:
             kept[key] = "there is a block again"
         else:
-            ask_storage(storage, _remove(key))
+            ask_storage(storage, request_each([Remove(key, prune=True)]))
             moved.append(key)
     if not kept:
-        ask_storage(storage, _remove(_LIST))
+        ask_storage(storage, request_each([Remove(_LIST, prune=True)]))
     return Restored(moved=tuple(moved), kept=kept)
 
 
@@ -244,20 +246,11 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _remove(key: str) -> Steps[None]:
-    yield [Remove(key, prune=True)]
+def _removed_if_same(digest: str, now: bytes | None) -> bytes | None:
+    """Remove a block that still has the same bytes."""
+    return None if now is not None and _digest(now) == digest else now
 
 
-def _remove_same(key: str, digest: str) -> Steps[bool]:
-    """Remove a block that still has the same bytes; return whether it is gone."""
-
-    def change(now: bytes | None) -> bytes | None:
-        return None if now is not None and _digest(now) == digest else now
-
-    (left,) = yield [Update(key, change)]
-    return left is None
-
-
-def _put_back(key: str, data: bytes) -> Steps[bytes | None]:
-    (now,) = yield [Update(key, lambda there: data if there is None else there)]
-    return None if now is None else bytes(now)
+def _unless_written(data: bytes, now: bytes | None) -> bytes:
+    """Write a block back, unless there is one again."""
+    return data if now is None else now

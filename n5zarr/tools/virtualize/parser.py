@@ -17,8 +17,8 @@ from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import RunOptions
-from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
-from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
+from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -1,16 +1,19 @@
-"""Refer to the chunks of a dataset inside its blocks, after the header."""
+"""Refer to the chunks of arrays inside blocks, after the header; copy those that no block has."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.codecs.compress import passes
 from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.errors import N5BlockError, N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
+from n5zarr.tools.jobs.nodes import block_tasks
+from n5zarr.tools.virtualize.layout import VirtualArray
 from n5zarr.zarr_view.chunks import (
     START,
     chunk_part,
@@ -20,15 +23,23 @@ from n5zarr.zarr_view.chunks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Steps
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.nodes import BlockTask
+    from n5zarr.tools.jobs.run import RunOptions
+    from n5zarr.tools.virtualize.layout import Member
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Chunk", "refer"]
+__all__ = ["MAX_INLINED", "Chunk", "Counts", "each_chunk"]
 
+MAX_INLINED = 2**26
+"""Bytes of chunks that are copied, at most, unless a user asks for more."""
+
+_BATCH = 256  # blocks that one task refers to
 _WHOLE = 16  # blocks that are read whole at a time
 
 
@@ -54,7 +65,41 @@ class Chunk(NamedTuple):
     data: bytes | None = None
 
 
-def refer(
+def each_chunk(
+    store: N5Store, members: Sequence[Member], run: RunOptions
+) -> Iterator[tuple[VirtualArray, list[Chunk]]]:
+    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order."""
+    arrays = [member for member in members if isinstance(member, VirtualArray)]
+    total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
+    tasks = (
+        _Task(array, blocks)
+        for array in arrays
+        for blocks in block_tasks(store, array.source, array.view, _BATCH)
+    )
+    for task, chunks in run.each(partial(_refer_to_task, store), tasks, "referring", total):
+        yield task.array, chunks
+
+
+class _Task(NamedTuple):
+    array: VirtualArray
+    blocks: BlockTask
+
+    @property
+    def n_bytes(self) -> int:
+        return self.blocks.n_bytes
+
+
+def _refer_to_task(store: N5Store, task: _Task) -> list[Chunk]:
+    """Refer to some blocks of one array."""
+    path, view, positions = task.blocks
+    try:
+        return store.ask(_refer(path, view, positions, is_local=store.storage.has_stamps))
+    except N5Error as err:
+        err.where = f"{store}: {err.where or path or '/'}"
+        raise
+
+
+def _refer(
     path: str, view: DatasetView, positions: Sequence[N5Tuple], *, is_local: bool
 ) -> Steps[list[Chunk]]:
     """Refer to the blocks at some positions; read their headers, and whole those that are no chunk.
@@ -144,3 +189,55 @@ def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -
     except N5Error as err:
         raise err.located(f"{path or '/'}: block {name}") from err.__cause__
     return Chunk(coords, key, 0, len(memoryview(made)), bytes(made))
+
+
+class Counts:
+    """Count chunks, and raise if too many bytes are copied.
+
+    Parameters
+    ----------
+    container : str
+        Name of the container.
+    max_inlined : int
+        Maximum number of bytes of copied chunks.
+    """
+
+    def __init__(self, container: str, max_inlined: int) -> None:
+        self._container, self._max_inlined = container, max_inlined
+        names = ("n_referenced", "n_bytes_referenced", "n_inlined", "n_bytes_inlined")
+        self.numbers = dict.fromkeys(names, 0)
+
+    def add(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
+        """Count some chunks.
+
+        Raises
+        ------
+        N5UnsupportedError
+            More is copied than may be (``kind="option"``).
+        """
+        for chunk in chunks:
+            what = "referenced" if chunk.data is None else "inlined"
+            self.numbers[f"n_{what}"] += 1
+            self.numbers[f"n_bytes_{what}"] += chunk.length
+        if self.numbers["n_bytes_inlined"] > self._max_inlined:
+            where = f"{self._container}: {array.source or '/'}"
+            raise _too_much(array, self._max_inlined).located(where)
+
+
+def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
+    """Say why chunks of an array are copied, and the ways out."""
+    view = array.view
+    ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
+    if view.passes_payloads and passes(view.compression):
+        why = "its blocks are truncated at the end of axes"
+        if view.chunk_grid == "regular":
+            grid = "chunk_grid='rectilinear' (--chunk-grid)"
+            ways = f"{grid} refers to them, too, in JSON and Icechunk; {ways}"
+    else:
+        stored = f"{view.dataset.type_name} with {view.dataset.compression.type}"
+        why = f"no codec of zarr-python reads its blocks, of {stored}"
+    message = (
+        f"expected to copy at most {max_inlined} bytes of chunks into the references, got more: "
+        f"{why}; {ways}"
+    )
+    return N5UnsupportedError(message, kind="option")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from zarr.buffer import cpu
 
@@ -15,9 +15,9 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
 from n5zarr.store.location import located, open_container
 from n5zarr.tools.jobs.run import RunOptions
-from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
-from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.places import plain_prefix, url_of_container
+from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
 from n5zarr.tools.virtualize.to_icechunk import IcechunkWriter
 from n5zarr.tools.virtualize.to_kerchunk import JsonWriter, ParquetWriter
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.virtualize.layout import Member
-    from n5zarr.tools.virtualize.references import Chunk
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["ReferenceFormat", "Virtualized", "virtualize"]
@@ -86,14 +85,7 @@ class Virtualized:
     n_missing: int
 
 
-class _Writer(Protocol):
-    def add(self, member: Member) -> None: ...
-
-    def refer(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None: ...
-
-    def finish(self) -> None: ...
-
-    def close(self) -> None: ...
+type _Writer = JsonWriter | ParquetWriter | IcechunkWriter
 
 
 def virtualize(  # noqa: PLR0913 - two places with their options, and what is written
@@ -334,9 +326,6 @@ def _result(
         n_groups=n_groups,
         n_arrays=len(arrays),
         n_coordinates=len(members) - n_groups - len(arrays),
-        n_referenced=counts.n_referenced,
-        n_bytes_referenced=counts.n_bytes_referenced,
-        n_inlined=counts.n_inlined,
-        n_bytes_inlined=counts.n_bytes_inlined,
-        n_missing=n_chunks - counts.n_referenced - counts.n_inlined,
+        n_missing=n_chunks - counts.numbers["n_referenced"] - counts.numbers["n_inlined"],
+        **counts.numbers,
     )
