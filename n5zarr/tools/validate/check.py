@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,8 +28,8 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
-from n5zarr.tools.validate.files import ask_quietly, blocks_of, check_group_files, open_to_check
-from n5zarr.tools.validate.findings import Finding, Severity, Validation, finding
+from n5zarr.tools.validate.files import ask_quietly, check_group_files, list_blocks, open_to_check
+from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.parts import CheckTask, Part, check_parts
 from n5zarr.tools.validate.shards import size_finding
 from n5zarr.tools.validate.state import open_state
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.validate.findings import Finding
     from n5zarr.tools.validate.parts import PartReport
     from n5zarr.tools.validate.state import State
 
@@ -165,7 +166,7 @@ class _Check:
     path: str
     deep: bool
     counts: Counter[str] = field(default_factory=Counter)
-    found: list[Finding] = field(default_factory=list)  # and not yet yielded
+    found: deque[Finding] = field(default_factory=deque)  # and not yet yielded
     # of the blocks at the end of each dataset, see `PartReport`
     n_usual: Counter[str] = field(default_factory=Counter)
     padded: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
@@ -208,8 +209,8 @@ class _Check:
         yield from self._flush()
 
     def _flush(self) -> Iterator[Finding]:
-        found, self.found = self.found, []
-        yield from found
+        while self.found:
+            yield self.found.popleft()
 
     # ------------------------------------------------------------------ nodes
 
@@ -279,17 +280,10 @@ class _Check:
         """Yield the document of each dataset, then its blocks."""
         for path, dataset in self.datasets.items():
             yield Part(path, dataset, ())
-            for positions in batched(self._positions(path, dataset), _BLOCKS):
-                yield Part(path, dataset, positions)
-
-    def _positions(self, path: str, dataset: DatasetAttributes) -> Iterator[N5Tuple]:
-        """List the blocks of a dataset; problems of other files go into the findings."""
-        ask = partial(ask_quietly, self.opened)
-        for each in blocks_of(ask, path, dataset.grid, go_on=True):
-            if isinstance(each, Finding):
-                self.found.append(each)
-            else:
-                yield each
+            ask = partial(ask_quietly, self.opened)
+            positions = list_blocks(ask, path, dataset.grid, self.found.append)
+            for some in batched(positions, _BLOCKS):
+                yield Part(path, dataset, some)
 
     def _tasks(self, parts: Iterable[Part], known: State) -> Iterator[CheckTask]:
         """Put parts together into tasks, and take the reports of those that are done."""

@@ -76,8 +76,11 @@ def check_version_form(document: JSON) -> Iterator[Finding]:
     text = version if isinstance(version, str) else None
     # Java ignores a version without digits
     if text is None or (re.search("[0-9]", text) and not _FULL_VERSION.search(text)):
-        message = f'n5: expected three numbers in quotes, such as "4.0.0", got {version!r:.40}: '
-        yield finding("version", "", f"{message}Java fails to open it", severity="warning")
+        message = (
+            f'n5: expected three numbers in quotes, such as "4.0.0", got {version!r:.40}: '
+            "Java fails to open it"
+        )
+        yield finding("version", "", message, severity="warning")
 
 
 # ---------------------------------------------------------------------- datasets

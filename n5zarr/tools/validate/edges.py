@@ -14,6 +14,7 @@ import numpy as np
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
 from n5zarr.codecs.compress import check_writable
 from n5zarr.codecs.shard import check_not_sharded, in_memory
+from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5Error
 from n5zarr.format.block import BlockHeader
@@ -24,8 +25,7 @@ from n5zarr.store.location import located
 from n5zarr.tools.jobs.nodes import BlockTask, walk
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
-from n5zarr.tools.validate.files import ask_quietly, blocks_of, open_to_repair, read_ends
-from n5zarr.tools.validate.findings import Finding
+from n5zarr.tools.validate.files import ask_quietly, open_to_repair, read_ends
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -158,14 +158,10 @@ def _n_bytes_at_end(view: DatasetView) -> int:
 def _tasks(opened: N5Store, path: str, view: DatasetView) -> Iterator[BlockTask]:
     """Yield the stored blocks at the end of a dataset, some at a time."""
     dataset = view.dataset
-    listed = blocks_of(partial(ask_quietly, opened), path, dataset.grid)
-    at_end = (
-        each
-        for each in listed
-        if not isinstance(each, Finding) and _extent(dataset, each) != dataset.block_size
-    )
-    for positions in batched(at_end, _BLOCKS):
-        yield BlockTask(path, view, positions)
+    positions = stored_positions(partial(ask_quietly, opened), path, dataset.grid)
+    at_end = (p for p in positions if _extent(dataset, p) != dataset.block_size)
+    for some in batched(at_end, _BLOCKS):
+        yield BlockTask(path, view, some)
 
 
 def _extent(dataset: DatasetAttributes, position: N5Tuple) -> N5Tuple:
