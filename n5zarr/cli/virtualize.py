@@ -125,7 +125,7 @@ def virtualize(
         _print_written(written)
 
 
-def _print_written(written: n5zarr.Virtualized) -> None:
+def _print_written(written: n5zarr.Virtualization) -> None:
     screen = console()
     screen.print(
         f"{escape(written.path)}: {written.n_arrays} array{'s' * (written.n_arrays != 1)}",

@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.nodes import BlockTask
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["RemovedBlocks", "remove_empty_blocks"]
+__all__ = ["BlockRemoval", "remove_empty_blocks"]
 
 _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedBlocks:
+class BlockRemoval:
     """The result of :func:`remove_empty_blocks`: what it has removed, or would remove.
 
     Parameters
@@ -79,7 +79,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
-) -> RemovedBlocks:
+) -> BlockRemoval:
     """Remove stored blocks with only the fill value from a dataset, or from all below a group.
 
     The datasets read as before. Only datasets of numbers are checked; text, objects and label
@@ -105,7 +105,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
 
     Returns
     -------
-    RemovedBlocks
+    BlockRemoval
         Counts. The fill value is 0, or the one that Zarr wrote into n5zarr's record; other programs
         read missing blocks as 0 even then.
 
@@ -145,7 +145,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         problems += damaged
     root = opened.storage.root
     pruned = 0 if dry_run or root is None else sum(_prune(root / where) for where in found)
-    return RemovedBlocks(
+    return BlockRemoval(
         n_datasets=len(found),
         n_blocks=n_blocks,
         n_removed=len(removed),

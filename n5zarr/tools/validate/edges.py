@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["RepairedEdges", "repair_edges"]
+__all__ = ["EdgeRepair", "repair_edges"]
 
 _BLOCKS = 64  # in a task
 
@@ -47,7 +47,7 @@ type Wanted = Literal["pad", "truncate"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RepairedEdges:
+class EdgeRepair:
     """The result of :func:`n5zarr.repair_edges`.
 
     Parameters
@@ -79,7 +79,7 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
-) -> RepairedEdges:
+) -> EdgeRepair:
     """Store all blocks at the end of a dataset padded, like tensorstore, or truncated, like Java.
 
     The values in the dataset stay unchanged. Truncating a padded block drops its values outside the
@@ -128,7 +128,7 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     for _, (counted, problems) in run.each(work, tasks, "repair edges", total):
         counts.update(counted)
         skipped |= problems
-    return RepairedEdges(
+    return EdgeRepair(
         n_rewritten=counts["rewritten"],
         n_as_wanted=counts["as_wanted"],
         n_with_values=counts["with_values"],

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.validate.findings import Finding
 
-__all__ = ["Cleaned", "clean_leftovers"]
+__all__ = ["Cleanup", "clean_leftovers"]
 
 _HOUR = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cleaned:
+class Cleanup:
     """What :func:`n5zarr.clean_leftovers` did.
 
     Parameters
@@ -44,7 +44,7 @@ def clean_leftovers(
     min_age: float = _HOUR,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-) -> Cleaned:
+) -> Cleanup:
     """Remove leftovers that a check has found: unfinished files, and lock files of tensorstore.
 
     No program reads these files. Recently written files are kept, because a writer may be about to
@@ -89,4 +89,4 @@ def clean_leftovers(
             # a file, or a directory that was being removed
             opened.ask(request_each([Remove(each.file), RemoveTree(each.file)]))
             removed.append(each.file)
-    return Cleaned(removed=tuple(removed), kept=kept)
+    return Cleanup(removed=tuple(removed), kept=kept)

@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding
 
-__all__ = ["Quarantined", "Restored", "quarantine_blocks", "restore_blocks"]
+__all__ = ["Quarantine", "Restoration", "quarantine_blocks", "restore_blocks"]
 
 _LIST = "quarantine.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quarantined:
+class Quarantine:
     """What :func:`n5zarr.quarantine_blocks` did.
 
     Parameters
@@ -64,7 +64,7 @@ class Quarantined:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Restored:
+class Restoration:
     """What :func:`n5zarr.restore_blocks` did.
 
     Parameters
@@ -86,7 +86,7 @@ def quarantine_blocks(
     to: Location | None = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-) -> Quarantined:
+) -> Quarantine:
     """Move damaged blocks out of a container, so that programs can read and write it again.
 
     The blocks are then missing, and read as 0. The list ``quarantine.json`` beside the moved blocks
@@ -117,7 +117,7 @@ def quarantine_blocks(
     opened, _ = open_to_repair(store, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
-        return Quarantined(place="", moved=(), kept={})
+        return Quarantine(place="", moved=(), kept={})
     folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     storage = _outside(opened, to)
     records: dict[str, dict[str, object]] = {}
@@ -141,7 +141,7 @@ def quarantine_blocks(
         else:
             kept[key] = "it was written again meanwhile"
     place = f"{storage}/{folder}" if moved else ""
-    return Quarantined(place=place, moved=tuple(moved), kept=kept)
+    return Quarantine(place=place, moved=tuple(moved), kept=kept)
 
 
 def restore_blocks(
@@ -150,13 +150,13 @@ def restore_blocks(
     *,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-) -> Restored:
+) -> Restoration:
     """Move blocks from quarantine back to their original places.
 
     Parameters
     ----------
     place : path, URL or zarr store
-        ``place`` of :class:`Quarantined`.
+        ``place`` of :class:`Quarantine`.
     store : path, URL or zarr store
         The container.
     storage_options, backend : optional
@@ -186,7 +186,7 @@ def restore_blocks(
             moved.append(key)
     if not kept:
         ask_storage(storage, request_each([Remove(_LIST, prune=True)]))
-    return Restored(moved=tuple(moved), kept=kept)
+    return Restoration(moved=tuple(moved), kept=kept)
 
 
 def _listed(storage: Storage) -> list[str]:

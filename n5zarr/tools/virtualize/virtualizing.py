@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.layout import Member
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ReferenceFormat", "Virtualized", "virtualize"]
+__all__ = ["ReferenceFormat", "Virtualization", "virtualize"]
 
 type ReferenceFormat = Literal["json", "parquet", "icechunk"]
 
@@ -47,7 +47,7 @@ _DOCUMENTS = ("attributes.json", "zarr.json")  # of containers, which are never 
 
 
 @dataclass(frozen=True)
-class Virtualized:
+class Virtualization:
     """The result of :func:`virtualize`.
 
     Parameters
@@ -107,7 +107,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
-) -> Virtualized:
+) -> Virtualization:
     """Write references to the blocks of a container, for readers of plain Zarr.
 
     N5 spec, "File-system specification", items 8 and 9: a block has a header and a payload, and the
@@ -154,7 +154,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
 
     Returns
     -------
-    Virtualized
+    Virtualization
         Numbers of arrays and chunks, and where they were written.
 
     Raises
@@ -313,12 +313,12 @@ def _zarr_format(
 
 def _result(
     counts: Counts, container: str, target: _Target, members: Sequence[Member]
-) -> Virtualized:
+) -> Virtualization:
     """Return a summary of the written references."""
     arrays = [member for member in members if isinstance(member, VirtualArray)]
     n_groups = sum(isinstance(member, VirtualGroup) for member in members)
     n_chunks = sum(array.n_chunks for array in arrays)
-    return Virtualized(
+    return Virtualization(
         container=container,
         prefix=plain_prefix(container),
         path=target.out,
