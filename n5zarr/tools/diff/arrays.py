@@ -180,12 +180,9 @@ class _Rest:
         n_elements = math.prod(touched.shape) - touched.n_elements
         # a later box begins behind the first elements of as many boxes
         some = islice(touched.others(), _SHOWN)
-        first = [p for box in some for p in islice(product(*map(_range, box)), _SHOWN)]
+        ranges = ([range(part.start, part.stop) for part in box] for box in some)
+        first = [p for each in ranges for p in islice(product(*each), _SHOWN)]
         return cls(n_elements, sorted(first)[:_SHOWN])
-
-
-def _range(part: slice) -> range:
-    return range(part.start, part.stop)
 
 
 class _Task(NamedTuple):
@@ -255,14 +252,12 @@ def _compare_task(tolerance: float, task: _Task) -> ArrayDifference | None:
     found = None
     for box in task.boxes:
         found = _merge(found, _compare_box(tolerance, task.first, task.second, box))
-    return found if found is None or task.rest is None else _repeated(found, task.rest)
-
-
-def _repeated(one: ArrayDifference, rest: _Rest) -> ArrayDifference:
-    """Return the difference of elements that all differ like one."""
-    (element,) = one.elements
+    rest = task.rest
+    if found is None or rest is None:
+        return found
+    (element,) = found.elements  # all elements of the rest differ like this one
     return replace(
-        one,
+        found,
         n_elements=rest.n_elements,
         n_differing=rest.n_elements,
         elements=tuple(replace(element, position=position) for position in rest.positions),

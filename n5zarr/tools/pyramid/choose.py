@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["ChosenLevel", "choose_levels"]
 
@@ -82,37 +82,26 @@ def choose_levels(
     """
     _check(factors, n_levels, len(shape))
     levels: list[ChosenLevel] = []
-    extent = tuple(shape)
+    extent, total, sizes = tuple(shape), (1,) * len(shape), list(voxel)
     wanted = [f > 1 for f in factors] if factors else [v is not None for v in voxel]
-    for level in _coarser(extent, voxel, factors):
+    while len(levels) != n_levels:
         triples = zip(extent, block, wanted, strict=True)
         if n_levels is None and all(n <= max(b, _SMALL) for n, b, is_one in triples if is_one):
             break
-        if level.shape == extent:
-            message = f"levels: expected at most {len(levels)}, got {n_levels}: "
-            message += f"s{len(levels)} has the shape {extent}"
-            raise N5UnrepresentableError(message, kind="option")
-        levels.append(level)
-        extent = level.shape
-        if len(levels) == n_levels:
-            break
-    return levels
-
-
-def _coarser(
-    shape: tuple[int, ...], voxel: Sequence[float | None], factors: Sequence[int] | None
-) -> Iterator[ChosenLevel]:
-    """Yield coarser levels, without end."""
-    total, sizes = (1,) * len(shape), list(voxel)
-    while True:
-        by = tuple(factors) if factors else _halved(shape, sizes)
-        shape = tuple(-(-n // f) for n, f in zip(shape, by, strict=True))
+        by = tuple(factors) if factors else _halved(extent, sizes)
+        coarser = tuple(-(-n // f) for n, f in zip(extent, by, strict=True))
         total = tuple(t * f for t, f in zip(total, by, strict=True))
+        sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
         if max(total) > _MOST:
             message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
             raise N5UnrepresentableError(message, kind="option")
-        sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
-        yield ChosenLevel(by, total, shape)
+        if coarser == extent:
+            message = f"levels: expected at most {len(levels)}, got {n_levels}: "
+            message += f"s{len(levels)} has the shape {extent}"
+            raise N5UnrepresentableError(message, kind="option")
+        extent = coarser
+        levels.append(ChosenLevel(by, total, extent))
+    return levels
 
 
 def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:

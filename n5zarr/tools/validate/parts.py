@@ -193,30 +193,24 @@ def _read(
 
     In the place of a file that cannot be read comes the error.
     """
-    read = _read_blocks if deep or part.outside else _read_ends
+    ask = partial(ask_quietly, opened)
+
+    def read_whole(key: str) -> bytes | None:
+        return ask(read_key(key))
+
+    def read(keys: Sequence[str]) -> list[StoredBlock | None]:
+        if deep or part.outside:
+            return [None if data is None else whole(data) for data in ask(read_each(keys))]
+        return [
+            None if found is None else StoredBlock(*found, partial(read_whole, key))
+            for key, found in zip(keys, ask(read_ends(keys)), strict=True)
+        ]
+
     for positions in batched(part.positions, _AT_A_TIME):
         keys = [join(part.path, block_path(position)) for position in positions]
-        found = each_or_error(partial(read, opened), keys)
-        for position, block in zip(positions, found, strict=True):
+        for position, block in zip(positions, each_or_error(read, keys), strict=True):
             if block is not None:
                 yield position, block
-
-
-def _read_blocks(opened: N5Store, keys: Sequence[str]) -> list[StoredBlock | None]:
-    each = ask_quietly(opened, read_each(keys))
-    return [None if data is None else whole(data) for data in each]
-
-
-def _read_ends(opened: N5Store, keys: Sequence[str]) -> list[StoredBlock | None]:
-    ends = ask_quietly(opened, read_ends(keys))
-    return [
-        None if found is None else StoredBlock(*found, partial(_read_whole, opened, key))
-        for key, found in zip(keys, ends, strict=True)
-    ]
-
-
-def _read_whole(opened: N5Store, key: str) -> bytes | None:
-    return ask_quietly(opened, read_key(key))
 
 
 def _form(

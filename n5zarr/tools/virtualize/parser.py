@@ -117,14 +117,9 @@ class N5Parser:
             counts.add(array, chunks)
             of_array = entries.setdefault(array.path, {})
             for chunk in chunks:
-                entry: dict[str, object] = {
-                    "path": f"{root}{chunk.key}",
-                    "offset": chunk.offset,
-                    "length": chunk.length,
-                }
-                if chunk.data is not None:
-                    entry |= {"path": "", "offset": 0, "data": chunk.data}
-                of_array[".".join(map(str, chunk.coords)) or "c"] = entry
+                at = {"path": f"{root}{chunk.key}", "offset": chunk.offset, "length": chunk.length}
+                key = ".".join(map(str, chunk.coords)) or "c"
+                of_array[key] = at if chunk.data is None else _inlined(chunk.data)
         return entries
 
 
@@ -163,8 +158,7 @@ def _tree(
             of_array = entries.get(member.path, {})
         else:
             grid = (min(member.coordinate.size, 1),)
-            data = member.chunk
-            of_array = {} if data is None else {"0": _inlined(data)}
+            of_array = {} if member.chunk is None else {"0": _inlined(member.chunk)}
         manifest = manifests.ChunkManifest(of_array, shape=grid)
         array = manifests.ManifestArray(metadata=metadata, chunkmanifest=manifest)
         arrays.setdefault(above, {})[name] = array

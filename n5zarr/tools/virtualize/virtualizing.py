@@ -182,7 +182,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     (4, 18, 45)
     """
     store = located(store, storage_options, backend)
-    target = _Target(_place(str(out)), _format(str(out), format), out_options, message, overwrite)
+    place = str(out) if is_url(str(out)) else str(Path(local_path(str(out))).expanduser())
+    target = _Target(place, _format(str(out), format), out_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
     opened, node_path = open_container(store, path, storage_options=storage_options, read_only=True)
     opened = opened.showing(version)
@@ -273,10 +274,6 @@ class _Target:
         if is_json:
             return is_there, found is not None and name not in _DOCUMENTS
         return is_there, found is not None and b'"record_size"' in found
-
-
-def _place(out: str) -> str:
-    return out if is_url(out) else str(Path(local_path(out)).expanduser())
 
 
 def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
