@@ -43,7 +43,7 @@ _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockRemoval:
-    """The result of :func:`remove_empty_blocks`: what it has removed, or would remove.
+    """The result of :func:`remove_empty_blocks`: what was removed, or would be with ``dry_run``.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ def _is_damaged(node: Unreadable | Broken) -> bool:
 def _check_blocks(
     opened: N5Store, task: BlockTask, *, dry_run: bool
 ) -> tuple[list[int], list[Exception]]:
-    """Remove the empty ones of some blocks; return their sizes, and errors of damaged blocks."""
+    """Remove the empty blocks of a task; return their sizes, and the errors of damaged blocks."""
     sizes: dict[str, int] = {}
     problems: list[Exception] = []
     blocks = opened.ask(read_each(task.keys))
@@ -179,7 +179,7 @@ def _check_blocks(
 
 
 def _remove_each(sizes: dict[str, int], view: DatasetView) -> Steps[None]:
-    """Remove blocks, by key, unless another program has written something else meanwhile."""
+    """Remove blocks that are still empty; keep the sizes of these only."""
 
     def without_empty(key: str, block: bytes | None) -> bytes | None:
         # called again if another program has written meanwhile

@@ -60,7 +60,9 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     resume : bool, optional
         Whether to continue an interrupted run.
     scheduler, n_workers, progress : optional
-        As for :func:`n5zarr.convert`.
+        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
+        client), on how many workers, and a callable that takes the name of a stage, the bytes done
+        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
@@ -126,7 +128,10 @@ def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: An
             **options,
         )
         written = [join(node, array.path) for array in done.arrays]
-        _note_written(beside, node, written)
+        # from now on, the old ones are replaced
+        part = beside / f"{_WRITTEN}.partial"
+        part.write_text(json.dumps({"path": node, "datasets": written}))
+        os.replace(part, beside / _WRITTEN)  # noqa: PTH105 - no rename of a dataset
     for array in written:
         _replace(root / array, new / array, beside / "replaced")
     shutil.rmtree(beside)
@@ -153,13 +158,6 @@ def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
         raise N5UnrepresentableError(message, kind="option")
     datasets: list[str] = found["datasets"]
     return datasets
-
-
-def _note_written(beside: Path, node: str, datasets: Sequence[str]) -> None:
-    """Note that all datasets are written: from now on, the old ones are replaced."""
-    part = beside / f"{_WRITTEN}.partial"
-    part.write_text(json.dumps({"path": node, "datasets": list(datasets)}))
-    os.replace(part, beside / _WRITTEN)  # noqa: PTH105 - no rename of a dataset
 
 
 def _check_alone(node: Path) -> None:

@@ -65,7 +65,7 @@ class ElementDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayDifference:
-    """How the values of two arrays differ.
+    """The differences between the values of two arrays.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def compare_each(
 
 @dataclass(frozen=True, eq=False)
 class _Rest:
-    """All elements outside of the compared boxes; they hold the fill values of the arrays.
+    """The elements outside of the compared boxes, which all hold the fill values of the arrays.
 
     Parameters
     ----------
@@ -227,7 +227,7 @@ def _item_size(array: Readable) -> int:
 
 
 def _chunks(array: Readable) -> tuple[int, ...]:
-    """Return the chunks of an array; those of one that has none are single elements."""
+    """Return the shape of the chunks of an array; of single elements if it has none."""
     chunks: Any = getattr(array, "chunks", None)
     if not isinstance(chunks, tuple) or not all(isinstance(n, int) for n in chunks):
         chunks = (1,) * len(array.shape)
@@ -267,7 +267,7 @@ def _compare_task(tolerance: float, task: _Task) -> ArrayDifference | None:
 def _compare_box(
     tolerance: float, first: Readable, second: Readable, box: Box
 ) -> ArrayDifference | None:
-    """Compare a box; return the differences, if there are any."""
+    """Compare the elements of a box; return None if all are equal."""
     a, b = (np.asarray(array[box]) for array in (first, second))
     differs = _differs(a, b)
     if tolerance and differs.any() and _is_number(a) and _is_number(b):
@@ -316,7 +316,7 @@ def _differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _differs_exactly(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Compare integers with floats, which numpy does as floats, where 2**53 + 1 is 2**53."""
+    """Compare integers with floats exactly; numpy converts both to floats: 2**53 + 1 is 2**53."""
     integers, floats = (a, b) if b.dtype.kind == "f" else (b, a)
     with np.errstate(invalid="ignore", over="ignore"):
         as_floats = integers.astype(floats.dtype)
@@ -329,7 +329,7 @@ def _is_number(array: np.ndarray) -> bool:
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the absolute differences of numbers; of integers of one type exactly."""
+    """Return the absolute differences of numbers; they are exact for integers of one type."""
     if a.dtype.kind in "iu" and a.dtype == b.dtype:
         # as unsigned integers: the difference of signed ones may be beyond their range
         unsigned = np.dtype(f"u{a.dtype.itemsize}")

@@ -1,4 +1,4 @@
-"""``n5zarr.compare``: find the differences between two arrays, or two groups with all below."""
+"""``n5zarr.compare``: find the differences between two arrays, groups or containers."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all could be compared, and nothing differs."""
+        """Whether all nodes could be compared, and nothing differs."""
         return not self.differences and not self.problems
 
 
@@ -172,7 +172,7 @@ class _Walk:
         self.problems: list[Exception] = []
 
     def nodes(self, path: str, a: Side, b: Side) -> Iterator[Difference]:
-        """Yield the differences of two nodes and all below."""
+        """Yield the differences between two nodes, and all nodes below them."""
         if (a.array is None) != (b.array is None):
             yield Difference(path=path, what="kind", first=_kind(a), second=_kind(b))
             return
@@ -216,7 +216,7 @@ def _kind(side: Side | Exception | None) -> str | None:
 
 
 def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type in native byte order, which formats do not keep alike."""
+    """Return a data type in native byte order; formats store different byte orders."""
     return np.dtype(dtype).newbyteorder("=")
 
 
@@ -231,7 +231,7 @@ def _axes(path: str, a: Mapping[str, JSON], b: Mapping[str, JSON]) -> Iterator[D
 def _attributes(
     path: str, a: Mapping[str, JSON], b: Mapping[str, JSON], above: str = ""
 ) -> Iterator[Difference]:
-    """Yield the differences of attributes, and inside those that are objects."""
+    """Yield the differences between attributes; objects are compared member by member."""
     for key in sorted({*a, *b}):
         one, two = a.get(key), b.get(key)
         name = above + key.replace("/", "\\/")

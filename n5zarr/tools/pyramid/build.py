@@ -46,7 +46,7 @@ __all__ = ["Pyramid", "PyramidLevel", "build_pyramid"]
 
 @dataclass(frozen=True, kw_only=True)
 class PyramidLevel:
-    """A level that was made; one value for each axis, in the order of the array.
+    """A level that was written; tuples have one value for each axis, in the order of the array.
 
     Parameters
     ----------
@@ -55,19 +55,19 @@ class PyramidLevel:
     shape, chunks : tuple of int
         Extent of the level and of a block, in elements.
     factors : tuple of int
-        How many elements of ``s0`` one is, along each axis.
+        Number of elements of ``s0`` that become one, along each axis.
     scale, translation : tuple of float
         Distance of elements and position of the first one, in ``units``.
     units : tuple of str or None
-        As ``s0`` has them.
+        Units of the axes, those of ``s0``.
     n_blocks : int
-        Places in the grid of blocks.
+        Number of blocks in the grid.
     n_blocks_stored : int or None
-        Blocks that are there: the others would be empty. None if nothing was written.
+        Number of blocks that exist: the others would be empty. None if nothing was written.
     n_bytes : int
-        Of the elements, before compression.
+        Size of the elements, before compression.
     n_bytes_stored : int or None
-        Of the blocks. None if nothing was written.
+        Size of the stored blocks. None if nothing was written.
     """
 
     path: str
@@ -85,22 +85,22 @@ class PyramidLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class Pyramid:
-    """What :func:`build_pyramid` has made, or would make.
+    """The result of :func:`build_pyramid`: what was written, or would be with ``dry_run``.
 
     Parameters
     ----------
     container : str
         Name of the container.
     path : str
-        Of the group of the levels.
+        Path of the group of the levels.
     method : str
-        How elements became one.
+        Method that combined elements.
     convention : str
-        How the levels are described.
+        Convention that describes the levels.
     levels : tuple of PyramidLevel
         The new levels, the finest first; empty if ``s0`` needs none.
     removed : tuple of str
-        Names of levels that were there before, and were removed.
+        Names of earlier levels that were removed.
     """
 
     container: str
@@ -289,7 +289,7 @@ def _find(
 
 
 def _check_elements(view: DatasetView, where: str) -> None:
-    """Raise unless an array holds numbers that levels can hold, too."""
+    """Raise if an array has no elements, or its elements cannot be downsampled."""
     if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:
         what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
         message = f"expected a writable array of numbers, got {what}"
@@ -343,7 +343,7 @@ def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
 
 
 def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOptions, int]:
-    """Check how a plan is to run; return the options, and the memory of each worker."""
+    """Check the options of a run; return them with the memory of each worker, in bytes."""
     opened = plan.opened
     if opened.durability == "overwrite":
         message = (
@@ -358,7 +358,7 @@ def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOpt
 
 
 def _levels_there(opened: N5Store, group: str) -> list[str]:
-    """List the levels beside ``s0``, complete or not."""
+    """List the existing levels beside ``s0``, complete or not."""
     (entries,) = opened.ask(list_each([group]))
     names = {
         e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False

@@ -25,11 +25,11 @@ class ChosenLevel:
     Parameters
     ----------
     factors : tuple of int
-        How many elements of the level before become one, along each axis.
+        Number of elements of the previous level that become one, along each axis.
     total : tuple of int
-        The same of ``s0``.
+        Number of elements of ``s0`` that become one.
     shape : tuple of int
-        Extent in elements: that of the level before, divided by the factors and rounded up.
+        Extent in elements: that of the previous level, divided by the factors and rounded up.
     """
 
     factors: tuple[int, ...]
@@ -105,7 +105,7 @@ def choose_levels(
 
 
 def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:
-    """Halve the axes of space with the shortest voxels that have more than one element."""
+    """Return factors that halve the spatial axes with the shortest voxels and several elements."""
     known = {i: abs(v) for i, v in enumerate(voxel) if v is not None and shape[i] > 1}
     shortest = min(known.values(), default=0.0)
     return tuple(

@@ -33,18 +33,18 @@ _GAUSSIAN = {1: 10, 2: 10, 4: 16, 8: 24}
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The inputs of planning.
+    """The limits of tasks, and what they depend on.
 
     Parameters
     ----------
     method : str
-        How elements become one.
+        How to combine elements.
     item_size : int
         Bytes of an element.
     memory : int
         Bytes that one worker may use.
     n_workers : int
-        How many there are.
+        Number of workers.
     """
 
     method: Method
@@ -133,7 +133,7 @@ def _factors(levels: Sequence[Level]) -> list[int]:
 def _grown(
     region: tuple[int, ...], shape: tuple[int, ...], times: int, limits: Limits
 ) -> tuple[int, ...]:
-    """Double a region, its shortest axis first, while it stays small and there are enough."""
+    """Double a region, its shortest axis first, while it stays small and enough regions remain."""
     grown = list(region)
     while times >= 2:
         open_axes = [i for i, n in enumerate(shape) if grown[i] < n]
@@ -151,10 +151,9 @@ def _with_parts(
     region: tuple[int, ...],
     limits: Limits,
 ) -> tuple[list[Level], int]:
-    """Choose the parts in which a region is made; also return the total bytes in memory.
+    """Choose the parts in which a region is computed; also return the bytes that they need.
 
-    Parts of a level that is stored are of whole blocks where these fit; those of one that is made
-    always are.
+    Parts of a stored level are whole blocks where these fit; parts of computed levels always are.
     """
     befores = [source, *levels[:-1]]
     made: list[Level] = []

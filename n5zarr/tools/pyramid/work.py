@@ -1,9 +1,9 @@
-"""Compute levels of a pyramid region by region: the reading, computing and writing of a task.
+"""Compute levels of a pyramid region by region: read, compute and write a task.
 
-A pass makes one or more levels from the elements of one that is stored. Each of its tasks makes a
-region of the coarsest of them, of whole blocks, and with it all that is needed of the finer ones:
-it is split again and again until a part of the stored level fits into memory, which is then read,
-once. So no two tasks write the same block, and memory does not grow with the number of levels.
+A pass computes one or more levels from a stored one. Each of its tasks computes a region of whole
+blocks of the coarsest level, and all parts of the finer levels on which it depends: the region is
+split until a part of the stored level fits into memory, which is then read once. So no two tasks
+write the same block, and memory does not grow with the number of levels.
 
 A task writes the blocks of finer levels before those of coarser ones: if all blocks of its region
 are there, the whole task is done.
@@ -51,7 +51,7 @@ class Level:
     shape, block : tuple of int
         Extent of the level and of a block, in elements.
     factors, total : tuple of int, optional
-        How many elements of the level before, and of ``s0``, become one.
+        Number of elements of the previous level, and of ``s0``, that become one.
     part : tuple of int, optional
         Extent of the part that is computed at once, in elements of this level.
     """
@@ -65,13 +65,21 @@ class Level:
     part: tuple[int, ...] = ()
 
     def source(self, region: Box, shape: Sequence[int]) -> Box:
-        """Return the region of the level before, which has this shape."""
+        """Return the region of the previous level on which a region depends.
+
+        Parameters
+        ----------
+        region : tuple of slice
+            Region of this level.
+        shape : tuple of int
+            Extent of the previous level, in elements.
+        """
         each = zip(region, self.factors, shape, strict=True)
         return tuple(slice(s.start * f, min(s.stop * f, n)) for s, f, n in each)
 
 
 class PassTask(NamedTuple):
-    """A region to compute.
+    """A region of the coarsest level, to be computed.
 
     Parameters
     ----------
@@ -128,9 +136,14 @@ class Pass:
         return halo(self.method, self.levels[0].factors)
 
     def regions(self, region: Box, number: int) -> list[Box]:
-        """Return the regions on which one of a level depends: from the source to the level itself.
+        """Return the regions of all levels up to one, the source first, on which a region depends.
 
-        Level 0 is the source.
+        Parameters
+        ----------
+        region : tuple of slice
+            Region of the level.
+        number : int
+            Number of the level; 0 is the source.
         """
         found = [region]
         befores = [self.source, *self.levels][:number]
@@ -191,7 +204,7 @@ class _Work:
         return found
 
     def _stored_part(self, region: Box) -> Box:
-        """Return the part of a region of the first level outside which all has the fill value."""
+        """Return the part of a region of the first level that depends on stored blocks."""
         job = self.job
         blocks = self.task.stored[self._stored_for(1, region)].astype(np.int64)
         low = blocks.min(axis=0) * job.source.block - job.reach
@@ -221,7 +234,7 @@ class _Work:
 
 
 def blocks_of(region: Box, level: Level, axis_order: AxisOrder) -> Iterator[tuple[str, Box]]:
-    """Yield the path of each block of a region below its dataset, and its box."""
+    """Yield the path below the dataset and the box of each block of a region."""
     pairs = zip(region, level.block, strict=True)
     for position in product(*(range(s.start // b, -(-s.stop // b)) for s, b in pairs)):
         each = zip(position, level.block, level.shape, strict=True)

@@ -160,7 +160,7 @@ def _check_payload(
     *,
     deep: bool,
 ) -> Iterator[_Problem]:
-    """Raise if the payload is damaged; yield what a sound one holds that readers ignore."""
+    """Raise if the payload is damaged; yield problems of bytes that readers ignore."""
     compression, data_type = dataset.compression, dataset.data_type
     if isinstance(compression, Jpeg) and data_type is not DataType.UINT8:
         return
@@ -184,7 +184,7 @@ def _check_payload(
 
 
 def _counts(payload: memoryview, n_bytes: int, dataset: DatasetAttributes) -> tuple[int, int]:
-    """Measure a payload; like Java, ignore the number of elements of text."""
+    """Return the decoded size of a payload, and how many of its bytes are used."""
     if n_bytes == 0:
         return 0, len(payload)
     if dataset.data_type is not DataType.STRING:
@@ -200,7 +200,7 @@ def _trailing(n_more: int) -> _Problem:
 
 
 def _surplus(n_decoded: int, header: BlockHeader, dataset: DatasetAttributes) -> _Problem:
-    """Tell what a payload may be that holds more elements than its header says."""
+    """Describe a payload that holds more elements than its header says."""
     n_bytes = header.n_payload_elements * dataset.data_type.item_size
     if isinstance(dataset.compression, Raw) and n_decoded - n_bytes <= _CHECKSUM:
         return _trailing(n_decoded - n_bytes)
@@ -244,7 +244,7 @@ def _check_sizes(
 
 
 def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> Form | None:
-    """Return the storage of a block at the end of the dataset; None for a block inside it."""
+    """Tell how a block at the end of the dataset is stored; None for a block inside it."""
     extent = block_extent(dataset.dimensions, dataset.block_size, position)
     if extent == dataset.block_size:
         return None

@@ -227,7 +227,7 @@ class _Check:
         return node
 
     def _check_nodes(self, top: GroupAttributes | DatasetView | Broken) -> None:
-        """Check the documents of all nodes, and remember the datasets."""
+        """Check the documents of all groups, and collect the datasets."""
         if not self.path:
             with suppress(N5Error):  # found below
                 self.found += check_version_form(ask_quietly(self.opened, read_document("")))

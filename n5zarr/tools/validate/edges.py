@@ -53,14 +53,13 @@ class EdgeRepair:
     Parameters
     ----------
     n_rewritten : int
-        How many blocks were written again.
+        Number of blocks that were rewritten.
     n_as_wanted : int
-        How many blocks at the end of a dataset were so already.
+        Number of blocks at the end of a dataset that had the wanted form already.
     n_with_values : int
-        Of the blocks that were truncated, how many had values outside of the dataset, which are
-        gone.
+        Number of truncated blocks whose values outside of the dataset are lost.
     skipped : mapping of str to str
-        Why others are as they were, by block or dataset.
+        Reasons why others stay unchanged, by block or dataset.
     """
 
     n_rewritten: int
@@ -171,7 +170,7 @@ def _extent(dataset: DatasetAttributes, position: N5Tuple) -> N5Tuple:
 def _repair_blocks(
     opened: N5Store, task: BlockTask, *, to: Wanted
 ) -> tuple[Counter[str], dict[str, str]]:
-    """Rewrite blocks that have the other form; return counts, and the reasons of other blocks."""
+    """Rewrite blocks that have another form; return counts, and reasons for unchanged blocks."""
     counts: Counter[str] = Counter()
     problems: dict[str, str] = {}
     dataset = task.view.dataset

@@ -76,7 +76,7 @@ def _is_harmless(name: str) -> bool:
 
 
 def _may_be_left(entry: Entry) -> bool:
-    """Whether an entry is a file, or a directory that a killed program was removing."""
+    """Whether an entry may be a leftover: a file, or a directory that was being removed."""
     return not entry.is_dir or is_unfinished(entry.name)
 
 
@@ -128,7 +128,7 @@ def open_to_repair(
 
 
 def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
-    """Run a flow; its warnings are findings here."""
+    """Run a flow without its warnings: checks report these as findings."""
     return ask_storage(opened.storage, steps)
 
 
@@ -289,7 +289,7 @@ def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
 
 
 def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
-    """Tell whether a file in a group is a link that leads nowhere: a node may have been there."""
+    """Report a file in a group; a broken link is an error, as its target may be a node."""
     try:
         ask(read_ends([file]))
     except N5FormatError as err:
@@ -303,7 +303,7 @@ def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
 
 
 def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
-    """Tell whether a file is a block, by its header: the rank is that of its path, or higher."""
+    """Report a file in a group if its header is that of a block."""
     (ends,) = each_or_error(lambda keys: ask(read_ends(keys)), [file])
     if isinstance(ends, Exception) and not isinstance(ends, N5FormatError):
         yield finding("unreadable", join(*file.split("/")[:-1]), reason(ends), file=file)

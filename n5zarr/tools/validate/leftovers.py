@@ -23,14 +23,14 @@ _HOUR = 3600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Cleanup:
-    """What :func:`n5zarr.clean_leftovers` did.
+    """The result of :func:`n5zarr.clean_leftovers`.
 
     Parameters
     ----------
     removed : tuple of str
-        The files that are gone, below the root of the container.
+        The removed files, below the root of the container.
     kept : mapping of str to str
-        Why others were kept, by file.
+        Reasons why other files were kept, by file.
     """
 
     removed: tuple[str, ...]

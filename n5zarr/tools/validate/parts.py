@@ -74,7 +74,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """The identity of a part, which differs if the dataset has changed."""
+        """A text that identifies the part; it differs if the dataset has changed."""
         dataset = self.dataset
         form = (dataset.dimensions, dataset.block_size, dataset.type_name, dataset.compression)
         what = (form, self.positions, self.outside)
@@ -216,7 +216,7 @@ def _read(
 def _form(
     block: StoredBlock, part: Part, position: N5Tuple, found: Sequence[Finding]
 ) -> Form | None:
-    """Tell how a block at the end of a dataset is stored, if it is sound and of numbers."""
+    """Tell how a block at the end of a dataset is stored; None unless it is sound, of numbers."""
     dataset = part.dataset
     is_sound = all(each.severity != "error" for each in found)
     is_numeric = dataset.data_type not in (DataType.STRING, DataType.OBJECT)

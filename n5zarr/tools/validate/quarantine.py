@@ -45,7 +45,7 @@ _LIST = "quarantine.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Quarantine:
-    """What :func:`n5zarr.quarantine_blocks` did.
+    """The result of :func:`n5zarr.quarantine_blocks`.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ class Quarantine:
         The directory that holds the blocks now, for :func:`n5zarr.restore_blocks`; empty if no
         block was moved.
     moved : tuple of str
-        The blocks, below the root of the container.
+        The moved blocks, below the root of the container.
     kept : mapping of str to str
-        Why others were kept, by block.
+        Reasons why other blocks were kept, by block.
     """
 
     place: str
@@ -65,12 +65,12 @@ class Quarantine:
 
 @dataclass(frozen=True, kw_only=True)
 class Restoration:
-    """What :func:`n5zarr.restore_blocks` did.
+    """The result of :func:`n5zarr.restore_blocks`.
 
     Parameters
     ----------
     moved : tuple of str
-        The blocks that are in the container again.
+        The restored blocks, below the root of the container.
     kept : mapping of str to str
         Reasons why other blocks stay, by block.
     """
@@ -210,7 +210,7 @@ def _listed(storage: Storage) -> list[str]:
 
 
 def _outside(opened: N5Store, to: Location | None) -> Storage:
-    """Open the place for blocks, which is not in the container."""
+    """Open the directory for blocks, which must not be in the container."""
     storage = open_storage(_beside(opened) if to is None else to)
     root, there = opened.storage.root, storage.root
     if root is not None and there is not None and there.is_relative_to(root):
@@ -220,7 +220,7 @@ def _outside(opened: N5Store, to: Location | None) -> Storage:
 
 
 def _beside(opened: N5Store) -> Location:
-    """Return the place beside a container."""
+    """Return the default directory for blocks, beside the container."""
     root = opened.storage.root
     if root is not None:
         return Path(f"{root}.quarantine")

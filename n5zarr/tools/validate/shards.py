@@ -69,7 +69,7 @@ def _products(n: int, ndim: int) -> Iterator[N5Tuple]:
 
 
 def _is_inside(there: np.ndarray, grid: N5Tuple, position: N5Tuple, blocks: N5Tuple) -> bool:
-    """Whether all blocks of a shard are inside of the dataset; at least its place is."""
+    """Whether the position of a shard and all its blocks are inside of the dataset."""
     first = tuple(map(mul, position, grid))
     last = [axis.max(initial=0) for axis in to_n5(np.unravel_index(there, to_c(grid)))]
     return all(f + k < n for f, k, n in zip(first, last, blocks, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -72,24 +72,14 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
 
 
 def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
-    done: dict[str, PartReport] = {}
-    is_of_job = False
+    """Read the reports of an interrupted check, by key."""
+    lines = []
     # any file may be given by mistake
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            document = json.loads(line) if line.strip() else None
-        except ValueError:  # cut, as the check was killed
-            continue
-        if document is None:
-            continue
-        if not is_of_job and document != job:
-            break
-        if document == job:
-            is_of_job = True
-        else:
-            part = PartReport.from_json(document)
-            done[part.key] = part
-    if not is_of_job and path.stat().st_size:
+        with suppress(ValueError):  # empty, or cut, as the check was killed
+            lines.append(json.loads(line))
+    if lines[:1] != [job] and path.stat().st_size:
         message = f"state: {path}: expected the state of this check, {job}, got another file"
         raise N5UnrepresentableError(f"{message}; remove it, or give another name", kind="option")
-    return done
+    reports = (PartReport.from_json(line) for line in lines if line != job)
+    return {report.key: report for report in reports}

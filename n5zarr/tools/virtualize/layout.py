@@ -219,7 +219,7 @@ class _Tree:
         return [VirtualGroup(path="", attributes={}), *(yield from self.alone(placed, ""))]
 
     def alone(self, placed: Placed, path: str) -> Steps[list[Member]]:
-        """Lay out a dataset as an array of a group, which is there already."""
+        """Lay out a dataset as the only array of a group that is laid out already."""
         if not self.coords:
             return [self.array(placed, path, placed.path.rpartition("/")[2] or "data")]
         each = (placed, *placed.coordinates.values())
@@ -279,7 +279,7 @@ def _frame_of(path: str, datasets: Mapping[str, Placed]) -> _Frame:
 
 
 def _is_aligned(above: _Frame, below: _Frame) -> bool:
-    """Whether a group may be above another: in xarray, it passes its coordinates on."""
+    """Whether a group and one below agree: in xarray, the lower one inherits coordinates."""
     for dim, (size, axis) in above.items():
         other_size, other = below.get(dim, (size, None))
         if size != other_size or (None not in (axis, other) and axis != other):

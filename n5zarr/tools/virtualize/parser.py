@@ -109,7 +109,7 @@ class N5Parser:
     def _entries(
         self, store: N5Store, members: list[Member], root: str
     ) -> dict[str, dict[str, dict[str, object]]]:
-        """Refer to all chunks: entries of manifests, by array and key."""
+        """Make the entries of manifests for all chunks, by path of the array and key."""
         entries: dict[str, dict[str, dict[str, object]]] = {}
         counts = Counts(str(store), self.max_inlined)
         run = RunOptions(self.scheduler, self.n_workers)
@@ -136,7 +136,7 @@ def _tree(
     members: list[Member],
     entries: Mapping[str, dict[str, dict[str, object]]],
 ) -> Any:  # noqa: ANN401 - as above
-    """Make the group at the root; the members of a group follow it."""
+    """Make the root group from members; each group precedes its members."""
     arrays: dict[str, dict[str, object]] = {}
     groups: dict[str, dict[str, object]] = {}
     for member in reversed(members):

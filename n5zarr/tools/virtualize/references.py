@@ -1,4 +1,4 @@
-"""Refer to the chunks of arrays inside blocks, after the header; copy those that no block has."""
+"""Refer to chunks as parts of blocks; copy chunks that are not parts of blocks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _WHOLE = 16  # blocks that are read whole at a time
 
 
 class Chunk(NamedTuple):
-    """A chunk of an array: where its bytes are, or the bytes.
+    """A chunk of an array: the place of its bytes, or the bytes.
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class Chunk(NamedTuple):
     offset, length : int
         Where the chunk is in the block, in bytes.
     data : bytes or None
-        The chunk, where no part of the block is it.
+        The chunk itself, if it is not a part of the block.
     """
 
     coords: tuple[int, ...]
@@ -102,7 +102,7 @@ def _refer_to_task(store: N5Store, task: _Task) -> list[Chunk]:
 def _refer(
     path: str, view: DatasetView, positions: Sequence[N5Tuple], *, is_local: bool
 ) -> Steps[list[Chunk]]:
-    """Refer to the blocks at some positions; read their headers, and whole those that are no chunk.
+    """Refer to the blocks at some positions: read their headers, and other blocks completely.
 
     Parameters
     ----------
@@ -154,7 +154,7 @@ def _refer(
 
 
 def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:
-    """Whether a file may be a shard of Java N5 4, by its end; reading all of it tells."""
+    """Whether the end of a file looks like a shard of Java N5 4."""
     if ends is None:
         return False
     size, first, last = ends
@@ -164,7 +164,7 @@ def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:
 def _part(
     start: memoryview, size: int, view: DatasetView, position: N5Tuple
 ) -> tuple[int, int] | None:
-    """Find the chunk by the beginning of the block; None also if that seems damaged."""
+    """Find the chunk by the beginning of a block; None if it is no part, or seems damaged."""
     try:
         return chunk_part(start, size, view, position)
     except N5BlockError:
@@ -172,7 +172,7 @@ def _part(
 
 
 def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -> Chunk:
-    """Find the chunk in a whole block, or make it."""
+    """Find the chunk in a completely read block, or make it."""
     name = block_path(position)
     key = join(path, name)
     data = memoryview(block)
@@ -225,7 +225,7 @@ class Counts:
 
 
 def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
-    """Say why chunks of an array are copied, and the ways out."""
+    """Make the error that says why chunks are copied, and what to do."""
     view = array.view
     ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
     if view.passes_payloads and passes(view.compression):

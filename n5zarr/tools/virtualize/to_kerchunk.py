@@ -40,7 +40,7 @@ _MOST_STORED = 10**8  # chunks that a container may have
 
 
 class _References:
-    """Turn members and chunks into references; subclasses keep them."""
+    """Turn members and chunks into references, which subclasses store."""
 
     def __init__(self, container: str, zarr_format: ZarrFormat) -> None:
         self._container = container
@@ -69,7 +69,7 @@ class _References:
 
 
 class JsonWriter(_References):
-    """One JSON file, which appears when it is complete.
+    """Write one JSON file, which appears when it is complete.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ class JsonWriter(_References):
 
 
 class ParquetWriter(_References):
-    """A directory of Parquet files, which fsspec writes.
+    """Write a directory of Parquet files with fsspec.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ class ParquetWriter(_References):
 
 @contextmanager
 def _without_notices() -> Iterator[None]:
-    """Ignore that pandas will drop fastparquet, which fsspec asks for."""
+    """Ignore the warning of pandas about fastparquet, which fsspec uses."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The 'fastparquet' engine", DeprecationWarning)
         yield

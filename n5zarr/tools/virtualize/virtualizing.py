@@ -207,7 +207,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
 
 @dataclass(frozen=True)
 class _Target:
-    """What is written, and where."""
+    """The destination of the references, and how to write them."""
 
     out: str
     format: ReferenceFormat
@@ -243,7 +243,7 @@ class _Target:
                 )
 
     def _check_free(self) -> None:
-        """Raise if something is there, unless it may be references, to replace."""
+        """Raise if the destination exists, unless it holds references that may be replaced."""
         is_there, may_be_ours = self._look()
         if is_there and not may_be_ours:
             kind = "a file" if self.format == "json" else "a directory"
@@ -254,26 +254,26 @@ class _Target:
             raise FileExistsError(message)
 
     def _look(self) -> tuple[bool, bool]:
-        """Tell whether something is there, and whether it may be references."""
+        """Tell whether the destination exists, and whether it may hold references."""
         is_json = self.format == "json"
+        document: bytes | None = None
         if is_url(self.out):
             folder, _, name = self.out.rstrip("/").rpartition("/")
             store = tolerant(store_of_url(folder, self.options, read_only=True, backend="fsspec"))
             key = name if is_json else f"{name}/{_PARQUET_DOCUMENT}"
             value = sync(store.get(key, cpu.buffer_prototype))
-            found = None if value is None else value.to_bytes()
-            is_there = found is not None or not (is_json or sync(store.is_empty(name)))
+            document = None if value is None else value.to_bytes()
+            is_file = value is not None
+            is_there = is_file or not (is_json or sync(store.is_empty(name)))
         else:
             path = Path(self.out).resolve()
-            name, is_there = path.name, path.exists()
-            if is_json:
-                return is_there, path.is_file() and name not in _DOCUMENTS
-            is_there = path.is_file() or (path.is_dir() and any(path.iterdir()))
-            file = path / _PARQUET_DOCUMENT
-            found = file.read_bytes() if file.is_file() else None
+            name, is_file = path.name, path.is_file()
+            is_there = path.exists() if is_json or is_file else any(path.glob("*"))
+            if not is_json and (path / _PARQUET_DOCUMENT).is_file():
+                document = (path / _PARQUET_DOCUMENT).read_bytes()
         if is_json:
-            return is_there, found is not None and name not in _DOCUMENTS
-        return is_there, found is not None and b'"record_size"' in found
+            return is_there, is_file and name not in _DOCUMENTS
+        return is_there, document is not None and b'"record_size"' in document
 
 
 def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
