@@ -99,9 +99,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
-        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
-        client), on how many workers, and a callable that takes the name of a stage, the bytes done
-        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -136,21 +135,19 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     )
     total = sum(math.prod(view.dataset.grid) * view.full_n_bytes for view in found.values())
     work = partial(_check_blocks, opened, dry_run=dry_run)
-    run = RunOptions(scheduler, n_workers, progress)
-    n_blocks = 0
+    run, n_blocks = RunOptions(scheduler, n_workers, progress), 0
     removed: list[int] = []
     for task, (sizes, damaged) in run.each(work, tasks, "look for empty blocks", total):
         n_blocks += len(task.positions)
         removed += sizes
         problems += damaged
-    root = opened.storage.root
-    pruned = 0 if dry_run or root is None else sum(_prune(root / where) for where in found)
+    root = None if dry_run else opened.storage.root
     return BlockRemoval(
         n_datasets=len(found),
         n_blocks=n_blocks,
         n_removed=len(removed),
         n_bytes=sum(removed),
-        n_directories=pruned,
+        n_directories=0 if root is None else sum(_prune(root / where) for where in found),
         problems=tuple(problems),
     )
 

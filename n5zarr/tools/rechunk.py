@@ -60,9 +60,8 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     resume : bool, optional
         Whether to continue an interrupted run.
     scheduler, n_workers, progress : optional
-        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
-        client), on how many workers, and a callable that takes the name of a stage, the bytes done
-        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------

@@ -128,9 +128,20 @@ def sidecar(
     store = located(store, storage_options, backend)
     opened, node_path = open_container(store, path, storage_options=storage_options)
     check_writable_store(opened)
+    wanted, left_out = _wanted(opened, node_path, remove=remove)
+    return Sidecars(str(opened), *_write(opened, wanted), left_out)
+
+
+def _wanted(
+    opened: N5Store, path: str, *, remove: bool
+) -> tuple[dict[str, bytes | None], dict[str, str]]:
+    """Make the documents of a node and all nodes below it, None for no document, by key.
+
+    Also return the reasons why datasets have none, by path.
+    """
     wanted: dict[str, bytes | None] = {}
     left_out: dict[str, str] = {}
-    for found in walk(opened, node_path):
+    for found in walk(opened, path):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         key = join(found.path, _DOCUMENT)
@@ -139,21 +150,21 @@ def sidecar(
         except N5Error as err:
             left_out[found.path] = str(err)
             wanted[key] = None
+    return wanted, left_out
+
+
+def _write(opened: N5Store, wanted: Mapping[str, bytes | None]) -> tuple[int, int, int]:
+    """Write or remove documents that differ; count those written, unchanged and removed."""
     there: dict[str, bytes | None] = {}
     for some in batched(wanted, _AT_A_TIME):
         there |= zip(some, opened.ask(read_each(some)), strict=True)
     _check_ours(opened, there)
-    changed = {key: value for key, value in wanted.items() if value != there[key]}
+    changed = [key for key, value in wanted.items() if value != there[key]]
     for some in batched(changed, _AT_A_TIME):
-        opened.ask(request_each(_change(key, changed[key]) for key in some))
-    n_removed = sum(value is None for value in changed.values())
-    return Sidecars(
-        container=str(opened),
-        n_written=len(changed) - n_removed,
-        n_unchanged=sum(value is not None and key not in changed for key, value in wanted.items()),
-        n_removed=n_removed,
-        left_out=left_out,
-    )
+        opened.ask(request_each(_change(key, wanted[key]) for key in some))
+    n_removed = sum(wanted[key] is None for key in changed)
+    n_written = len(changed) - n_removed
+    return n_written, sum(value is not None for value in wanted.values()) - n_written, n_removed
 
 
 def _change(key: str, value: bytes | None) -> Request:

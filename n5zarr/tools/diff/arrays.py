@@ -110,9 +110,8 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     max_memory : int, optional
         Bytes of elements that all workers together may hold; each reads at least one chunk.
     scheduler, n_workers, progress : optional
-        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
-        client), on how many workers, and a callable that takes the name of a stage, the bytes done
-        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------

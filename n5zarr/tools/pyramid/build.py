@@ -173,9 +173,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
-        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
-        client), on how many workers, and a callable that takes the name of a stage, the bytes done
-        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -219,7 +218,6 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
-    # of a finished run; the documents tell neither the method nor the elements of ``s0``
     same = [level.path.rpartition("/")[2] for level in plan.levels] == there
     is_finished = same and resume and not (is_interrupted or overwrite) and plan.is_finished()
     if there and not (resumed or is_finished or overwrite):

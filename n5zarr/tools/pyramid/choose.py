@@ -56,9 +56,8 @@ def choose_levels(
     voxel : sequence of float or None
         Distance of elements along axes of space, in one unit; None for others, which stay.
     factors : sequence of int, optional
-        The same for each level. By default 2 along the axes whose voxels are shorter than the
-        square root of 2 times the shortest; so all voxels become as long as those of the coarsest
-        axis, and then all axes are halved.
+        The same for each level. By default 2 along the axes with the shortest voxels, until all
+        voxels have about the same size; then 2 along all axes.
     n_levels : int, optional
         How many; by default until one is at most a block, or 64 elements, along each such axis.
 
@@ -81,27 +80,39 @@ def choose_levels(
     (2, 2, 2) (4, 8, 8) (10, 120, 160)
     """
     _check(factors, n_levels, len(shape))
-    levels: list[ChosenLevel] = []
-    extent, total, sizes = tuple(shape), (1,) * len(shape), list(voxel)
+    levels = [ChosenLevel((1,) * len(shape), (1,) * len(shape), tuple(shape))]
+    sizes = list(voxel)
     wanted = [f > 1 for f in factors] if factors else [v is not None for v in voxel]
-    while len(levels) != n_levels:
-        triples = zip(extent, block, wanted, strict=True)
-        if n_levels is None and all(n <= max(b, _SMALL) for n, b, is_one in triples if is_one):
+    while len(levels) - 1 != n_levels:
+        last = levels[-1]
+        if n_levels is None and _is_small(last.shape, block, wanted):
             break
-        by = tuple(factors) if factors else _halved(extent, sizes)
-        coarser = tuple(-(-n // f) for n, f in zip(extent, by, strict=True))
-        total = tuple(t * f for t, f in zip(total, by, strict=True))
+        by = tuple(factors) if factors else _halved(last.shape, sizes)
+        coarser = _coarser(last, by)
+        if coarser.shape == last.shape:
+            n = len(levels) - 1
+            message = (
+                f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {last.shape}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
-        if max(total) > _MOST:
-            message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
-            raise N5UnrepresentableError(message, kind="option")
-        if coarser == extent:
-            message = f"levels: expected at most {len(levels)}, got {n_levels}: "
-            message += f"s{len(levels)} has the shape {extent}"
-            raise N5UnrepresentableError(message, kind="option")
-        extent = coarser
-        levels.append(ChosenLevel(by, total, extent))
-    return levels
+        levels.append(coarser)
+    return levels[1:]
+
+
+def _is_small(shape: Sequence[int], block: Sequence[int], wanted: Sequence[bool]) -> bool:
+    """Whether the axes to be downsampled are at most as long as a block, or 64 elements."""
+    triples = zip(shape, block, wanted, strict=True)
+    return all(n <= max(size, _SMALL) for n, size, is_one in triples if is_one)
+
+
+def _coarser(level: ChosenLevel, by: tuple[int, ...]) -> ChosenLevel:
+    """Combine elements of a level."""
+    total = tuple(t * f for t, f in zip(level.total, by, strict=True))
+    if max(total) > _MOST:
+        message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
+        raise N5UnrepresentableError(message, kind="option")
+    return ChosenLevel(by, total, tuple(-(-n // f) for n, f in zip(level.shape, by, strict=True)))
 
 
 def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:

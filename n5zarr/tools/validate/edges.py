@@ -96,9 +96,8 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
-        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
-        client), on how many workers, and a callable that takes the name of a stage, the bytes done
-        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Raises
     ------
@@ -110,16 +109,14 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     store = located(store, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
     opened, node_path = open_to_repair(store, path, storage_options)
-    datasets: dict[str, DatasetView] = {}
-    skipped: dict[str, str] = {}
-    for found in walk(opened, node_path, partial(ask_quietly, opened)):
-        if isinstance(found.node, DatasetView):
-            reason = _reason_to_skip(found.node)
-            if reason is None:
-                datasets[found.path] = found.node
-            else:
-                skipped[found.path] = reason
-    counts: Counter[str] = Counter()
+    found = {
+        each.path: each.node
+        for each in walk(opened, node_path, partial(ask_quietly, opened))
+        if isinstance(each.node, DatasetView)
+    }
+    skipped = {p: reason for p, view in found.items() if (reason := _reason_to_skip(view))}
+    datasets = {p: view for p, view in found.items() if p not in skipped}
+    counts = Counter(n_rewritten=0, n_as_wanted=0, n_with_values=0)
     work = partial(_repair_blocks, opened, to=to)
     tasks = chain.from_iterable(_tasks(opened, p, view) for p, view in datasets.items())
     total = sum(map(_n_bytes_at_end, datasets.values()))
@@ -127,23 +124,18 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     for _, (counted, problems) in run.each(work, tasks, "repair edges", total):
         counts.update(counted)
         skipped |= problems
-    return EdgeRepair(
-        n_rewritten=counts["rewritten"],
-        n_as_wanted=counts["as_wanted"],
-        n_with_values=counts["with_values"],
-        skipped=skipped,
-    )
+    return EdgeRepair(**counts, skipped=skipped)
 
 
-def _reason_to_skip(view: DatasetView) -> str | None:
-    """Return the reason why a dataset's blocks cannot be written; None if they can."""
+def _reason_to_skip(view: DatasetView) -> str:
+    """Return the reason why a dataset's blocks cannot be written; ``""`` if they can."""
     if view.content is not Content.NUMBERS:
         return f"holds {view.content.value}"
     try:
         check_writable(view.dataset.compression)
     except N5Error as err:
         return err.message
-    return None
+    return ""
 
 
 def _n_bytes_at_end(view: DatasetView) -> int:
@@ -182,13 +174,13 @@ def _repair_blocks(
             shape = BlockHeader.from_bytes(ends[1]).block_shape
             wanted = dataset.block_size if to == "pad" else _extent(dataset, position)
             if shape == wanted:
-                counts["as_wanted"] += 1
+                counts["n_as_wanted"] += 1
             elif form_of(shape, dataset, position) == "other":
                 problems[key] = f"its sizes are those of another position, {shape}"
             else:
                 had_values = ask_quietly(opened, _rewrite(key, dataset, position, wanted))
-                counts["rewritten"] += 1
-                counts["with_values"] += to == "truncate" and had_values
+                counts["n_rewritten"] += 1
+                counts["n_with_values"] += to == "truncate" and had_values
         except N5Error as err:
             problems[key] = err.message
     return counts, problems

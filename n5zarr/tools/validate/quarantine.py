@@ -20,9 +20,8 @@ from zarr.storage import FsspecStore
 from n5zarr.container.nodes import read_document
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
-from n5zarr.format.grid import block_path, is_block_name
+from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
-from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import Remove, Update, put_each, read_key, request_each
 from n5zarr.store.flows import ask_storage
@@ -123,7 +122,7 @@ def quarantine_blocks(
     records: dict[str, dict[str, object]] = {}
     kept: dict[str, str] = {}
     for each in damaged:
-        key = join(each.path, block_path(N5Tuple(each.block or ())))
+        key = str(each.key)
         data = opened.ask(read_key(key))
         if data is None or not _is_damaged(opened, each, data):
             kept[key] = "it is gone" if data is None else "it is sound: it was written again"
@@ -140,8 +139,7 @@ def quarantine_blocks(
             moved.append(key)
         else:
             kept[key] = "it was written again meanwhile"
-    place = f"{storage}/{folder}" if moved else ""
-    return Quarantine(place=place, moved=tuple(moved), kept=kept)
+    return Quarantine(place=f"{storage}/{folder}" if moved else "", moved=tuple(moved), kept=kept)
 
 
 def restore_blocks(

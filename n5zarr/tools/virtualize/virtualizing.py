@@ -148,9 +148,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     out_options : dict, optional
         Options for the URL of ``out``: of fsspec, or of Icechunk's storage.
     scheduler, n_workers, progress : optional
-        Where tasks run (``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask
-        client), on how many workers, and a callable that takes the name of a stage, the bytes done
-        and the bytes to do; see :func:`~n5zarr.tools.jobs.run.run_tasks`.
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
