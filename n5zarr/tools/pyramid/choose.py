@@ -90,10 +90,8 @@ def choose_levels(
         by = tuple(factors) if factors else _halved(last.shape, sizes)
         coarser = _coarser(last, by)
         if coarser.shape == last.shape:
-            n = len(levels) - 1
-            message = (
-                f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {last.shape}"
-            )
+            n, extent = len(levels) - 1, last.shape
+            message = f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {extent}"
             raise N5UnrepresentableError(message, kind="option")
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
         levels.append(coarser)
