@@ -138,7 +138,7 @@ def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: An
 
 
 def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
-    """Return the datasets that an interrupted run has written and not all put in place, if any.
+    """Return the datasets of an interrupted run that still have to be put in place; None if none.
 
     Raises
     ------
@@ -173,7 +173,7 @@ def _check_alone(node: Path) -> None:
 
 
 def _replace(old: Path, new: Path, aside: Path) -> None:
-    """Replace a dataset by another one; continue where a killed run stopped."""
+    """Replace a dataset by another one, or continue a replacement that was interrupted."""
     if not new.exists():  # it is in place
         return
     if old.exists():

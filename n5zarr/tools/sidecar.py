@@ -1,4 +1,4 @@
-"""``n5zarr.sidecar``: ``zarr.json`` beside N5's documents, so that the directory is Zarr, too.
+"""``n5zarr.sidecar``: write ``zarr.json`` beside N5's documents, so that Zarr reads them, too.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/n5_default. The
 chunks of such an array are whole blocks, which the codec ``n5_default`` decodes: zarr-python with
@@ -221,7 +221,7 @@ def _check_expressible(view: DatasetView) -> None:
 
 
 def _array(view: DatasetView) -> dict[str, JSON]:
-    """Make the members of an array, its axes in N5 order."""
+    """Make the members of the document of an array with axes in N5 order."""
     _check_expressible(view)
     dataset = view.dataset
     item_size = dataset.data_type.item_size

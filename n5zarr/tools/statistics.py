@@ -206,7 +206,7 @@ class _Listing:
             yield from map(N5Tuple, map(tuple, rows.tolist()))
 
     def sample(self, n: int, seed: int) -> list[N5Tuple]:
-        """List all blocks, and choose some at random: those with the smallest random numbers."""
+        """List all blocks, and choose those with the smallest random numbers."""
         random = np.random.default_rng(seed)
         chosen: list[tuple[float, N5Tuple]] = []
         for some in batched(self, _SAMPLED):
@@ -267,7 +267,7 @@ class _Histogram(NamedTuple):
 
 @dataclass
 class _Tally:
-    """The statistics of some blocks; can be added up."""
+    """The statistics of some blocks, to which those of other blocks can be added."""
 
     counts: Counter[str] = field(default_factory=Counter)  # members of the result
     sums: list[float] = field(default_factory=list)
@@ -308,7 +308,7 @@ class _Tally:
             self.histograms = [_joined(self.histograms, self.lows[0], self.highs[0])]
 
     def result(self, path: str, n_blocks: int, n_stored: int) -> BlockStatistics:
-        """Return the statistics of all blocks; the tally is that of several parts."""
+        """Return the statistics as a result."""
         counts = {name: self.counts[name] for name in _COUNTED}
         n_finite = counts["n_elements"] - counts["n_nan"] - counts["n_infinite"]
         edges, histogram = _bins(self.histograms[0]) if self.histograms else ((), ())
@@ -332,7 +332,7 @@ def _exponent(low: float, high: float) -> int:
 
 
 def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histogram:
-    """Add histograms, in the bins that suit the range of all."""
+    """Add histograms, with bins that suit the range of all elements."""
     exponent = max(_exponent(low, high), *(each.exponent for each in histograms))
     counts: Counter[int] = Counter()
     for each in histograms:
@@ -341,7 +341,7 @@ def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histo
 
 
 def _bins(histogram: _Histogram) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return boundaries and counts, those of empty bins between others included."""
+    """Return boundaries and counts of all bins, also of empty bins between others."""
     first, last = min(histogram.counts), max(histogram.counts)
     edges = tuple(math.ldexp(number, histogram.exponent) for number in range(first, last + 2))
     return edges, tuple(histogram.counts.get(number, 0) for number in range(first, last + 1))

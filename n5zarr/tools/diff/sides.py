@@ -45,10 +45,10 @@ class Side:
     array : zarr.Array or None
         The array; None for a group.
     children : mapping
-        What is in a group: sides, and errors of what cannot be read.
+        The nodes of a group by name: sides, and errors of nodes that cannot be read.
     axes : mapping
-        What is known of the axes of an array, each a list in C order: ``names``, None if it has
-        none, and in N5 ``units``, ``scale`` and ``translation``.
+        The known properties of the axes of an array, each a list in C order: ``names``, None if it
+        has none, and in N5 ``units``, ``scale`` and ``translation``.
     """
 
     attributes: Mapping[str, JSON]

@@ -100,7 +100,7 @@ def downsample(
     factors : sequence of int
         Elements of a cell along each axis.
     method : {"mean", "mode", "median", "gaussian", "stride"}
-        What a cell becomes, see the module.
+        How to combine the elements of a cell, see the module.
     around : sequence of (int, int), optional
         How many elements at the begin and at the end of each axis are no part of cells, but may be
         weighed.

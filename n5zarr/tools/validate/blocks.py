@@ -111,7 +111,7 @@ def check_block(
     dataset : DatasetAttributes
         Its dataset.
     path : str
-        Of the dataset.
+        Path of the dataset.
     position : tuple of int
         Position in the grid, N5 order.
     deep : bool

@@ -101,7 +101,7 @@ def check_dataset(ask: Ask, nodes: Nodes, path: str, view: DatasetView) -> Itera
     nodes : Nodes
         The container.
     path : str
-        Of the dataset.
+        Path of the dataset.
     view : DatasetView
         The dataset.
     """
@@ -222,7 +222,7 @@ def check_group(
     Parameters
     ----------
     path : str
-        Of the group.
+        Path of the group.
     group : GroupAttributes
         The group.
     children : sequence of str or None

@@ -70,9 +70,9 @@ class Rule(NamedTuple):
     severity : {"error", "warning", "note"}
         How severe it is, unless a finding says otherwise.
     meaning : str
-        What is wrong.
+        The problem.
     way_out : str
-        What to do.
+        How to solve it.
     repair : {"clean", "quarantine"} or None
         The repair that takes care of it.
     """

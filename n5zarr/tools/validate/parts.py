@@ -52,9 +52,9 @@ class Part:
     Parameters
     ----------
     path : str
-        Of the dataset.
+        Path of the dataset.
     dataset : DatasetAttributes
-        What its document says.
+        Its document.
     positions : tuple of tuple of int
         Grid positions of the blocks, N5 order; none to check the document of the dataset.
     outside : bool

@@ -83,11 +83,11 @@ def size_finding(
     Parameters
     ----------
     container, path : str
-        Names of these.
+        Name of the container, and path of the dataset.
     dataset : DatasetAttributes
         Its document.
     grids : iterable of tuple of int
-        What fits all files, see :func:`possible_grids`.
+        The grids of :func:`possible_grids` that fit all files.
     """
     grids = list(grids)
     sizes = [_text(map(mul, grid, dataset.block_size)) for grid in grids]

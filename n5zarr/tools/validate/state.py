@@ -43,7 +43,7 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
     file : path or None
         A local file, which need not exist; None to remember nothing.
     job : mapping
-        What is checked, and how.
+        The container, the path and the options of the check.
 
     Raises
     ------

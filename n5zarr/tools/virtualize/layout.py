@@ -72,7 +72,7 @@ class VirtualArray:
     dims : tuple of str or None
         Names of the dimensions; empty if they have none.
     attributes : mapping
-        Of the array.
+        Attributes of the array.
     """
 
     path: str

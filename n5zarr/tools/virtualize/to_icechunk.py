@@ -47,7 +47,7 @@ class IcechunkWriter:
     options : mapping or None
         For Icechunk's storage of a URL, such as ``region`` or ``endpoint_url``.
     message : str
-        Of the commit.
+        Message of the commit.
     overwrite : bool
         Whether a repository that holds something gets another commit.
     """
