@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.findings import Finding
@@ -120,7 +121,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
         path=check.path,
         findings=tuple(findings),
         n_groups=check.counts["groups"],
-        n_datasets=check.counts["datasets"],
+        n_datasets=len(check.datasets),
         n_blocks=check.counts["blocks"],
         n_bytes=check.counts["bytes"],
         seconds=time.monotonic() - start,
@@ -207,6 +208,9 @@ class _Check:
             yield from self._flush()
         yield from self._flush()
 
+    def _ask[T](self, steps: Steps[T]) -> T:
+        return ask_quietly(self.opened, steps)
+
     def _flush(self) -> Iterator[Finding]:
         while self.found:
             yield self.found.popleft()
@@ -229,45 +233,42 @@ class _Check:
         """Check the documents of all groups, and collect the datasets."""
         if not self.path:
             with suppress(N5Error):  # found below
-                self.found += check_version_form(ask_quietly(self.opened, read_document("")))
-        walk = Walk(self.opened.container.nodes, partial(ask_quietly, self.opened))
+                self.found += check_version_form(self._ask(read_document("")))
+        walk = Walk(self.opened.container.nodes, self._ask)
         for found, _ in walk.run(self.path, top):
             self._check_node(found)
 
     def _check_node(self, found: WalkNode) -> None:
-        ask, path, node = partial(ask_quietly, self.opened), found.path, found.node
+        path, node = found.path, found.node
         if isinstance(node, Broken | Unreadable):
             self.found += check_broken(path, node)
             self._check_below_broken(path, node)
         elif isinstance(node, DatasetView):
-            self.counts["datasets"] += 1
             self.datasets[path] = node.dataset
         elif isinstance(node, GroupAttributes):
             self.counts["groups"] += 1
             names = None if found.children is None else [child.name for child in found.children]
             self.found += check_group(path, node, names)
-            self.found += check_group_files(ask, path)
+            self.found += check_group_files(self._ask, path)
             if not node.attributes:
-                self.found += check_is_object(path, ask(read_document(path)))
+                self.found += check_is_object(path, self._ask(read_document(path)))
 
     def _check_below_broken(self, path: str, node: Broken | Unreadable) -> None:
         """Check the nodes below a node without a valid document, if they can be read."""
         if isinstance(node, Unreadable) or node.error.kind in ("foreign", "path"):
             return
-        ask = partial(ask_quietly, self.opened)
         try:
-            parsed = parse_attributes(ask(read_document(path)))
+            parsed = parse_attributes(self._ask(read_document(path)))
         except N5Error as err:
             parsed = None
             if err.kind != "json":
                 return  # a dataset: its blocks cannot be recognised without its keys
         if isinstance(parsed, DatasetAttributes):  # a dataset of objects, which is no array
-            self.counts["datasets"] += 1
             self.datasets[path] = parsed
             return
-        names = [e.name for e in ask(list_each([path]))[0] if e.is_dir is not False]
+        names = [e.name for e in self._ask(list_each([path]))[0] if e.is_dir is not False]
         if node.error.kind == "json" and not all(map(is_block_name, names)):
-            walk = Walk(self.opened.container.nodes, ask)
+            walk = Walk(self.opened.container.nodes, self._ask)
             below = iter(walk.run(path, GroupAttributes(attributes={})))
             next(below)
             for found, _ in below:
@@ -279,8 +280,7 @@ class _Check:
         """Yield the document of each dataset, then its blocks."""
         for path, dataset in self.datasets.items():
             yield Part(path, dataset, ())
-            ask = partial(ask_quietly, self.opened)
-            positions = list_blocks(ask, path, dataset.grid, self.found.append)
+            positions = list_blocks(self._ask, path, dataset.grid, self.found.append)
             for some in batched(positions, _BLOCKS):
                 yield Part(path, dataset, some)
 
