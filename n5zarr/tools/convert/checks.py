@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
 
-from n5zarr.codecs.compress import compress, decompress
+from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap, places_behind, real_name
 from n5zarr.storage.url import is_url
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.opaque import opaque_paths
 from n5zarr.tools.convert.target_n5 import N5Destination, N5Target
 from n5zarr.tools.jobs.run import run_tasks
@@ -142,7 +141,7 @@ def check_packages(copies: Sequence[ArrayCopy]) -> None:
         with suppress(N5BlockError):
             decompress(memoryview(b"\0"), 1, compression)
     for compression in written:
-        compress(b"\0", compression, 1)
+        codec_of(compression).compress(b"\0", compression, 1)
 
 
 def _warn_of_fill_values(found: SourceTree, target: Destination) -> None:
@@ -196,7 +195,7 @@ def _unfit(target: Destination, path: str) -> str | None:
         node = None if target.container is None else target.container.node(path)
         return "a dataset" if isinstance(node, DatasetView) else None
     keys = [join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
-    v3, *v2 = ask_storage(target.storage, read_each(keys))
+    v3, *v2 = target.storage.run(read_each(keys))
     if v3 is not None and b'"array"' in bytes(v3):
         return "an array"
     if v2[0] is not None:

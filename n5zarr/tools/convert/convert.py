@@ -8,14 +8,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_sizes
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located
 from n5zarr.tools.convert.checks import (
     check_arrays,
@@ -336,7 +335,7 @@ def _run(  # noqa: PLR0913 - all inputs of the writing
         if verify:
             verify_copies(copies, *workers)
         confirm(target.store, target.path, run)
-        ask_storage(target.storage, remove_unfinished(target.path, done))
+        target.storage.run(remove_unfinished(target.path, done))
         target.commit()
         finish(target.store, target.path)
     except Exception as err:
@@ -377,7 +376,7 @@ def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:
     if given is None:
         return None
     compression = parse_compression({"type": given} if isinstance(given, str) else given)
-    check_writable(compression)
+    codec_of(compression).check_writable(compression)
     return compression
 
 

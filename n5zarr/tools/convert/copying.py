@@ -24,12 +24,11 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.shard import check_no_shard
-from n5zarr.errors import N5Error
+from n5zarr.errors import ErrorsAt
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.convert.shards import join_shard
 from n5zarr.tools.convert.target_n5 import N5Target
@@ -300,20 +299,18 @@ def _chunks_of_blocks(
     in_grid = list(map(view.grid_position, positions))
     keys = [join(blocks.path, block_path(position)) for position in in_grid]
     found: list[BufferLike | None] = []
-    values = ask_storage(blocks.store.storage, get_each(keys))
+    values = blocks.store.storage.run(get_each(keys))
     for position, value in zip(in_grid, values, strict=True):
         if value is None:
             found.append(None)
             continue
         block = memoryview(value)
-        try:
+        with ErrorsAt(partial(chunks.block_name, blocks.path, position)):
             part = chunk_slice(block, view)
             if part is None:
                 found.append(encoder.chunk(decode_chunk(block, view, position)))
             else:
                 found.append(block[part])
-        except N5Error as err:
-            raise err.located(chunks.block_name(blocks.path, position)) from err.__cause__
     return found
 
 
@@ -331,12 +328,9 @@ async def _get_each(store: Store, keys: Sequence[str]) -> list[BufferLike | None
 def _check_no_shard(blocks: N5Blocks, position: N5Tuple, value: BufferLike | None) -> None:
     """Raise if a stored block is a shard of Java N5 4, which the copy would not say either."""
     dataset = blocks.view.dataset
-    try:
+    with ErrorsAt(partial(blocks.store.container.chunks.block_name, blocks.path, position)):
         if value is not None:
             check_no_shard(memoryview(value), dataset.data_type, dataset.compression)
-    except N5Error as err:
-        name = blocks.store.container.chunks.block_name(blocks.path, position)
-        raise err.located(name) from err.__cause__
 
 
 def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, int]:
@@ -346,7 +340,7 @@ def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, in
     assert isinstance(target, N5Target)  # noqa: S101 - of this way
     names = list(map(block_path, positions))
     keys = [join(blocks.path, name) for name in names]
-    values = ask_storage(blocks.store.storage, get_each(keys))
+    values = blocks.store.storage.run(get_each(keys))
     stored = [(n, v) for n, v in zip(names, values, strict=True) if v is not None]
     for position, value in zip(positions, values, strict=True):
         _check_no_shard(blocks, position, value)
@@ -356,5 +350,5 @@ def _copy_blocks(copy: ArrayCopy, positions: Sequence[N5Tuple]) -> tuple[int, in
         decode = partial(parse_block, ndim=view.ndim, data_type=view.data_type, compression=old)
         stored = [(n, format_block(decode(v), view.data_type, new)) for n, v in stored]
     puts = put_each((join(target.path, name), value) for name, value in stored)
-    ask_storage(target.shown.storage, puts)
+    target.shown.storage.run(puts)
     return len(stored), sum(memoryview(value).nbytes for _, value in stored)

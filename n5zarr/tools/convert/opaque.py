@@ -9,7 +9,6 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
 
@@ -40,15 +39,15 @@ def copy_opaque(found: SourceTree, target: Destination, done: set[str]) -> None:
         assert isinstance(target, N5Destination)  # noqa: S101 - of such destinations
         old, new = join(found.path, path), join(target.path, path)
         storage = found.container.storage
-        (document,) = ask_storage(storage, get_each([join(old, ATTRIBUTES_JSON)]))
+        (document,) = storage.run(get_each([join(old, ATTRIBUTES_JSON)]))
         target.keep_document(path, bytes(document or b"{}"))
         names = sorted(keys_below(storage.store, old) - {ATTRIBUTES_JSON})
         missing = (name for name in names if join(new, name) not in done)
         for batch in batched(missing, _BATCH):
-            values = ask_storage(storage, get_each([join(old, name) for name in batch]))
+            values = storage.run(get_each([join(old, name) for name in batch]))
             copied = zip(batch, values, strict=True)
             there = [(join(new, name), value) for name, value in copied if value is not None]
-            ask_storage(target.storage, put_each(there))
+            target.storage.run(put_each(there))
 
 
 def verify_opaque(found: SourceTree, target: Destination) -> None:
@@ -64,8 +63,8 @@ def verify_opaque(found: SourceTree, target: Destination) -> None:
         old, new = join(found.path, path), join(target.path, path)
         storage = found.container.storage
         for batch in batched(sorted(keys_below(storage.store, old)), _BATCH):
-            values = ask_storage(storage, get_each([join(old, name) for name in batch]))
-            others = ask_storage(target.storage, get_each([join(new, name) for name in batch]))
+            values = storage.run(get_each([join(old, name) for name in batch]))
+            others = target.storage.run(get_each([join(new, name) for name in batch]))
             for name, one, other in zip(batch, values, others, strict=True):
                 if one != other:
                     message = f"expected {name} of {found.name}/{path}, got other bytes"

@@ -22,7 +22,6 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Zstd
 from n5zarr.format.path import join
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.tools.jobs.stored import stored_chunks
@@ -109,9 +108,7 @@ class ZarrTarget(ArrayTarget):
 
     @override
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
-        ask_storage(
-            self.storage, put_each((self.key(position), value) for position, value in units)
-        )
+        self.storage.run(put_each((self.key(position), value) for position, value in units))
         return sum(memoryview(value).nbytes for _, value in units)
 
     @override
@@ -182,7 +179,7 @@ class Destination(ABC):
             The destination exists (``kind="option"``).
         """
         is_free = overwrite or sync(self.store.is_empty(self.path))
-        is_free = is_free or ask_storage(self.storage, _has_unfinished_only(self.path))
+        is_free = is_free or self.storage.run(_has_unfinished_only(self.path))
         if not is_free and read_incomplete(self.store, self.path) is None:
             if resume and self._has_all_documents():
                 return True
@@ -196,11 +193,11 @@ class Destination(ABC):
     def _has_all_documents(self) -> bool:
         """Whether all documents of the destination are there as they would be written."""
         documents = {k: v for k, v in self.documents().items() if self._is_own(k)}
-        return ask_storage(self.storage, read_each(list(documents))) == list(documents.values())
+        return self.storage.run(read_each(list(documents))) == list(documents.values())
 
     def remove(self) -> None:
         """Remove the destination."""
-        ask_storage(self.storage, _remove(self.path))
+        self.storage.run(_remove(self.path))
 
     def add_file(self, path: str, data: bytes) -> None:
         """Add a file that is written with the documents."""
@@ -221,7 +218,7 @@ class Destination(ABC):
         """Write the documents; above the destination only missing ones."""
         for key, value in self.documents().items():
             put = put_each([(key, value)]) if self._is_own(key) else _put_if_missing(key, value)
-            ask_storage(self.storage, put)
+            self.storage.run(put)
 
     def _is_own(self, key: str) -> bool:
         """Whether a document is of the destination, and not of a group above it."""

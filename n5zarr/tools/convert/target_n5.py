@@ -70,11 +70,11 @@ class N5Target(ArrayTarget):
 
     def positions(self) -> Iterator[N5Tuple]:
         """List the grid positions of the stored blocks, N5 order."""
-        return stored_positions(self.shown.ask, self.path, self._view.dataset.grid)
+        return stored_positions(self.shown.run, self.path, self._view.dataset.grid)
 
     @override
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks:
-        return stored_blocks(self.shown.ask, self.path, self._view, within)
+        return stored_blocks(self.shown.run, self.path, self._view, within)
 
     @override
     def key(self, position: tuple[int, ...]) -> str:
@@ -93,7 +93,7 @@ class N5Target(ArrayTarget):
             steps = self.shown.container.write(
                 DEFAULT_NAMES[3].key(self.path, position), memoryview(value)
             )
-            self.shown.ask(steps)
+            self.shown.run(steps)
         return sum(memoryview(value).nbytes for _, value in units)
 
 
@@ -127,7 +127,7 @@ class N5Destination(Destination):
     def keep_groups(self, container: N5Store, path: str, below: Sequence[str]) -> None:
         """Take the documents of groups as another container has them."""
         keys = [join(path, group, ATTRIBUTES_JSON) for group in below]
-        for group, document in zip(below, container.ask(read_each(keys)), strict=True):
+        for group, document in zip(below, container.run(read_each(keys)), strict=True):
             if document is not None:
                 kept = RawObject.parse(bytes(document))
                 if not join(path, group) and self.path:  # it is no root any more

@@ -15,7 +15,6 @@ from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.boxes import box_shape, boxes
 from n5zarr.tools.jobs.reading import for_reading
@@ -72,8 +71,8 @@ class _Blocks:
         assert blocks is not None  # noqa: S101 - of this way
         assert isinstance(target, N5Target)  # noqa: S101 - of this way
         names = list(map(block_path, self.positions))
-        old = ask_storage(blocks.store.storage, get_each([join(blocks.path, n) for n in names]))
-        new = ask_storage(target.shown.storage, get_each([join(target.path, n) for n in names]))
+        old = blocks.store.storage.run(get_each([join(blocks.path, n) for n in names]))
+        new = target.shown.storage.run(get_each([join(target.path, n) for n in names]))
         n_bytes = len(names) * math.prod(target.unit) * self.copy.source.item_size
         for name, one, other in zip(names, old, new, strict=True):
             if one != other and (one is None or other is None or self._differ(one, other)):

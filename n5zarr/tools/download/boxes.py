@@ -90,7 +90,7 @@ def _checked(box: Sequence[slice], shape: tuple[int, ...], where: str) -> Box:
 
 def _axes(source: N5Store, path: str, view: DatasetView) -> tuple[Axis, ...] | None:
     """Return the axes of a dataset, C order; None if nothing says where it is."""
-    geometry = source.ask(read_placed(source.container.nodes, path, view)).geometry
+    geometry = source.run(read_placed(source.container.nodes, path, view)).geometry
     return None if geometry is None or geometry.rest else to_c(geometry.axes)
 
 
@@ -138,7 +138,7 @@ def block_positions(
     n_positions = math.prod(map(len, places))
     if n_positions > _FEW or to_n5(tuple(map(len, box))) == dataset.dimensions:
         try:
-            rows = source.ask(grid_position_rows(path, dataset.grid, places))
+            rows = source.run(grid_position_rows(path, dataset.grid, places))
         except N5UnsupportedError as err:
             if err.kind != "listing":
                 raise

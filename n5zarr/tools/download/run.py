@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from zarr.storage import LocalStore
 
 from n5zarr._zarr_private import sync
-from n5zarr.arrays.remote_blocks import each
+from n5zarr.arrays.remote_blocks import run_each
 from n5zarr.container.axes import read_placed
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.container.walk import Selection, Walk
@@ -154,7 +154,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         if progress is not None and run.n_done:
             progress("download", run.n_bytes, run.n_bytes * n_keys // run.n_done)
     if not dry_run:
-        target.ask(incomplete.remove_unfinished("", there))
+        target.run(incomplete.remove_unfinished("", there))
         _write_documents(target, documents)
         incomplete.finish(LocalStore(target.root), "")
         if is_part:
@@ -188,7 +188,7 @@ class _Run:
 
     async def copy(self, keys: Sequence[str]) -> None:
         """Copy some blocks, many at a time."""
-        await each(lambda k: self._copy(keys[k]), len(keys), self._source.concurrency)
+        await run_each(lambda k: self._copy(keys[k]), len(keys), self._source.concurrency)
 
     async def _copy(self, key: str) -> None:
         here = None if self._there is None else _size(self._there / key)
@@ -198,9 +198,9 @@ class _Run:
         elif self._target is None:
             self._count(known, is_loaded=True)
         else:
-            block = await self._source.run(read_key(key))
+            block = await self._source.run_async(read_key(key))
             if block is not None:
-                await self._target.run(put_each([(key, block)]))
+                await self._target.run_async(put_each([(key, block)]))
             self._count(None if block is None else len(block), is_loaded=True)
 
     async def _size_there(self, key: str) -> int | None:
@@ -241,7 +241,7 @@ def _datasets(
         # patterns are those of paths below `node`
         patterns = PathPatterns([select]) if select is not None and top == node else None
         selection = Selection(paths=patterns)
-        walk = Walk(source.container.nodes, source.ask, selection, warn_of_links(source))
+        walk = Walk(source.container.nodes, source.run, selection, warn_of_links(source))
         for below, _ in walk.run(top, found):
             name = below.path.removeprefix(node).strip("/")
             is_selected = select is None or fnmatchcase(name, select)
@@ -261,7 +261,7 @@ def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str
         names = path.split("/")
         nodes |= {"/".join(names[: n + 1]) for n in range(len(names))}
     keys = [join(path, ATTRIBUTES_JSON) for path in sorted(nodes, key=lambda p: (p in datasets, p))]
-    found = source.ask(read_each(keys))
+    found = source.run(read_each(keys))
     return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
 
 
@@ -353,13 +353,13 @@ def _write_documents(target: N5Store, documents: Mapping[str, bytes]) -> None:
     """Write the documents that are not there; those of groups may have been changed since."""
     for key, data in documents.items():
         if not (target.root / key).is_file():
-            target.ask(put_each([(key, data)]))
+            target.run(put_each([(key, data)]))
 
 
 def _axes_of(store: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, Geometry | None]:
     """Read the axes of the datasets, as a store describes them."""
     nodes = store.container.nodes
-    return {path: store.ask(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
+    return {path: store.run(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
 
 
 def _check_axes(
