@@ -27,7 +27,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 import n5zarr
-from n5zarr.viewing.serve.run import running
+from n5zarr.viewing.serve.run import Server
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -66,7 +66,7 @@ def make_container(folder: Path, edge: int) -> list[str]:
 def serve(kind: str, folder: str, pipe: Connection) -> None:
     """Serve a folder, and say where; runs in a process of its own."""
     static = Starlette(routes=[Mount("/", StaticFiles(directory=folder))])
-    with running(static if kind == "static" else folder) as server:
+    with Server(static) if kind == "static" else n5zarr.serve(folder) as server:
         pipe.send(server.port)
         pipe.recv()
 

@@ -63,8 +63,8 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.pyramid.build.build_pyramid": 126,
     "n5zarr.tools.diff.nodes.compare": 74,
     "n5zarr.tools.download.run.download": 88,
-    "n5zarr.tools.empty_blocks.remove_empty_blocks": 81,
-    "n5zarr.tools.virtualize.virtualizing.virtualize": 114,
+    "n5zarr.tools.empty_blocks.remove_empty_blocks": 83,
+    "n5zarr.tools.virtualize.virtualizing.virtualize": 117,
     "n5zarr.tools.statistics.block_statistics": 66,
     "n5zarr.tools.validate.check.validate": 71,
     "n5zarr.viewing.view.view": 77,
@@ -74,15 +74,14 @@ LONG_FUNCTIONS = {
     "n5zarr.cli.download.download": 61,
     "n5zarr.store.inspect.describe_tree": 62,
     "n5zarr.store.location.open_container": 61,
-    "n5zarr.tools.validate.quarantine.quarantine_blocks": 62,
-    "n5zarr.viewing.serve.app.make_app": 62,
-    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 62,
+    "n5zarr.tools.validate.quarantine.quarantine_blocks": 63,
+    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 63,
     "n5zarr.xarray.interest_points.write_interest_points": 61,
 }
 # Modules that import others of the package inside functions, with the reason.
 LATE_IMPORTS = {
     ("n5zarr.__main__", "n5zarr.cli.app"): "typer is an extra: its absence is one plain line",
-    ("n5zarr.cli.nwb", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
+    ("n5zarr.cli.convert", "n5zarr.hdmf"): "hdmf is an extra, and takes seconds to import",
 }
 # Modules outside of storage that ask for the class of a store. An entry goes when it is not needed.
 ASKS_FOR_LOCAL_STORE: set[str] = set()

@@ -42,7 +42,7 @@ __all__ = ["create_array"]
 
 
 def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
-    store: Location,
+    location: Location,
     *,
     path: str = "",
     shape: Sequence[int] | None = None,
@@ -68,11 +68,11 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, which is created if it does not exist, or a location in one:
         ``"new.n5/em/s0"``. An :class:`N5Store` keeps its options.
     path : str, optional
-        Path of the dataset below ``store``.
+        Path of the dataset below ``location``.
     shape : sequence of int, optional
         Extent in elements; by default that of ``data``. This and all other parameters for each axis
         are in the order of ``axis_order``.
@@ -132,7 +132,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     >>> (where / "attributes.json").read_text()[77:]
     '"blockSize":[4,3,2],"dimensions":[11,7,5],"transform":...,"resolution":[4.0,4.0,40.0],...}'
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     elements = None if data is None else np.asanyarray(data)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
@@ -141,7 +141,11 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     )
     block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
     opened, node = open_container(
-        store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
+        location,
+        path,
+        axis_order=axis_order,
+        storage_options=storage_options,
+        durability=durability,
     )
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
     per_axis = {

@@ -36,7 +36,7 @@ __all__ = ["open_array", "open_group", "open_node"]
 
 
 def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorstore's
-    store: Location,
+    location: Location,
     mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,
     path: str = "",
@@ -57,7 +57,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one: ``"sample.n5/em/s0"`` opens the dataset ``em/s0``. The
         root of the container is the first part of the path that ends in ``.n5``. Without one, it is
         the topmost directory of an unbroken chain, from the location upwards, in which each has an
@@ -67,7 +67,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
         nothing exists; create a new group in any case; create a group, or raise if a node exists.
         :func:`create_array` creates arrays.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     axis_order : {"C", "F"}, optional
         ``"C"``: ``dimensions [x, y, z]`` are shown as shape ``(z, y, x)``. ``"F"``: ``(x, y, z)``.
     storage_options, backend, durability : optional
@@ -105,10 +105,10 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     >>> array.shape, array.metadata.dimension_names
     ((20, 48, 64), ('z', 'y', 'x'))
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     read_only = mode == "r" and not delete_existing
     opened, node = open_container(
-        store,
+        location,
         path,
         axis_order=axis_order,
         storage_options=storage_options,
@@ -156,7 +156,7 @@ class OpenOptions(TypedDict, total=False):
 
 
 def open_array(
-    store: Location,
+    location: Location,
     mode: Literal["r", "r+"] = "r",
     *,
     path: str = "",
@@ -166,7 +166,7 @@ def open_array(
 
     Parameters
     ----------
-    store, mode, path : optional
+    location, mode, path : optional
         As for :func:`n5zarr.open`.
     **options : optional
         Those of :func:`n5zarr.open` for arrays.
@@ -193,7 +193,7 @@ def open_array(
         raise option_error(
             f"mode: expected 'r' or 'r+', got {mode!r}; n5zarr.create_array creates arrays"
         )
-    found = open_node(store, mode, path=path, **options)
+    found = open_node(location, mode, path=path, **options)
     if isinstance(found, zarr.Array):
         return found
     opened: Any = found.store
@@ -201,7 +201,7 @@ def open_array(
 
 
 def open_group(  # noqa: PLR0913 - as its neighbours
-    store: Location,
+    location: Location,
     mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,
     path: str = "",
@@ -214,7 +214,7 @@ def open_group(  # noqa: PLR0913 - as its neighbours
 
     Parameters
     ----------
-    store, mode, path, axis_order, storage_options, backend, durability : optional
+    location, mode, path, axis_order, storage_options, backend, durability : optional
         As for :func:`n5zarr.open`.
 
     Returns
@@ -236,7 +236,7 @@ def open_group(  # noqa: PLR0913 - as its neighbours
     ['s0', 's1', 's2']
     """
     found = open_node(
-        store,
+        location,
         mode,
         path=path,
         axis_order=axis_order,

@@ -1,57 +1,64 @@
-"""The command ``convert``."""
+"""The commands that copy and convert: ``convert``, ``rechunk``, ``download``, ``nwb convert``."""
 
 from __future__ import annotations
 
-import json
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
 from rich.table import Table
 
-from n5zarr.cli.common import (
-    Debug,
+import n5zarr
+from n5zarr.cli.command import Result
+from n5zarr.cli.messages import counted, print_text
+from n5zarr.cli.options import (
+    MIB,
+    Access,
+    Compression,
     DryRun,
-    Library,
-    Options,
+    Jobs,
+    MaxMemory,
+    Node,
     Overwrite,
+    Progress,
     Resume,
-    Scheduler,
-    Workers,
-    console,
-    errors_in_one_line,
-    storage_options,
     whole_numbers,
 )
-from n5zarr.cli.progress import progress_bar
 from n5zarr.store.info import bytes_text
-from n5zarr.tools.convert.convert import Conversion, ConvertedArray
-from n5zarr.tools.convert.convert import convert as convert_all
-from n5zarr.tools.rechunk import rechunk as rechunk_all
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
-__all__ = ["convert", "rechunk"]
+    from rich.console import RenderableType
+
+    from n5zarr import Conversion
+
+__all__ = ["convert", "convert_nwb", "download", "rechunk"]
 
 _MOST_ROWS = 20
 
-Codec = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Compression: raw, gzip, zstd, blosc, ..., or as JSON."),
+_Chunks = Annotated[
+    Any,
+    typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a chunk; or one number."),
 ]
 
 
 def convert(
     source: Annotated[
         str,
-        typer.Argument(metavar="SRC", help="N5 or Zarr, whole or a part; or BigDataViewer's XML."),
+        typer.Argument(
+            metavar="SOURCE", help="N5 or Zarr, whole or a part; or BigDataViewer's XML."
+        ),
     ],
-    destination: Annotated[str, typer.Argument(metavar="DST", help="Where to write the copy.")],
+    destination: Annotated[
+        str, typer.Argument(metavar="DESTINATION", help="Where to write the copy.")
+    ],
+    *,
+    progress: Progress,
     to: Annotated[
         Literal["zarr", "zarr2", "n5"] | None,
-        typer.Option(help="Format of DST: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
+        typer.Option(help="Format of DESTINATION: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
     ] = None,
     select: Annotated[
         list[str] | None,
@@ -74,125 +81,111 @@ def convert(
     coords: Annotated[
         bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
     ] = False,
-    chunks: Annotated[
-        str | None, typer.Option(metavar="Z,Y,X", help="Elements of a chunk; or one number.")
-    ] = None,
+    chunks: _Chunks = None,
     shards: Annotated[
-        str | None, typer.Option(metavar="Z,Y,X", help="Elements of a shard; or one number.")
+        Any,
+        typer.Option(
+            parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."
+        ),
     ] = None,
-    codec: Codec = None,
+    compression: Compression = None,
     shards_of_java: Annotated[
-        str | None,
-        typer.Option(metavar="Z,Y,X", help="Elements of the shards that Java N5 4 wrote to SRC."),
+        Any,
+        typer.Option(
+            parser=whole_numbers,
+            metavar="Z,Y,X",
+            help="Elements of the shards that Java N5 4 wrote to SOURCE.",
+        ),
     ] = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Compare all values before DST can be opened.")
+        bool,
+        typer.Option("--verify", help="Compare all values before DESTINATION can be opened."),
     ] = False,
     dry_run: DryRun = False,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
-    option: Options = None,
-    backend: Library = "fsspec",
-    debug: Debug = False,
-) -> None:
+    max_memory: MaxMemory = 1024,
+    jobs: Jobs,
+    access: Access,
+) -> Result:
     """Copy N5 or Zarr to N5 or Zarr: a dataset, a group or a container.
 
-    If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x). DST can
-    be opened only when it is complete.
+    If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x).
+    DESTINATION can be opened only when it is complete.
     """
-    with errors_in_one_line(debug=debug):
-        options = storage_options(option)
-        with progress_bar() as show:
-            done = convert_all(
-                source,
-                destination,
-                to=to,
-                select=select or (),
-                exclude=exclude or (),
-                level=level,
-                ome=ome,
-                labels=labels or (),
-                coords=coords,
-                chunks=_sizes("--chunks", chunks),
-                shards=_sizes("--shards", shards),
-                compression=_compression(codec),
-                shards_of_java=_sizes("--shards-of-java", shards_of_java),
-                overwrite=overwrite,
-                resume=resume,
-                verify=verify,
-                dry_run=dry_run,
-                storage_options=options if "://" in source else None,
-                backend=backend if "://" in source else "fsspec",
-                destination_options=options if "://" in destination else None,
-                destination_backend=backend if "://" in destination else "fsspec",
-                scheduler=scheduler,
-                n_workers=workers,
-                progress=show,
-            )
-        _print(done)
+    options = access.keywords()
+    of_url: dict[str, Any] = {"storage_options": None, "backend": "fsspec"}
+    of_source = options if "://" in source else of_url
+    of_destination = options if "://" in destination else of_url
+    done = n5zarr.convert(
+        source,
+        destination,
+        to=to,
+        select=select or (),
+        exclude=exclude or (),
+        level=level,
+        ome=ome,
+        labels=labels or (),
+        coords=coords,
+        chunks=chunks,
+        shards=shards,
+        compression=compression,
+        shards_of_java=shards_of_java,
+        overwrite=overwrite,
+        resume=resume,
+        verify=verify,
+        dry_run=dry_run,
+        **of_source,
+        destination_options=of_destination["storage_options"],
+        destination_backend=of_destination["backend"],
+        max_memory=max_memory * MIB,
+        progress=progress,
+        **jobs.keywords(),
+    )
+    return Result(value=done, text=_text(done))
 
 
 def rechunk(
-    location: Annotated[str, typer.Argument(metavar="PATH", help="A dataset or group of N5.")],
-    chunks: Annotated[
-        str | None, typer.Option(metavar="Z,Y,X", help="Elements of a block; or one number.")
-    ] = None,
-    codec: Codec = None,
+    location: Annotated[str, typer.Argument(metavar="LOCATION", help="A dataset or group of N5.")],
+    *,
+    progress: Progress,
+    chunks: _Chunks = None,
+    compression: Compression = None,
     resume: Resume = False,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
-    debug: Debug = False,
-) -> None:
-    """Change the block size or compression of the datasets below PATH, in place.
+    jobs: Jobs,
+) -> Result:
+    """Change the block size or compression of the datasets below LOCATION, in place.
 
     Write the new datasets beside the container, into .NAME.rechunk, and compare them; then each
     replaces the old one. Only for local containers that no other program is writing.
     """
-    with errors_in_one_line(debug=debug):
-        with progress_bar() as show:
-            done = rechunk_all(
-                location,
-                chunks=_sizes("--chunks", chunks),
-                compression=_compression(codec),
-                resume=resume,
-                scheduler=scheduler,
-                n_workers=workers,
-                progress=show,
-            )
-        _print(replace(done, destination=location))
+    done = n5zarr.rechunk(
+        location,
+        chunks=chunks,
+        compression=compression,
+        resume=resume,
+        progress=progress,
+        **jobs.keywords(),
+    )
+    done = replace(done, destination=location)
+    return Result(value=done, text=_text(done))
 
 
-def _sizes(option: str, given: str | None) -> Sequence[int] | None:
-    return None if given is None else whole_numbers(option, given)
-
-
-def _compression(given: str | None) -> Any:  # noqa: ANN401 - JSON, or a name
-    if given is None or not given.lstrip().startswith("{"):
-        return given
-    try:
-        return json.loads(given)
-    except ValueError as err:
-        raise typer.BadParameter(str(err), param_hint="--codec") from None
-
-
-def _print(done: Conversion) -> None:
+def _text(done: Conversion) -> Iterator[RenderableType]:
     table = Table.grid(padding=(0, 2))
     for array in done.arrays[:_MOST_ROWS]:
-        table.add_row(*_row(array))
-    screen = console()
-    screen.print(table)
+        shards = f" in shards {array.shards}" if array.shards else ""
+        chunks = f"chunks {array.chunks}{shards}"
+        table.add_row(array.path or "/", str(array.shape), chunks, _WAYS[array.way])
+    yield table
     if len(done.arrays) > _MOST_ROWS:
-        screen.print(f"... and {len(done.arrays) - _MOST_ROWS} more")
-    size = bytes_text(done.n_bytes)
+        yield f"... and {len(done.arrays) - _MOST_ROWS} more"
+    text = f"{done.destination}: {len(done.arrays)} arrays, {bytes_text(done.n_bytes)}"
     if done.dry_run:
-        text = f"{done.destination}: {len(done.arrays)} arrays, {size} of elements, not written"
+        yield f"{text} of elements, not written"
     else:
         checked = ", equal to the source" if done.verified else ""
-        took = f"in {done.seconds:.1f} s{checked}"
-        text = f"{done.destination}: {len(done.arrays)} arrays, {size}, {took}"
-    screen.print(escape(text), soft_wrap=True)
+        yield f"{text}, in {done.seconds:.1f} s{checked}"
 
 
 _WAYS = {
@@ -203,7 +196,101 @@ _WAYS = {
 }
 
 
-def _row(array: ConvertedArray) -> Sequence[str]:
-    shards = f" in shards {array.shards}" if array.shards else ""
-    path = escape(array.path or "/")
-    return path, str(array.shape), f"chunks {array.chunks}{shards}", _WAYS[array.way]
+def _box(text: str) -> list[slice]:
+    """Parse ``0:10,:,5:20``."""
+    parts = [re.fullmatch(r"\s*(\d*)\s*:\s*(\d*)\s*", part) for part in text.split(",")]
+    if None in parts:
+        message = f"expected z0:z1,y0:y1,x0:x1 in elements, got {text!r}"
+        raise typer.BadParameter(message)
+    ends = [[int(end) if end else None for end in part.groups()] for part in parts if part]
+    return [slice(start, stop) for start, stop in ends]
+
+
+def download(
+    location: Node,
+    directory: Annotated[
+        str, typer.Argument(metavar="DIR", help="New local container, or one from an earlier run.")
+    ],
+    *,
+    progress: Progress,
+    path: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="Dataset or group below LOCATION. May be repeated."),
+    ] = None,
+    select: Annotated[
+        str | None,
+        typer.Option(metavar="GLOB", help="Datasets below LOCATION, such as 'em/s*'."),
+    ] = None,
+    box: Annotated[
+        Any,
+        typer.Option(
+            parser=_box,
+            metavar="BOX",
+            help="Elements in C order: z0:z1,y0:y1,x0:x1; : selects all.",
+        ),
+    ] = None,
+    dry_run: DryRun = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Remove the datasets from DIR first.")
+    ] = False,
+    access: Access,
+) -> Result:
+    """Copy a part of a container to local files, as N5, byte for byte.
+
+    Datasets keep their paths and dimensions; blocks outside the BOX are missing and read as 0. The
+    documents of the parent groups are copied, too. In a pyramid the BOX counts elements of the
+    largest level; the other levels use the same physical region.
+
+    Blocks that exist with the same size are not loaded again: repeat an interrupted command to
+    continue, or download another BOX into the same DIR.
+    """
+    done = n5zarr.download(
+        location,
+        directory,
+        paths=path or (),
+        select=select,
+        box=box,
+        dry_run=dry_run,
+        overwrite=overwrite,
+        progress=progress,
+        **access.keywords(),
+    )
+    loaded = "would be loaded" if dry_run else "loaded"
+    n_there = done.n_blocks - done.n_loaded
+    there = f"; {n_there} were there" if n_there else ""
+    text = (
+        f"{done.container}: {done.n_loaded} of {done.n_blocks} blocks {loaded}, "
+        f"{bytes_text(done.n_bytes_loaded)}, of {counted(len(done.datasets), 'dataset')}{there}"
+    )
+    return Result(value=done, text=[text])
+
+
+def convert_nwb(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="NWB file as HDF5, N5 or Zarr.")],
+    destination: Annotated[
+        str, typer.Argument(metavar="DESTINATION", help="*.n5, *.zarr or *.nwb (HDF5).")
+    ],
+    *,
+    progress: Progress,
+    to: Annotated[
+        Literal["hdf5", "n5", "zarr"] | None,
+        typer.Option(help="Format of DESTINATION. Default: chosen by its suffix."),
+    ] = None,
+    overwrite: Overwrite = False,
+    verify: Annotated[
+        bool,
+        typer.Option(
+            "--verify/--no-verify", help="Compare DESTINATION with SOURCE, value by value."
+        ),
+    ] = True,
+) -> None:
+    """Copy an NWB file to another format.
+
+    DESTINATION appears only when it is complete and verified: every group, dataset, link,
+    attribute, data type, value and specification. Targets of links into other files are copied.
+    """
+    from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
+
+    hdmf.convert(source, destination, to=to, overwrite=overwrite, verify=verify, progress=progress)
+    checked = f"equal to {source}" if verify else "not compared"
+    print_text(f"{destination}: written, {checked}")

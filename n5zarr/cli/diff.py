@@ -9,20 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import n5zarr
-from n5zarr.cli.common import (
-    AsJson,
-    Debug,
-    Library,
-    Options,
-    Scheduler,
-    Workers,
-    complain_of_each,
-    errors_in_one_line,
-    print_json,
-    say,
-    storage_options,
-)
-from n5zarr.cli.progress import progress_bar
+from n5zarr.cli.command import Result
+from n5zarr.cli.messages import counted
+from n5zarr.cli.options import Access, Jobs, Progress
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,6 +27,8 @@ _LONGEST = 60  # characters of a value in a line
 def diff(
     first: Annotated[str, typer.Argument(metavar="A", help="N5 or Zarr: path or URL of a node.")],
     second: Annotated[str, typer.Argument(metavar="B", help="The node to compare it with.")],
+    *,
+    progress: Progress,
     attributes: Annotated[
         bool, typer.Option("--attributes/--no-attributes", help="Compare attributes.")
     ] = True,
@@ -47,13 +38,9 @@ def diff(
     tolerance: Annotated[
         float, typer.Option(min=0, metavar="X", help="Ignore differences of numbers up to X.")
     ] = 0,
-    as_json: AsJson = False,
-    scheduler: Scheduler = None,
-    workers: Workers = None,
-    option: Options = None,
-    backend: Library = "fsspec",
-    debug: Debug = False,
-) -> None:
+    jobs: Jobs,
+    access: Access,
+) -> Result:
     """Compare two arrays, groups or containers, of N5 or Zarr.
 
     Print the differences: nodes, shapes, data types, axes, attributes, values. Ignore how they are
@@ -61,41 +48,31 @@ def diff(
 
     The exit status is 0 if they are equal, 1 if they differ, and 2 if a node cannot be read.
     """
-    with errors_in_one_line(debug=debug), progress_bar() as show:
-        found = n5zarr.compare(
-            first,
-            second,
-            attributes=attributes,
-            values=values,
-            tolerance=tolerance,
-            storage_options=storage_options(option),
-            backend=backend,
-            scheduler=scheduler,
-            n_workers=workers,
-            progress=show,
-        )
-    problems = [str(problem) for problem in found.problems]
-    if as_json:
-        print_json({**asdict(found), "problems": problems, "is_equal": found.is_equal})
-    else:
-        for line in _lines(found):
-            say(line)
-    complain_of_each(problems)
-    if not found.is_equal:
-        raise typer.Exit(2 if problems else 1)
+    found = n5zarr.compare(
+        first,
+        second,
+        attributes=attributes,
+        values=values,
+        tolerance=tolerance,
+        progress=progress,
+        **jobs.keywords(),
+        **access.keywords(),
+    )
+    return Result(
+        value={**asdict(found), "is_equal": found.is_equal},
+        text=_lines(found),
+        problems=found.problems,
+        status=0 if found.is_equal else 1,
+    )
 
 
 def _lines(found: Comparison) -> Iterator[str]:
     for difference in found.differences:
         yield from _described(difference)
     n = len(found.differences)
-    counted = f"{_number(found.n_groups, 'group')} and {_number(found.n_arrays, 'array')} compared"
+    nodes = f"{counted(found.n_groups, 'group')} and {counted(found.n_arrays, 'array')} compared"
     elements = f", {found.n_elements} elements" if found.n_elements else ", no values"
-    yield f"{_number(n, 'difference') if n else 'equal'}: {counted}{elements}"
-
-
-def _number(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+    yield f"{counted(n, 'difference') if n else 'equal'}: {nodes}{elements}"
 
 
 def _described(difference: Difference) -> Iterator[str]:

@@ -1,7 +1,8 @@
-"""Show the progress of a long command on a terminal, and let signals stop it."""
+"""Show the progress of a long command, and let signals stop it so that it cleans up."""
 
 from __future__ import annotations
 
+import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -15,13 +16,46 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from n5zarr.cli.common import console, is_quiet
-from n5zarr.cli.stopping import stoppable
+from n5zarr.cli.messages import console, is_quiet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["progress_bar"]
+__all__ = ["progress_bar", "stoppable"]
+
+
+@contextmanager
+def stoppable() -> Iterator[Callable[[], None]]:
+    """Let signals raise an exception, so that running code cleans up.
+
+    Yields
+    ------
+    callable
+        Raises if a signal has arrived. Call it regularly: an exception that a signal raises is
+        lost while C calls Python back.
+    """
+    received: list[int] = []
+
+    def stop_if_asked() -> None:
+        if received:
+            raise (
+                KeyboardInterrupt if received[0] == signal.SIGINT else SystemExit(128 + received[0])
+            )
+
+    def stop(number: int, _: object) -> None:
+        received.append(number)
+        stop_if_asked()
+
+    numbers = [getattr(signal, name, None) for name in ("SIGINT", "SIGTERM", "SIGHUP")]
+    # keep ignored signals, such as SIGHUP under nohup
+    before = {
+        n: signal.signal(n, stop) for n in numbers if n and signal.getsignal(n) != signal.SIG_IGN
+    }
+    try:
+        yield stop_if_asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 @contextmanager

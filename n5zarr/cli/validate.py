@@ -1,4 +1,4 @@
-"""The command ``validate``."""
+"""The command ``validate``: check, show the findings in a table, repair."""
 
 from __future__ import annotations
 
@@ -7,109 +7,87 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.markup import escape
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
 
-from n5zarr.cli.common import (
-    AsJson,
-    Debug,
-    Library,
-    Location,
-    Options,
-    Scheduler,
-    complain,
-    console,
-    errors_in_one_line,
-    print_json,
-    storage_options,
-)
-from n5zarr.cli.findings import print_validation
+import n5zarr
+from n5zarr.cli.command import Result
+from n5zarr.cli.messages import complain, counted, print_text
+from n5zarr.cli.options import Access, AsJson, Jobs, Location
 from n5zarr.cli.progress import progress_bar
-from n5zarr.tools.validate import check
-from n5zarr.tools.validate.edges import repair_edges
-from n5zarr.tools.validate.leftovers import clean_leftovers
-from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
+from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
+from n5zarr.store.info import bytes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from n5zarr.tools.validate.findings import Validation
+    from rich.console import RenderableType
 
-__all__ = ["validate"]
+    from n5zarr import Finding, Validation
 
-_SHOWN = 3  # names in one line
+__all__ = ["show_findings", "validate"]
 
-
-_All = Annotated[
-    bool, typer.Option("--all", help="One row for each problem, also for similar ones.")
-]
-_Clean = Annotated[
-    bool, typer.Option("--clean", help="Remove leftovers of killed writers, if an hour old.")
-]
-_Quarantine = Annotated[
-    bool, typer.Option("--quarantine", help="Move damaged blocks beside the container.")
-]
-_Edges = Annotated[
-    Literal["pad", "truncate"] | None,
-    typer.Option("--repair-edges", help="Pad or truncate all blocks at the end of datasets."),
-]
-_Restore = Annotated[
-    str | None,
-    typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
-]
-_State = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
-]
+_STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
+_NODES = 5  # of one kind of finding, each with a row of its own
+_NAMED = 3  # files or nodes in one line
 
 
 def validate(
     location: Location,
+    *,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every block.")] = False,
     as_json: AsJson = False,
-    show_all: _All = False,
-    clean: _Clean = False,
-    quarantine: _Quarantine = False,
-    edges: _Edges = None,
-    restore: _Restore = None,
+    show_all: Annotated[
+        bool, typer.Option("--all", help="Print one row for each problem, also for similar ones.")
+    ] = False,
+    clean: Annotated[
+        bool, typer.Option("--clean", help="Remove leftovers of killed writers, if an hour old.")
+    ] = False,
+    quarantine: Annotated[
+        bool, typer.Option("--quarantine", help="Move damaged blocks beside the container.")
+    ] = False,
+    repair_edges: Annotated[
+        Literal["pad", "truncate"] | None,
+        typer.Option(help="Pad or truncate all blocks at the end of datasets."),
+    ] = None,
+    restore: Annotated[
+        str | None,
+        typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Change files without asking.")] = False,
-    state: _State = None,
-    scheduler: Scheduler = None,
-    option: Options = None,
-    backend: Library = "fsspec",
-    debug: Debug = False,
+    state: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
+    ] = None,
+    jobs: Jobs,
+    access: Access,
 ) -> None:
     """Check every document and every block of a container, or of a part of it.
 
-    Without --deep, check headers, sizes and both ends of each block.
-    A note reports something legal but unusual.
+    Without --deep, check headers, sizes and both ends of each block. A note reports something legal
+    but unusual.
 
-    The exit status is 0 if there are no errors or warnings, or if repairs
-    solved all of them; 1 if some are left; 2 if PATH cannot be checked.
+    The exit status is 0 if there are no errors or warnings, or if repairs solved all of them; 1 if
+    some are left; 2 if LOCATION cannot be checked.
     """
-    with errors_in_one_line(debug=debug):
-        options: Any = {"storage_options": storage_options(option), "backend": backend}
-        if restore is not None:
-            back = restore_blocks(restore, location, **options)
-            _say("moved back", list(back.moved), back.kept)
-        with progress_bar() as show:
-            result = check.validate(
-                location,
-                deep=deep,
-                state=state,
-                **options,
-                scheduler=scheduler,
-                progress=show,
-            )
-        if as_json:
-            print_json(result.to_json())
-        else:
-            print_validation(result, show_all=show_all)
-        if clean:
-            result = _clean(result, location, options, yes=yes)
-        if quarantine:
-            result = _quarantine(result, location, options, yes=yes)
-        if edges is not None:
-            _repair_edges(location, edges, options, scheduler, yes=yes)
+    options = access.keywords()
+    if restore is not None:
+        back = n5zarr.restore_blocks(restore, location, **options)
+        _report("moved back", back.moved, back.kept)
+    with progress_bar() as show:
+        result = n5zarr.validate(
+            location, deep=deep, state=state, progress=show, **jobs.keywords(), **options
+        )
+    text = show_findings(result, show_all=show_all)
+    Result(value=result.to_json(), text=text).show(as_json=as_json)
+    if clean:
+        result = _clean(result, location, options, yes=yes)
+    if quarantine:
+        result = _quarantine(result, location, options, yes=yes)
+    if repair_edges is not None:
+        _repair_edges(location, repair_edges, {**jobs.keywords(), **options}, yes=yes)
     if not result.ok:
         raise typer.Exit(1)
 
@@ -118,77 +96,146 @@ def _clean(
     result: Validation, location: str, options: Mapping[str, Any], *, yes: bool
 ) -> Validation:
     """Remove leftovers; return the result without them."""
-    files = [each.file for each in result.findings if each.repair == "clean"]
-    if not _is_agreed(f"Remove {_files(files)}", len(files), yes=yes):
+    files = [str(each.key) for each in result.findings if each.repair == "clean"]
+    if not files or not _is_agreed(f"Remove {_count(files)}", yes=yes):
         return result
-    cleaned = clean_leftovers(location, result.findings, **options)
-    _say("removed", list(cleaned.removed), cleaned.kept)
-    return _without(result, {*cleaned.removed})
+    done = n5zarr.clean_leftovers(location, result.findings, **options)
+    _report("removed", done.removed, done.kept)
+    return _without(result, done.removed)
 
 
 def _quarantine(
     result: Validation, location: str, options: Mapping[str, Any], *, yes: bool
 ) -> Validation:
     """Move damaged blocks aside; return the result without them."""
-    blocks = [each.key for each in result.findings if each.repair == "quarantine"]
-    question = f"Move {_files(blocks)} beside the container, so that they read as 0"
-    if not _is_agreed(question, len(blocks), yes=yes):
+    blocks = [str(each.key) for each in result.findings if each.repair == "quarantine"]
+    question = f"Move {_count(blocks)} beside the container, so that they read as 0"
+    if not blocks or not _is_agreed(question, yes=yes):
         return result
-    moved = quarantine_blocks(location, result.findings, **options)
-    _say(f"moved to {moved.place}" if moved.place else "moved", list(moved.moved), moved.kept)
-    return _without(result, {*moved.moved})
+    done = n5zarr.quarantine_blocks(location, result.findings, **options)
+    _report(f"moved to {done.quarantine}", done.moved, done.kept)
+    return _without(result, done.moved)
 
 
 def _repair_edges(
-    location: str,
-    to: Literal["pad", "truncate"],
-    options: Mapping[str, Any],
-    scheduler: str | None,
-    *,
-    yes: bool,
+    location: str, to: Literal["pad", "truncate"], options: Mapping[str, Any], *, yes: bool
 ) -> None:
     loses = "; what they hold outside of it is lost" if to == "truncate" else " with 0"
     question = f"{to.capitalize()} all blocks at the end of each dataset below {location}{loses}"
-    if not _is_agreed(question, 1, yes=yes):
+    if not _is_agreed(question, yes=yes):
         return
     with progress_bar() as show:
-        done = repair_edges(location, to=to, scheduler=scheduler, progress=show, **options)
-    screen = console(stderr=True)
-    screen.print(
-        f"{done.n_rewritten} blocks written again, {done.n_as_wanted} were so already"
-        + (f"; {done.n_with_values} had values outside of the dataset" if loses[0] == ";" else ""),
-        soft_wrap=True,
-    )
-    for name, why in done.skipped.items():
-        complain("warning", f"{name}: not changed: {why}")
+        done = n5zarr.repair_edges(location, to=to, progress=show, **options)
+    text = f"{done.n_rewritten} blocks written again, {done.n_as_wanted} were so already"
+    lost = f"; {done.n_with_values} had values outside of the dataset" if to == "truncate" else ""
+    print_text(f"{text}{lost}", stderr=True)
+    _report("", (), done.skipped)
 
 
-def _without(result: Validation, keys: set[str]) -> Validation:
-    left = tuple(each for each in result.findings if each.key not in keys)
-    return replace(result, findings=left)
+def _without(result: Validation, keys: Sequence[str]) -> Validation:
+    return replace(result, findings=tuple(f for f in result.findings if f.key not in keys))
 
 
-def _files(names: list[str | None]) -> str:
+def _count(names: Sequence[str]) -> str:
     """Count files, and name some."""
-    some = ", ".join(map(str, names[:_SHOWN])) + (", ..." if len(names) > _SHOWN else "")
-    return f"{len(names)} file{'' if len(names) == 1 else 's'} ({some})"
+    return f"{counted(len(names), 'file')} ({_some(names)})"
 
 
-def _say(done: str, names: list[str], kept: Mapping[str, str]) -> None:
+def _report(done: str, names: Sequence[str], kept: Mapping[str, str]) -> None:
     """Print the result of a repair on standard error."""
-    screen = console(stderr=True)
     if names:
-        screen.print(escape(f"{done}: {_files([*names])}"), soft_wrap=True)
+        print_text(f"{done}: {_count(names)}", stderr=True)
     for name, why in kept.items():
         complain("warning", f"{name}: not changed: {why}")
 
 
-def _is_agreed(question: str, n: int, *, yes: bool) -> bool:
+def _is_agreed(question: str, *, yes: bool) -> bool:
     """Ask before files are changed; without a terminal, the answer is no."""
-    if n == 0 or yes:
-        return n > 0
     try:
-        return typer.confirm(f"{question}?", err=True)
+        return yes or typer.confirm(f"{question}?", err=True)
     except typer.Abort:
         complain("error", "nothing was changed, as nobody answered; --yes skips the question")
         raise typer.Exit(2) from None
+
+
+def show_findings(result: Validation, *, show_all: bool) -> Iterator[RenderableType]:
+    """Yield a table of findings, and a line about how much was checked.
+
+    Parameters
+    ----------
+    result : Validation
+        The result of a check.
+    show_all : bool
+        Whether each finding has a row.
+    """
+    if result.findings:
+        table = Table(box=None, show_header=False, padding=(0, 2, 0, 0), pad_edge=False)
+        for may_fold in (False, False, True):
+            table.add_column(no_wrap=not may_fold, overflow="fold")
+        for severity, kind, where, message in _rows(result.findings, show_all=show_all):
+            what = Text.assemble((where, "bold"), ": ", message)
+            table.add_row(Text(severity, _STYLES[severity]), kind, what)
+        yield table
+    yield Group(_summary(result))  # folded between words
+
+
+def _rows(findings: Sequence[Finding], *, show_all: bool) -> Iterator[tuple[str, str, str, str]]:
+    """Yield severity, kind, place and message of each row."""
+    if show_all:
+        for each in findings:
+            yield each.severity, each.kind, _place([each]), each.message
+        return
+    for (severity, kind), some in _grouped(findings, lambda f: (f.severity, f.kind)).items():
+        by_path = _grouped(some, lambda f: (f.path,))
+        if len(by_path) <= _NODES:
+            for alike in by_path.values():
+                yield severity, kind, _place(alike), _message(alike)
+        else:
+            names = [path or "/" for (path,) in by_path]
+            yield severity, kind, f"{len(names)} nodes: {_some(names)}", _message(some)
+
+
+def _grouped[K: tuple[str, ...]](
+    findings: Sequence[Finding], key: Callable[[Finding], K]
+) -> dict[K, list[Finding]]:
+    """Sort findings into groups, in the order in which the first of each comes."""
+    groups: dict[K, list[Finding]] = {}
+    for each in findings:
+        groups.setdefault(key(each), []).append(each)
+    return groups
+
+
+def _place(alike: Sequence[Finding]) -> str:
+    """Name the node with its blocks or files."""
+    path = alike[0].path
+    things = [
+        block_path(N5Tuple(each.block)) if each.block is not None else each.file or ""
+        for each in alike
+    ]
+    if not any(things):
+        return path or "/"
+    word = "block" if alike[0].block is not None else "file"
+    names = [name.removeprefix(f"{path}/") if path else name for name in things]
+    count = f"{word} " if len(names) == 1 else f"{len(names)} {word}s: "
+    return f"{path or '/'}: {count}{_some(names)}"
+
+
+def _some(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+
+
+def _message(alike: Sequence[Finding]) -> str:
+    """Return the message that they have in common, or an example."""
+    first = alike[0].message
+    is_common = all(each.message == first for each in alike)
+    return first if is_common else f"{first} (the first)"
+
+
+def _summary(result: Validation) -> str:
+    found = [counted(n, severity) for severity, n in result.by_severity.items() if n]
+    how = "decoded" if result.deep else "checked"
+    return (
+        f"{', '.join(found) or 'no problems'}: {counted(result.n_groups, 'group')}, "
+        f"{counted(result.n_datasets, 'dataset')}, {counted(result.n_blocks, 'block')} of "
+        f"{bytes_text(result.n_bytes)} {how} in {result.seconds:.1f} s"
+    )

@@ -62,7 +62,7 @@ _SUFFIXES: dict[Format, tuple[str, ...]] = {
 
 def convert(
     source: str | os.PathLike[str],
-    target: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
     *,
     to: Format | None = None,
     overwrite: bool = False,
@@ -75,14 +75,14 @@ def convert(
     ----------
     source : path
         An NWB file as HDF5, N5 or Zarr v3.
-    target : path
+    destination : path
         Written under another name beside it, and renamed when complete. A symbolic link is
         followed.
     to : {"hdf5", "n5", "zarr"}, optional
-        By default chosen by the suffix of ``target``: ``.nwb``, ``.h5``, ``.hdf5``, ``.n5`` or
+        By default chosen by the suffix of ``destination``: ``.nwb``, ``.h5``, ``.hdf5``, ``.n5`` or
         ``.zarr``.
     overwrite : bool, optional
-        Whether to replace ``target`` if it exists.
+        Whether to replace ``destination`` if it exists.
     verify : bool, optional
         Whether to read and compare both files: every group, dataset, link, attribute, data type,
         value and specification.
@@ -116,17 +116,19 @@ def convert(
     not describe. Copies targets of links into other files. gzip of HDF5 stays gzip in N5, without
     the shuffle filter, which N5 does not have.
     """
-    target_name = os.fspath(target)
-    source, target = _local(source), _local(target).resolve()
+    target_name = os.fspath(destination)
+    source, destination = _local(source), _local(destination).resolve()
     to = _format(to, target_name)
-    _check_target(source, target, target_name, overwrite=overwrite)
-    unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_SUFFIXES[to][0]}")
+    _check_target(source, destination, target_name, overwrite=overwrite)
+    unfinished = destination.with_name(
+        f".{destination.name}.{uuid.uuid4().hex}.partial{_SUFFIXES[to][0]}"
+    )
     try:
         _export(source, unfinished, to, Meter("convert", progress))
         lines = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
         if not lines:
             # somebody may have created it in the meantime
-            _check_target(source, target, target_name, overwrite=overwrite)
+            _check_target(source, destination, target_name, overwrite=overwrite)
     except BaseException as err:
         _remove_after_failure(unfinished)
         # HDF5's own message has 300 characters
@@ -139,7 +141,7 @@ def convert(
             "verify=False (--no-verify) writes it anyway"
         )
         raise _with_notes(N5Error(message, kind="differs"), lines)
-    _put_in_place(unfinished, target)
+    _put_in_place(unfinished, destination)
 
 
 def _with_notes[E: Exception](error: E, notes: Iterable[str]) -> E:

@@ -30,7 +30,7 @@ __all__ = ["open_storage", "unsharded"]
 
 
 def open_storage(  # noqa: PLR0913 - the parameters of N5Store
-    store: object,
+    location: object,
     *,
     storage_options: Mapping[str, object] | None = None,
     fs: object = None,
@@ -44,7 +44,7 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
 
     Parameters
     ----------
-    store : path, URL, zarr store or mapping of fsspec's
+    location : path, URL, zarr store or mapping of fsspec's
         The container; see :func:`~n5zarr.storage.place.place_of`.
     storage_options, backend : optional
         Options for a URL, and the library that reads and writes it.
@@ -62,7 +62,7 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
-    place = place_of(store, storage_options, fs)
+    place = place_of(location, storage_options, fs)
     if backend != "fsspec":
         place = place._replace(backend=backend)
     opened_store = _open_store(place, read_only=read_only)
@@ -70,7 +70,7 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
         opened_store = tolerant(opened_store)
     if not isinstance(opened_store, LocalStore):
         if durability != "atomic":
-            message = f"durability: expected {durability!r} only with local files, got {store!r}"
+            message = f"durability: expected {durability!r} only with local files, got {location!r}"
             raise N5UnrepresentableError(message, kind="option")
         return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))
     if cache is not None:
@@ -96,7 +96,7 @@ def _open_store(place: Place, *, read_only: bool) -> Store:
     """Open the zarr store of a place."""
     location, path, storage_options, backend = place
     if path:
-        message = f"store: expected the root of a container, got its node {path!r}; open it with"
+        message = f"location: expected the root of a container, got its node {path!r}; open it with"
         raise N5UnrepresentableError(f"{message} n5zarr.open", kind="option")
     if is_url(location):
         return store_of_url(str(location), storage_options, read_only=read_only, backend=backend)

@@ -99,7 +99,7 @@ def place_of(
     if isinstance(given, Store | os.PathLike | Place):  # a place has its options already
         return given if isinstance(given, Place) else Place(given, "", storage_options)
     message = (
-        "store: expected a path, a URL, a store of zarr's or a mapping of fsspec's, got "
+        "location: expected a path, a URL, a store of zarr's or a mapping of fsspec's, got "
         f"{type(given).__name__}"
     )
     raise N5UnrepresentableError(message, kind="option")
@@ -123,7 +123,7 @@ def _of_steps(pipeline: str) -> str:
         return pipeline
     if len(steps) != 3 or steps[1] != "zip":
         found = "|".join(steps[1::2])
-        message = f"store: expected only '|zip:' before '|n5:', got '|{found}:' in {pipeline!r}"
+        message = f"location: expected only '|zip:' before '|n5:', got '|{found}:' in {pipeline!r}"
         raise N5UnrepresentableError(message, kind="option")
     place, _, inner = steps
     place = place if "://" in place else f"file://{Path(place).absolute()}"

@@ -31,7 +31,7 @@ __all__ = ["get_attribute", "remove_attribute", "set_attribute"]
 
 
 def get_attribute(
-    store: Location,
+    location: Location,
     path: str = "",
     key: str = "",
     *,
@@ -43,10 +43,10 @@ def get_attribute(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     key : str, optional
         Path of the attribute as in Java: ``"a/b[2]"`` is an item of a list in a member of ``a``;
         ``\/`` and ``\[`` are these characters. By default all attributes, in an object.
@@ -73,8 +73,8 @@ def get_attribute(
     >>> n5zarr.get_attribute(n5zarr.sample_path(), "em/s0", "transform/scale[1]")
     8.0
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
+    location = located(location, storage_options, backend)
+    opened, node = open_container(location, path, storage_options=storage_options, read_only=True)
     with ErrorsAt(f"{opened}: {join(node, ATTRIBUTES_JSON)}"):
         document = opened.run(read_document(node))
         restored = _restored(document or {}, is_root=not node)
@@ -84,7 +84,7 @@ def get_attribute(
 
 
 def set_attribute(
-    store: Location,
+    location: Location,
     path: str,
     key: str,
     value: JSON,
@@ -100,10 +100,10 @@ def set_attribute(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str
-        Node below ``store``; ``""`` for the location itself.
+        Node below ``location``; ``""`` for the location itself.
     key : str
         Path of the attribute, as of :func:`get_attribute`; ``""`` to replace all attributes.
     value : JSON
@@ -130,12 +130,14 @@ def set_attribute(
     >>> n5zarr.get_attribute(where, "a", "contrast")
     {'limits': [0, 255]}
     """
-    store = located(store, storage_options, backend)
-    _update(store, path, key, storage_options, lambda users, tokens: insert(users, tokens, value))
+    location = located(location, storage_options, backend)
+    _update(
+        location, path, key, storage_options, lambda users, tokens: insert(users, tokens, value)
+    )
 
 
 def remove_attribute(
-    store: Location,
+    location: Location,
     path: str,
     key: str,
     *,
@@ -146,10 +148,10 @@ def remove_attribute(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str
-        Node below ``store``; ``""`` for the location itself.
+        Node below ``location``; ``""`` for the location itself.
     key : str
         Path of the attribute, as of :func:`get_attribute`; ``""`` to remove all attributes.
     storage_options, backend : optional
@@ -169,7 +171,7 @@ def remove_attribute(
     N5UnsupportedError
         The container can only be read.
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     missing = object()
     was_there: list[bool] = []
 
@@ -180,7 +182,7 @@ def remove_attribute(
             return dict(users)
         return remove(dict(users), tokens) if tokens else {}
 
-    _update(store, path, key, storage_options, without)
+    _update(location, path, key, storage_options, without)
     return was_there[0]
 
 
@@ -197,14 +199,14 @@ def _restored(document: JSON, *, is_root: bool) -> JSON:
 
 
 def _update(
-    store: Location,
+    location: Location,
     path: str,
     key: str,
     storage_options: Mapping[str, object] | None,
     change: Callable[[Mapping[str, JSON], AttributePath], JSON],
 ) -> None:
     """Change the users' attributes of a node, at a path outside N5's own keys."""
-    opened, node = open_container(store, path, storage_options=storage_options)
+    opened, node = open_container(location, path, storage_options=storage_options)
     if opened.read_only:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 __all__ = ["read_block", "write_block"]
 
 
-def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Block | None:
+def read_block(location: Location, path: str, grid_position: Sequence[int]) -> Block | None:
     """Read one block of a dataset as it is stored, whatever its mode.
 
     N5 spec, "File-system specification", items 5, 6 and 9: the block's file, which may be missing,
@@ -50,10 +50,10 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str
-        Path of the dataset below ``store``.
+        Path of the dataset below ``location``.
     grid_position : sequence of int
         Grid position of the block, N5 order (x first).
 
@@ -77,7 +77,7 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     >>> block.header.block_shape, block.data.dtype
     ((32, 24, 10), dtype('uint8'))
     """
-    opened, dataset, key, where = _find(store, path, grid_position, read_only=True)
+    opened, dataset, key, where = _find(location, path, grid_position, read_only=True)
     data = opened.run(read_key(key))
     if data is None:
         return None
@@ -89,7 +89,7 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
 
 
 def write_block(
-    store: Location,
+    location: Location,
     path: str,
     grid_position: Sequence[int],
     data: Block | npt.ArrayLike | bytes,
@@ -103,10 +103,10 @@ def write_block(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str
-        Path of the dataset below ``store``.
+        Path of the dataset below ``location``.
     grid_position : sequence of int
         Grid position of the block, N5 order (x first).
     data : Block, array_like or bytes
@@ -135,7 +135,7 @@ def write_block(
     >>> array[:2, 3:].tolist()
     [[1, 2, 3, 0], [4, 5, 6, 0]]
     """
-    opened, dataset, key, where = _find(store, path, grid_position, read_only=False)
+    opened, dataset, key, where = _find(location, path, grid_position, read_only=False)
     with ErrorsAt(where):
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
             raise option_error(
@@ -227,10 +227,10 @@ def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
 
 
 def _find(
-    store: Location, path: str, grid_position: Sequence[int], *, read_only: bool
+    location: Location, path: str, grid_position: Sequence[int], *, read_only: bool
 ) -> tuple[N5Store, DatasetAttributes, str, str]:
     """Return the store, the document, the key of the block, and its name for messages."""
-    opened, node = open_container(store, path, read_only=read_only)
+    opened, node = open_container(location, path, read_only=read_only)
     where = f"{opened}: {node or '/'}"
     if opened.read_only and not read_only:
         message = "expected a writable store, got a read-only one"

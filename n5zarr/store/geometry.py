@@ -74,7 +74,7 @@ class ArrayGeometry:
 
 
 def geometry(
-    node: Location | AnyArray | zarr.Group,
+    location: Location | AnyArray | zarr.Group,
     path: str = "",
     *,
     axis_order: AxisOrder = "C",
@@ -86,10 +86,10 @@ def geometry(
 
     Parameters
     ----------
-    node : path, URL, zarr store, zarr.Array or zarr.Group
+    location : path, URL, zarr store, zarr.Array or zarr.Group
         A container, a location in one, or an array or group of an :class:`~n5zarr.N5Store`.
     path : str, optional
-        Node below ``node``: a dataset, or the group of a pyramid.
+        Node below ``location``: a dataset, or the group of a pyramid.
     axis_order : {"C", "F"}, optional
         Order of the axes, ``z, y, x`` or ``x, y, z``. Arrays and stores keep their own order.
     convention : str, optional
@@ -118,10 +118,10 @@ def geometry(
     >>> [level.scale for level in found.levels]
     [(20.0, 8.0, 8.0), (40.0, 16.0, 16.0), (80.0, 32.0, 32.0)]
     """
-    node = located(node, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
         opened, inner = store_and_path(
-            node, path, axis_order=axis_order, storage_options=storage_options
+            location, path, axis_order=axis_order, storage_options=storage_options
         )
         placed = placed_datasets(opened, inner, convention)
         warn_of_problems(opened, placed)
@@ -150,7 +150,7 @@ def store_and_path(
     store = node.store
     if not isinstance(store, N5Store) or store.coords:
         raise option_error(
-            f"node: expected an array or a group of an N5Store, got one of {store!r}"
+            f"location: expected an array or a group of an N5Store, got one of {store!r}"
         )
     return store.showing(3), join(node.path, normalize_path(path))
 

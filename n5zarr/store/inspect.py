@@ -49,7 +49,7 @@ _STAMPS = 2**12  # blocks whose sizes are requested at a time
 
 
 def describe(
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     size: bool = True,
@@ -61,10 +61,10 @@ def describe(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, a location in one, or BigDataViewer's XML.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     size : bool, optional
         Whether to count the stored blocks and their bytes, which lists every block.
     limit : int, optional
@@ -87,9 +87,9 @@ def describe(
     N5Error
         The node is broken or not supported.
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
-        project, opened, node_path, node = _open(store, path, storage_options)
+        project, opened, node_path, node = _open(location, path, storage_options)
         description: dict[str, JSON] = {
             "container": str(opened),
             "path": f"/{node_path}",
@@ -142,21 +142,21 @@ def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
 
 
 def _open(
-    store: Location, path: str, storage_options: Mapping[str, object] | None
+    location: Location, path: str, storage_options: Mapping[str, object] | None
 ) -> tuple[Project | None, N5Store, str, Node]:
     """Open the node at a location, or in the container of BigDataViewer's XML."""
-    project = _project(store, storage_options)
+    project = _project(location, storage_options)
     with named_by(project):
-        place = store
+        place = location
         if project is not None:
             place, storage_options = project.place, project.storage_options
         opened, node_path = open_container(place, path, storage_options=storage_options)
         return project, opened, node_path, _existing_node(opened, node_path)
 
 
-def _project(store: Location, storage_options: Mapping[str, object] | None) -> Project | None:
+def _project(location: Location, storage_options: Mapping[str, object] | None) -> Project | None:
     """Read BigDataViewer's XML if the location is one; else return None."""
-    file = xml_file(store, storage_options)
+    file = xml_file(location, storage_options)
     return None if file is None else read_project(file)
 
 
@@ -243,7 +243,7 @@ def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, J
 
 
 def describe_tree(  # noqa: PLR0913 - as describe_each
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     size: bool = False,
@@ -257,10 +257,10 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, a location in one, or BigDataViewer's XML.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     size : bool, optional
         Whether to count the stored blocks and their bytes, which lists every block.
     depth : int, optional
@@ -287,9 +287,9 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     N5Error
         The node itself is broken or not supported.
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     nodes = describe_each(
-        store, path, size=size, depth=depth, limit=limit, match=match,
+        location, path, size=size, depth=depth, limit=limit, match=match,
         storage_options=storage_options,
     )  # fmt: skip
     above: list[dict[str, JSON]] = []
@@ -315,7 +315,7 @@ class Described(NamedTuple):
 
 
 def describe_each(  # noqa: PLR0913 - one for each way of selecting
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     size: bool = False,
@@ -349,8 +349,8 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         in place of nodes that are left out. With BigDataViewer's XML, groups of
         setups have ``setup``, with the names of channel, tile and so on.
     """
-    store = located(store, storage_options, backend)
-    project, opened, node_path, node = _open(store, path, storage_options)
+    location = located(location, storage_options, backend)
+    project, opened, node_path, node = _open(location, path, storage_options)
     walk = Walk(opened.container.nodes, opened.run, Selection(depth, limit, match, skip))
     for found, is_last in walk.run(node_path, node):
         if found.n_more:

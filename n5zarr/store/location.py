@@ -190,7 +190,7 @@ async def _has_document_at(
 
 
 def open_container(
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     axis_order: AxisOrder = "C",
@@ -202,10 +202,10 @@ def open_container(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a path or URL of a location in one.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     axis_order : {"C", "F"}, optional
         The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
     storage_options : dict, optional
@@ -226,7 +226,7 @@ def open_container(
     N5UnrepresentableError
         The given :class:`N5Store` has another durability (``kind="option"``).
     """
-    location, below, storage_options, backend = place_of(store, storage_options)
+    location, below, storage_options, backend = place_of(location, storage_options)
     path = join(normalize_path(below), normalize_path(path))
     if isinstance(location, N5Store):
         if durability not in (None, location.durability):

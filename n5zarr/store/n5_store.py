@@ -61,7 +61,7 @@ class N5Store(FlowRunner, Store):
 
     Parameters
     ----------
-    store : path, URL, zarr store or mapping of fsspec's
+    location : path, URL, zarr store or mapping of fsspec's
         The container: a local path, a URL that the backend reads, or any
         :class:`zarr.abc.store.Store` whose keys are those of an N5 container; also a
         :class:`zarr.storage.StorePath`, a ``UPath``, or a mapping such as ``s3fs.S3Map``. Must be
@@ -110,7 +110,7 @@ class N5Store(FlowRunner, Store):
     mode : {"r", "r+", "a", "w", "w-"}, optional
         ``"r"`` means ``read_only=True``; the others have no effect: a store removes nothing.
     fs : fsspec.AbstractFileSystem, optional
-        The file system of ``store``; ``store`` is then a path in it.
+        The file system of ``location``; ``location`` is then a path in it.
     **options : optional
         More ``storage_options``, for a URL: ``N5Store("s3://bucket/a.n5", anon=True)``.
 
@@ -134,7 +134,7 @@ class N5Store(FlowRunner, Store):
 
     def __init__(  # noqa: PLR0913 - one keyword for each way of presenting a container
         self,
-        store: Location,
+        location: Location,
         *,
         read_only: bool = False,
         codecs: Codecs = "zarr",
@@ -153,7 +153,7 @@ class N5Store(FlowRunner, Store):
         fs: object = None,
         **options: object,
     ) -> None:
-        if options and not is_url(store):
+        if options and not is_url(location):
             message = f"N5Store() got an unexpected keyword argument {next(iter(options))!r}"
             raise TypeError(message)
         check_option("mode", mode, (None, "r", "r+", "a", "w", "w-"))
@@ -161,14 +161,14 @@ class N5Store(FlowRunner, Store):
         view = ViewOptions(
             codecs=codecs, zarr_format=zarr_format, axis_order=axis_order, chunk_grid=chunk_grid
         )
-        if isinstance(store, N5Store):
+        if isinstance(location, N5Store):
             raise option_error(
-                f"store: expected a container, got {store!r}, which is a Zarr view of one"
+                f"location: expected a container, got {location!r}, which is a Zarr view of one"
             )
         check_option("backend", backend, get_args(Backend.__value__))
         check_option("durability", durability, get_args(Durability.__value__))
         storage = open_storage(
-            store,
+            location,
             storage_options={**(storage_options or {}), **options} if options else storage_options,
             fs=fs,
             backend=backend,

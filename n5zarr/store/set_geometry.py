@@ -56,7 +56,7 @@ __all__ = ["set_geometry"]
 
 
 def set_geometry(  # noqa: PLR0913 - one keyword for each property
-    node: Location | AnyArray | zarr.Group,
+    location: Location | AnyArray | zarr.Group,
     path: str = "",
     *,
     names: Sequence[str] | None = None,
@@ -75,7 +75,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
 
     Parameters
     ----------
-    node, path, axis_order, storage_options, backend : optional
+    location, path, axis_order, storage_options, backend : optional
         As for :func:`n5zarr.geometry`. For a group, all levels are written.
     names : sequence of str, optional
         Names of the axes, in the order of the array.
@@ -111,9 +111,9 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     >>> found.names, found.scale, array.store.node("em").dataset.attributes["resolution"]
     (('y', 'x'), (0.5, 0.25), [0.25, 0.5])
     """
-    node = located(node, storage_options, backend)
+    location = located(location, storage_options, backend)
     opened, inner = store_and_path(
-        node, path, axis_order=axis_order, storage_options=storage_options
+        location, path, axis_order=axis_order, storage_options=storage_options
     )
     if opened.read_only:
         message = f"{opened}: expected a writable store, got a read-only one"

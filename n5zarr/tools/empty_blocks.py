@@ -70,7 +70,7 @@ class BlockRemoval:
 
 
 def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     dry_run: bool = False,
@@ -90,10 +90,10 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``.
+        Node below ``location``.
     dry_run : bool, optional
         Count, and remove nothing.
     storage_options, backend : optional
@@ -117,8 +117,10 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     N5Error
         The node itself is broken or not supported.
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=dry_run)
+    location = located(location, storage_options, backend)
+    opened, node = open_container(
+        location, path, storage_options=storage_options, read_only=dry_run
+    )
     if not dry_run:
         check_writable_store(opened)
     problems: list[Exception] = []

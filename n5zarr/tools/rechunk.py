@@ -31,7 +31,7 @@ _WRITTEN = "written.json"  # the datasets that are ready to replace the old ones
 
 
 def rechunk(  # noqa: PLR0913 - the options of convert
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     chunks: int | Sequence[int] | None = None,
@@ -49,10 +49,10 @@ def rechunk(  # noqa: PLR0913 - the options of convert
 
     Parameters
     ----------
-    store : path
+    location : path
         A local container, or a location in one.
     path : str, optional
-        Dataset or group below ``store``.
+        Dataset or group below ``location``.
     chunks : int or sequence of int, optional
         Extent of a block in elements, C order; one number for all axes.
     compression : mapping or str, optional
@@ -88,7 +88,7 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     if chunks is None and compression is None:
         message = "rechunk: expected chunks, a compression or both, got none"
         raise N5UnrepresentableError(message, kind="option")
-    opened, node = open_container(store, path)
+    opened, node = open_container(location, path)
     root = opened.storage.root
     if root is None:
         message = (

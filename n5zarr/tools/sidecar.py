@@ -73,7 +73,7 @@ class Sidecars:
 
 
 def sidecar(
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     remove: bool = False,
@@ -89,10 +89,10 @@ def sidecar(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``, with all nodes below it.
+        Node below ``location``, with all nodes below it.
     remove : bool, optional
         Remove each ``zarr.json`` that this function wrote.
     storage_options, backend : optional
@@ -125,8 +125,8 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
-    store = located(store, storage_options, backend)
-    opened, node_path = open_container(store, path, storage_options=storage_options)
+    location = located(location, storage_options, backend)
+    opened, node_path = open_container(location, path, storage_options=storage_options)
     check_writable_store(opened)
     wanted, left_out = _wanted(opened, node_path, remove=remove)
     return Sidecars(str(opened), *_write(opened, wanted), left_out)

@@ -126,7 +126,7 @@ class BlockStatistics:
 
 
 def block_statistics(  # noqa: PLR0913 - one keyword for each option
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     n_blocks: int | None = 64,
@@ -141,10 +141,10 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Dataset below ``store``.
+        Dataset below ``location``.
     n_blocks : int or None, optional
         Number of stored blocks to read, chosen at random; None reads all.
     seed : int, optional
@@ -176,8 +176,8 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
     >>> found.minimum, found.maximum, found.n_elements
     (46, 184, 7680)
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
+    location = located(location, storage_options, backend)
+    opened, node = open_container(location, path, storage_options=storage_options, read_only=True)
     with asking_once():
         view = _dataset(opened, node)
     listing = _Listing(opened, node, view)

@@ -1,4 +1,4 @@
-"""Check the arguments that users pass to pictures and views."""
+"""Check arguments that users pass to pictures, views and servers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _PORTS = 0, 65535
 
 
 def whole_number(name: str, given: object, low: int | None = None, high: int | None = None) -> int:
-    """Return a whole number; those of numpy are, too.
+    """Return an argument as a whole number; it may be one of numpy.
 
     Raises
     ------
     N5UnrepresentableError
-        It is none, or outside the bounds (``kind="option"``).
+        It is not a whole number, or outside the bounds (``kind="option"``).
 
     Examples
     --------
@@ -44,12 +44,12 @@ def whole_number(name: str, given: object, low: int | None = None, high: int | N
 
 
 def texts(name: str, given: str | Collection[str]) -> list[str]:
-    """Return texts; one may be given alone.
+    """Return an argument as a list of texts; it may be a single text.
 
     Raises
     ------
     N5UnrepresentableError
-        Some are no texts (``kind="option"``).
+        It is neither a text nor a sequence of texts (``kind="option"``).
 
     Examples
     --------
@@ -65,17 +65,17 @@ def texts(name: str, given: str | Collection[str]) -> list[str]:
 
 
 def items(given: object) -> list[object] | None:
-    """Return the items of an argument; None for a text, or if it is no sequence."""
+    """Return the items of a sequence; None for a text, and for anything else."""
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
 
 
 def check_address(host: object, port: object) -> None:
-    """Raise unless a host and a port can be those of a server.
+    """Raise an error unless a server can have a host and a port.
 
     Raises
     ------
     N5UnrepresentableError
-        They cannot (``kind="option"``).
+        The host is not text, or the port not a number from 0 to 65535 (``kind="option"``).
     """
     if not isinstance(host, str):
         raise _refused(f"host: expected an address such as '127.0.0.1', got {host!r}")

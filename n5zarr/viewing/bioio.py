@@ -1,4 +1,4 @@
-"""The reader for BioIO: images of a container as scenes; an entry point names this module."""
+"""Read the images of a container as scenes of BioIO, which finds this module by an entry point."""
 
 from __future__ import annotations
 
@@ -37,34 +37,34 @@ if TYPE_CHECKING:
 
 __all__ = ["Reader", "ReaderMetadata"]
 
-_LETTERS = {"time": "T", "channel": "C", "": "C"}  # of axes that are not of space
-_UNITS = {"space": "micrometer", "time": "second"}  # as OME's schema has them by default
+_LETTERS = {"time": "T", "channel": "C", "": "C"}  # of axes that are not spatial
+_UNITS = {"space": "micrometer", "time": "second"}  # the defaults of OME's schema
 
 
 class ReaderMetadata(_ReaderMetadata):
-    """What BioIO asks of a plugin before it opens anything."""
+    """Tell BioIO which locations the reader may open, before it opens them."""
 
     @staticmethod
     def get_supported_extensions() -> list[str]:
-        """Return the ends of names of containers, and of BigDataViewer's projects."""
+        """Return the extensions of containers and of BigDataViewer's projects."""
         return [".n5", ".xml"]
 
     @staticmethod
     def supports_directory_images() -> bool:
-        """Whether a folder of any name may be an image: a group or dataset of a container may."""
+        """Whether folders may be images; a group or dataset of a container may have any name."""
         return True
 
     @staticmethod
     def get_reader() -> type[Reader]:  # type: ignore[override] # BioIO means the class, too
-        """Return the reader."""
+        """Return the class of the reader."""
         return Reader
 
 
 class Reader(reader.Reader):
     """The images of a container for BioIO: each is a scene, named by its path.
 
-    Lengths are in micrometers and times in seconds where their units are known, else in whatever
-    the container has; :attr:`dimension_properties` says so.
+    Lengths are in micrometers and times in seconds if their units are known, otherwise as in the
+    container; see :attr:`dimension_properties`.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ class Reader(reader.Reader):
         fs_kwargs: Mapping[str, Any] | None = None,
         **kwargs: object,
     ) -> bool:
-        """Whether there is N5: by looking at a local path or an XML, by the name of a URL."""
+        """Whether a location is N5: look at local paths and XML files, and at the names of URLs."""
         if not isinstance(image, str | Path):
             return False
         options = dict(fs_kwargs or {})
@@ -149,7 +149,7 @@ class Reader(reader.Reader):
 
     @property
     def _letters(self) -> str:
-        """The dimensions as BioIO calls them, in the order of the array."""
+        """BioIO's letters of the dimensions, in the order of the array."""
         spatial = self.image.spatial()
         names = [self.image.axes[i].name.upper() for i in spatial]
         if not set(names) <= {"Z", "Y", "X"}:
@@ -159,7 +159,7 @@ class Reader(reader.Reader):
         return "".join(of_space.get(i) or _LETTERS[axis.type] for i, axis in axes)
 
     def _placed(self) -> dict[str, tuple[float, float, str | None]]:
-        """Return scale, translation and unit of each dimension of space and time."""
+        """Return scale, translation and unit of each dimension of space or time, by letter."""
         level = self._level
         found = {}
         for i, (letter, axis) in enumerate(zip(self._letters, self.image.axes, strict=True)):
@@ -180,7 +180,7 @@ class Reader(reader.Reader):
     def _read_indexed(
         self, given_dims: str, dim_specs: list[int | slice | list[int]]
     ) -> np.ndarray[Any, Any]:
-        """Read a part, and not the whole image as BioIO does by default."""
+        """Read only a part of an image; by default BioIO reads all of it."""
         if self._xarray_data is not None:
             return super()._read_indexed(given_dims, dim_specs)
         box: list[slice] = []
@@ -199,6 +199,7 @@ class Reader(reader.Reader):
         return found
 
     def _described(self, data: da.Array | np.ndarray[Any, Any]) -> xr.DataArray:
+        """Return values with dimensions, coordinates and metadata."""
         letters = self._letters
         coords: dict[str, Any] = {
             letter: translation + scale * np.arange(data.shape[letters.index(letter)])
@@ -214,19 +215,19 @@ class Reader(reader.Reader):
 
     @property
     def physical_pixel_sizes(self) -> types.PhysicalPixelSizes:
-        """Distance of elements along Z, Y and X at the current level, micrometers if known."""
+        """Distance of elements along Z, Y and X at the current level, in micrometers if known."""
         placed = self._placed()
         return types.PhysicalPixelSizes(*(placed[d][0] if d in placed else None for d in "ZYX"))
 
     @property
     def time_interval(self) -> types.TimeInterval:
-        """Time between images; None if it is not known."""
+        """Time between two images; None if it is not known."""
         scale, _, unit = self._placed().get("T", (0.0, 0.0, None))
         return timedelta(seconds=scale) if unit == "second" else None
 
     @property
     def standard_metadata(self) -> StandardMetadata:
-        """BioIO's metadata of an image."""
+        """Metadata of the current scene in BioIO's form."""
         found, interval = super().standard_metadata, self.time_interval
         found.timelapse_interval = interval
         if interval is not None and found.image_size_t is not None:
@@ -235,7 +236,7 @@ class Reader(reader.Reader):
 
     @property
     def dimension_properties(self) -> types.DimensionProperties:
-        """Type and unit of each dimension."""
+        """Type and unit of each dimension of the current scene."""
         of_image = dict(zip(self._letters, self.image.axes, strict=True))
         placed = self._placed()
         found = []
@@ -250,12 +251,12 @@ class Reader(reader.Reader):
 
     @property
     def ome_metadata(self) -> OME:
-        """All scenes as OME describes them.
+        """Description of all scenes in OME's schema.
 
         Raises
         ------
         NotImplementedError
-            OME cannot express the data type of one, such as uint64.
+            OME has no data type for one of the scenes, such as one of uint64.
         """
         images = [
             SeriesImage(

@@ -1,4 +1,4 @@
-"""The reader for napari: images of a container as layers; ``napari.yaml`` names it."""
+"""Read the images of a container as layers of napari, which finds this by ``napari.yaml``."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ __all__ = ["LayerData", "get_reader", "napari_layers", "sample_layers"]
 type LayerData = tuple[Any, dict[str, Any], Literal["image", "labels"]]
 """napari's layer data tuple: arrays, arguments of the layer, and its type."""
 
-_MOST_LAYERS = 16  # of one image; more channels, such as a spectrum, become a slider
+_MOST_LAYERS = 16  # of one image; more channels, such as those of a spectrum, get a slider
 _TURNED = ".*the registration turns or shears"
 
 
 def get_reader(path: str | Sequence[str]) -> Callable[[str], list[LayerData]] | None:
-    """Return the reader of a path for napari, or None if this is no N5.
+    """Return the reader of a path for napari; None if the path is not N5.
 
     Parameters
     ----------
     path : str or sequence of str
-        A path or URL, as for :func:`napari_layers`; a stack of several is none of N5.
+        A path or URL, as for :func:`napari_layers`; a stack of several paths is not N5.
     """
     if not isinstance(path, str) or not is_n5(path):
         return None
@@ -95,7 +95,7 @@ def napari_layers(
     """
     location = located(location, storage_options, backend)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", _TURNED, N5Warning)  # a layer of napari can be turned
+        warnings.filterwarnings("ignore", _TURNED, N5Warning)  # napari can turn a layer
         tree = open_tree(location, labels=labels, storage_options=storage_options)
     images = images_of(tree)
     is_one = sum(not image.is_labels for image in images) == 1
@@ -103,17 +103,18 @@ def napari_layers(
 
 
 def sample_layers() -> list[LayerData]:
-    """Make the layers of the sample."""
+    """Return the layers of the sample container."""
     return napari_layers(sample_path())
 
 
 def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
+    """Make the layer of an image; ``is_one`` says that no other image would hide it."""
     channel = image.channel_axis
     if image.is_labels or (channel is not None and len(image.channels) > _MOST_LAYERS):
         channel = None
     kept = [i for i in range(len(image.axes)) if i != channel]
     names = tuple(image.axes[i].name for i in kept)
-    order, affine = _turned(tree.groups[image.path].get("registration"), names)
+    order, affine = _registered(tree.groups[image.path].get("registration"), names)
     axes = [kept[i] for i in order]  # axes of the array, in napari's order
     levels = _lazy(image, axes if channel is None else [*axes[:channel], channel, *axes[channel:]])
     options: dict[str, Any] = {
@@ -129,13 +130,14 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
     data = levels if len(levels) > 1 else levels[0]
     if image.is_labels:
         return data, options, "labels"
-    options |= _shown(image, channel, options["name"])
+    options |= _channel_options(image, channel, options["name"])
     if not is_one or channel is not None:
         options["blending"] = "additive"  # so that no layer hides another
     return data, options, "image"
 
 
 def _lazy(image: Image, axes: Sequence[int]) -> list[Any]:
+    """Return the levels of an image as dask arrays with another order of axes."""
     try:
         levels: list[Any] = [level.lazy() for level in image.levels]
     except ModuleNotFoundError as err:
@@ -144,7 +146,7 @@ def _lazy(image: Image, axes: Sequence[int]) -> list[Any]:
 
 
 def _name(tree: SourceTree, image: Image) -> str:
-    """Return the name of a layer: container and path, which no other layer of it has."""
+    """Return the name of a layer, which no other layer has: container and path."""
     if tree.project is not None:
         return f"{tree.project.file.name}: {image.path or image.name}"
     container = Path(str(tree.container)).name
@@ -153,7 +155,7 @@ def _name(tree: SourceTree, image: Image) -> str:
 
 
 def _metadata(tree: SourceTree, image: Image) -> dict[str, JSON]:
-    """Return the source of a layer, and its other metadata."""
+    """Return the place of an image, and its attributes."""
     attributes = tree.groups[image.path].items()
     return {
         "container": str(tree.container if tree.project is None else tree.project.file),
@@ -163,7 +165,7 @@ def _metadata(tree: SourceTree, image: Image) -> dict[str, JSON]:
 
 
 def _unit(unit: str | None) -> str:
-    """Return a unit that napari accepts: one that pint knows, else pixels."""
+    """Return a unit if pint, which napari asks, knows it; otherwise ``"pixel"``."""
     try:
         import pint  # noqa: PLC0415 - napari needs it, and asks it
     except ModuleNotFoundError:
@@ -173,8 +175,8 @@ def _unit(unit: str | None) -> str:
     return unit if unit and unit.isidentifier() and unit in known else "pixel"
 
 
-def _shown(image: Image, channel: int | None, name: str) -> dict[str, Any]:
-    """Return names, colours and limits: of each channel, or of all in one layer."""
+def _channel_options(image: Image, channel: int | None, name: str) -> dict[str, Any]:
+    """Return names, colours and contrast limits of channels, or of one layer with all of them."""
     shown = image.channels if channel is not None else image.channels[:1]
     limits = [contrast_limits(image, i) for i in range(len(shown))]
     colors = ["gray" if c.color in (None, "FFFFFF") else f"#{c.color}" for c in shown]
@@ -185,31 +187,31 @@ def _shown(image: Image, channel: int | None, name: str) -> dict[str, Any]:
     return found | ({"colormap": colors} if any(c.color for c in shown) else {})
 
 
-def _turned(
+def _registered(
     registration: JSON, names: Sequence[str]
 ) -> tuple[Sequence[int], np.ndarray[Any, np.dtype[np.float64]] | None]:
-    """Return the matrix from positions along the axes of a layer to the world, if it has one.
+    """Return the order of the axes of a layer, and its matrix to the world if it is registered.
 
-    napari cuts planes along the axes of the array: they have to be those that are nearest to the
-    axes of the world, of which a view that is turned has others.
+    napari cuts planes along the axes of the array. In a turned view, other axes of the array are
+    nearest to z, y and x of the world, so they come in this order.
 
     Parameters
     ----------
     registration : JSON
-        The three rows that map ``[x, y, z, 1]``, as a conversion to OME-Zarr keeps them.
+        The three rows that map ``[x, y, z, 1]`` to the world, as kept by a conversion to OME-Zarr.
     names : sequence of str
-        Of the axes of the image, without that of channels.
+        Names of the axes of the image, without the axis of channels.
 
     Returns
     -------
     order : sequence of int
-        Which axis of the image each axis of the layer is.
+        Index of the axis of the image for each axis of the layer.
     affine : numpy.ndarray or None
-        The matrix, for the axes in this order.
+        The homogeneous matrix for the axes in this order.
     """
     spatial = [i for i, name in enumerate(names) if name in ("x", "y", "z")]
     order = [*range(len(names))]
-    given = numbers(registration, 12)  # users may have an attribute of that name
+    given = numbers(registration, 12)  # any attribute may have that name
     if given is None or len(spatial) != 3:
         return order, None
     rows = np.array(given).reshape(3, 4)

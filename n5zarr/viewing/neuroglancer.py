@@ -1,4 +1,4 @@
-"""Make the state of Neuroglancer that shows images: layers, axes, contrast, position and zoom."""
+"""Make the state of Neuroglancer for images: layers, axes, contrast, position and zoom."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["can_show", "check_shown", "fragment", "neuroglancer_state"]
 
-_MOST_LAYERS = 100  # a URL cannot hold more
-_MOST_SHOWN = 4  # images visible at first, beside one image of labels
-_MOST_LISTED = 12  # layers in the bar at the top; more are in the list of layers
+_MOST_LAYERS = 100  # a URL has no room for more
+_MOST_VISIBLE = 4  # images at first, beside one image of labels
+_MOST_LISTED = 12  # layers in the bar at the top; others are in the list of layers
 _TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "float32"})
 _PANEL = 440, 260  # pixels of a quarter of a small window, or of a notebook
 _MARGIN = 1.1
@@ -37,14 +37,14 @@ type Limits = Callable[[Image, int], tuple[float, float]]
 
 
 class _Axis(NamedTuple):
-    """An axis that all layers share: voxel size in a unit, and extent of the images, in voxels."""
+    """An axis that all layers share: its voxel size in a unit, and extents of images in voxels."""
 
     name: str
     is_space: bool
     unit: str | None
     scale: float
     ranges: Mapping[int, tuple[float, float]]
-    """Begin and end of each image, by its index."""
+    """Begin and end of each image, by the index of the image."""
 
     @property
     def low(self) -> float:
@@ -61,12 +61,12 @@ def can_show(image: Image) -> bool:
 
 
 def check_shown(images: Sequence[Image], where: str) -> None:
-    """Raise unless Neuroglancer can show one of the images.
+    """Raise an error unless Neuroglancer can show one of the images.
 
     Raises
     ------
     N5UnrepresentableError
-        There is no image (``kind="not-found"``), or none of a data type that it knows
+        There is no image (``kind="not-found"``), or none of a data type that Neuroglancer knows
         (``kind="data-type"``).
     """
     if not images:
@@ -82,7 +82,7 @@ def check_shown(images: Sequence[Image], where: str) -> None:
 
 
 def fragment(state: Mapping[str, JSON]) -> str:
-    """Return the part of a URL behind ``#`` from which Neuroglancer reads a state."""
+    """Return the part of a URL after ``#`` from which Neuroglancer reads a state."""
     return f"!{quote(json.dumps(state, separators=(',', ':'), ensure_ascii=False), safe=':/@=')}"
 
 
@@ -96,30 +96,30 @@ def neuroglancer_state(
 ) -> dict[str, JSON]:
     """Make the state of Neuroglancer that shows images.
 
-    A pyramid is one layer; each channel is one of its own. The first images are visible, and the
-    first labels; of the others some are a click away, the rest in the list of layers. Zoom and
-    position are such that all visible images are in sight.
+    A pyramid is one layer, or one layer for each channel. The first images and the first labels
+    are visible; some of the others are in the bar at the top, the rest in the list of layers. Zoom
+    and position bring all visible images into view.
 
     Parameters
     ----------
     images : sequence of Image
-        At least one; those of a data type that Neuroglancer does not know are left out.
+        At least one; images of a data type that Neuroglancer does not know are left out.
     url : str
-        Where they are served as OME-Zarr; the path of an image follows.
+        Address of the images as OME-Zarr; the path of an image follows.
     title : str, optional
-        Title of the page.
+        Title of the viewer.
     show_all : bool, optional
         Whether all images are visible.
     limits : callable, optional
-        Gives the values of a channel of an image that are shown darkest and brightest; by default
-        :func:`~n5zarr.viewing.contrast.contrast_limits`, which reads the coarsest level where the
-        container says nothing. It is asked for the visible images only; others of the same type
-        get the same.
+        Returns the values of a channel of an image to show darkest and brightest; by default
+        :func:`~n5zarr.viewing.contrast.contrast_limits`, which reads the coarsest level if the
+        container has no limits. It is called for visible images only; others of the same data type
+        get the same limits.
 
     Returns
     -------
     dict
-        JSON, as Neuroglancer's own *Edit JSON state* shows it.
+        The JSON that Neuroglancer shows under *Edit JSON state*.
     """
     images = [image for image in images if can_show(image)]
     visible = _visible(images, show_all=show_all)
@@ -143,7 +143,7 @@ def _visible(images: Sequence[Image], *, show_all: bool) -> list[int]:
         return list(range(len(images)))
     plain = [i for i, image in enumerate(images) if not image.is_labels]
     labels = [i for i, image in enumerate(images) if image.is_labels]
-    return plain[:_MOST_SHOWN] + labels[:1]
+    return plain[:_MOST_VISIBLE] + labels[:1]
 
 
 def _layers(
@@ -174,21 +174,21 @@ def _layers(
                 "name": f"{names[i]} {label}" if len(image.channels) > 1 else names[i],
                 "opacity": 1,
                 **({"blend": "additive"} if n_plain > 1 else {}),
-                **_local(image, number),
+                **_local_axis(image, number),
                 **_shader(image, image.color(number), found),
             }
 
 
 def _names(images: Sequence[Image]) -> list[str]:
-    """Return the name of each image, or its path if it is not the only one of that name."""
+    """Return the name of each image, or its path if other images have the same name."""
     names = [image.name for image in images]
     return [
         image.name if names.count(image.name) == 1 else image.path or image.name for image in images
     ]
 
 
-def _local(image: Image, channel: int) -> dict[str, JSON]:
-    """Choose a channel: an axis whose name ends with a prime is of a layer alone."""
+def _local_axis(image: Image, channel: int) -> dict[str, JSON]:
+    """Choose a channel for a layer: the name of an axis of this layer only ends with a prime."""
     if image.channel_axis is None:
         return {}
     name = f"{image.axes[image.channel_axis].name}'"
@@ -208,7 +208,7 @@ def _shader(image: Image, color: str, limits: tuple[float, float] | None) -> dic
 
 
 def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
-    """Return the axes, the position in the centre, and the scale of the view."""
+    """Return axes, position and zoom for the visible images."""
     shown = [images[i] for i in visible]
     axes = sorted(_axes(shown), key=_place)
     space = [axis for axis in axes if axis.is_space]
@@ -234,12 +234,12 @@ def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
 
 
 def _place(axis: _Axis) -> tuple[bool, str]:
-    """Sort axes: the displayed x, y and z first."""
+    """Sort spatial axes before others, and then by name."""
     return not axis.is_space, axis.name
 
 
 def _axes(images: Sequence[Image]) -> list[_Axis]:
-    """Return the axes of all images but those of channels, in voxels of the first that has it."""
+    """Return all axes but channels, each in voxels of the first image that has it."""
     found: dict[str, tuple[ImageAxis, float]] = {}
     ranges: dict[str, dict[int, tuple[float, float]]] = {}
     for i, image in enumerate(images):
@@ -260,7 +260,7 @@ def _axes(images: Sequence[Image]) -> list[_Axis]:
 
 
 def _position(axes: Sequence[_Axis]) -> list[JSON]:
-    """Return the centre of all images if it is in one of them, else that of the first."""
+    """Return the centre of all images if it is inside one of them, else that of the first."""
     centre = [(axis.low + axis.high) / 2 for axis in axes]
     indices = sorted({i for axis in axes for i in axis.ranges})
     is_inside = any(

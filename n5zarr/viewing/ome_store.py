@@ -1,4 +1,4 @@
-"""Present the images of a container as OME-Zarr 0.5, created on request."""
+"""Present the images of a container as a store of OME-Zarr 0.5, encoded on request."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
 __all__ = ["OmeStore"]
 
 _NAMES = DEFAULT_NAMES[3]
-_KEYS = 2**10  # that are listed at a time
+_KEYS = 2**10  # to list at a time
 
 
 class OmeStore(DerivedStore):
-    """The images of a container as a Zarr hierarchy in the form of OME-Zarr 0.5; for reading.
+    """The images of a container as a Zarr hierarchy in the form of OME-Zarr 0.5; read only.
 
-    Each key has the bytes that a conversion to OME-Zarr would write: blocks are passed through
-    where they are chunks of OME-Zarr, all others are encoded when they are asked for.
+    Each key has the bytes that a conversion to OME-Zarr would write. Blocks that are valid chunks
+    of OME-Zarr are passed on; all other chunks are encoded on request.
 
     Parameters
     ----------
     tree : SourceTree
-        The arrays and groups, as :func:`n5zarr.viewing.images.open_tree` gives them.
+        The arrays and groups, as :func:`n5zarr.viewing.images.open_tree` returns them.
     """
 
     def __init__(self, tree: SourceTree) -> None:
@@ -73,7 +73,7 @@ class OmeStore(DerivedStore):
         return as_buffer(value, prototype, byte_range)
 
     def _find(self, key: str) -> tuple[ArrayCopy, tuple[int, ...]] | None:
-        """Return the array of a chunk, and its position in the grid."""
+        """Return the array of the chunk with a key, and the position of the chunk in its grid."""
         path, _, name = f"/{key}".rpartition("/c/")
         copy = self._copies.get(path.lstrip("/"))
         position = _NAMES.coords(f"c/{name}")
@@ -87,7 +87,7 @@ class OmeStore(DerivedStore):
         return key in self._documents or self._find(key) is not None
 
     async def list(self) -> AsyncIterator[str]:
-        """Yield the keys of all documents and chunks; chunks that may be missing, too."""
+        """Yield the keys of all documents, and of all chunks, even if a chunk is missing."""
         for key in self._documents:
             yield key
         for path, copy in self._copies.items():

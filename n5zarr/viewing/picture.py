@@ -1,4 +1,4 @@
-"""Draw arrays: colours of numbers and labels, slices side by side, a scale bar."""
+"""Draw arrays as pictures: colour numbers and labels, arrange slices, add a scale bar."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ __all__ = [
 ]
 
 GAP = 4  # pixels between slices
-BAR_HEIGHT = 22  # pixels below them
+BAR_HEIGHT = 22  # pixels of the strip with the scale bar
 _FONT_SIZE = 12
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 over the golden ratio: neighbours get far apart
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)  # 2**64 / golden ratio: spreads consecutive labels
 _STEPS = (1, 2, 5)
-# the font that comes with Pillow has no micro sign
+# "um", since the font of Pillow has no micro sign
 _LENGTHS = ((1e-12, "pm"), (1e-9, "nm"), (1e-6, "um"), (1e-3, "mm"), (1.0, "m"), (1e3, "km"))
 _WHITE = (255, 255, 255)
 
@@ -45,16 +45,16 @@ def blend(
     limits: Sequence[tuple[float, float]],
     colors: Sequence[str],
 ) -> Colours:
-    """Draw numbers: each channel from black to its colour, all added up.
+    """Draw channels of numbers: each from black to its colour, and add them up.
 
     Parameters
     ----------
     channels : sequence of numpy.ndarray
         Slices of one shape ``(height, width)``. NaN is black.
     limits : sequence of tuple of float
-        For each channel the values that are shown darkest and brightest.
+        For each channel, the values to show darkest and brightest.
     colors : sequence of str
-        For each channel six hexadecimal digits, red first.
+        For each channel, its colour as six hexadecimal digits, red first.
 
     Returns
     -------
@@ -78,7 +78,7 @@ def blend(
 
 
 def label_colours(labels: npt.NDArray[Any]) -> Colours:
-    """Draw labels: the same label always has the same bright colour, and 0 is black.
+    """Draw labels: each label always gets the same bright colour, and 0 is black.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def label_colours(labels: npt.NDArray[Any]) -> Colours:
     number = labels.astype(np.int64 if labels.dtype.kind == "i" else np.uint64).astype(np.uint64)
     mixed = number * _GOLDEN
     hue = (mixed >> np.uint64(40)).astype(np.float32) / 2**24 * 6
-    # two more bits vary saturation and brightness, so that like hues differ, too
+    # two more bits vary saturation and brightness, so that labels of similar hue differ
     strength = 0.6 + 0.4 * ((mixed >> np.uint64(39)) & np.uint64(1)).astype(np.float32)
     value = 0.75 + 0.25 * ((mixed >> np.uint64(38)) & np.uint64(1)).astype(np.float32)
     corners = np.array([5, 3, 1], np.float32)
@@ -104,32 +104,34 @@ def label_colours(labels: npt.NDArray[Any]) -> Colours:
 
 
 def resize(colours: Colours, height: int, width: int, *, smooth: bool) -> Colours:
-    """Give a drawing another number of pixels.
+    """Resize a drawing.
 
-    Where there are fewer, each is the mean of those that it covers, if ``smooth``; elements that
-    are larger than pixels stay sharp squares.
+    With ``smooth``, each pixel of a smaller drawing is the mean of those that it covers; elements
+    that become larger than a pixel always stay sharp squares.
     """
     rows, columns = colours.shape[:2]
     if not colours.size:
         return np.zeros((height, width, 3), np.uint8)
-    if not smooth:
-        return colours[_nearest(rows, height)[:, None], _nearest(columns, width)]
     image = _pillow().Image
-    filters = image.Resampling
     drawn = image.fromarray(colours)
-    # one axis after the other: anisotropic elements are larger than pixels along one of them only
+    # one axis after the other: elements may be larger than a pixel along one of them only
     for size, less in (((width, rows), width < columns), ((width, height), height < rows)):
-        drawn = drawn.resize(size, filters.BOX if less else filters.NEAREST)
+        kind = image.Resampling.BOX if smooth and less else image.Resampling.NEAREST
+        drawn = drawn.resize(size, kind)
     return np.asarray(drawn)
 
 
-def _nearest(count: int, pixels: int) -> npt.NDArray[np.intp]:
-    """Return the number of the element for each pixel."""
-    return ((np.arange(pixels) + 0.5) * count / pixels).astype(np.intp)
-
-
 def arrange(parts: Sequence[Sequence[Colours | None]], background: int = 40) -> Colours:
-    """Put drawings into rows and columns, with gaps; those of a row have one height."""
+    """Arrange drawings in rows and columns with gaps.
+
+    Parameters
+    ----------
+    parts : sequence of sequence of numpy.ndarray or None
+        The rows; each has a drawing or None for each column. Drawings of one row have the same
+        height, and those of one column the same width.
+    background : int, optional
+        Grey value of the gaps, and of places without a drawing.
+    """
     heights = [max(part.shape[0] for part in row if part is not None) for row in parts]
     columns = list(zip(*parts, strict=True))
     widths = [max(part.shape[1] for part in column if part is not None) for column in columns]
@@ -147,7 +149,7 @@ def arrange(parts: Sequence[Sequence[Colours | None]], background: int = 40) -> 
 
 
 def round_length(most: float) -> float:
-    """Return the largest of 1, 2 and 5 times a power of ten that is not above a length.
+    """Round a length down to 1, 2 or 5 times a power of ten.
 
     Examples
     --------
@@ -165,14 +167,14 @@ def scale_bar_text(most: float, unit: str | None) -> tuple[float, str]:
     Parameters
     ----------
     most : float
-        The length that it may have, in ``unit``.
+        Largest length of the bar, in ``unit``.
     unit : str, optional
-        Unit of the axes; None or a unit that is no length is kept.
+        Unit of the axes. If it is None or not a unit of length, the text has the same.
 
     Returns
     -------
     tuple
-        The length in ``unit``, and the text.
+        The length of the bar in ``unit``, and its text.
 
     Examples
     --------
@@ -194,7 +196,7 @@ def length_unit(length: float, unit: str | None) -> tuple[float, str]:
     length : float
         The length in ``unit``.
     unit : str, optional
-        A unit; None or one that is no length is kept.
+        The unit. If it is None or not a unit of length, it is also the chosen one.
 
     Returns
     -------
@@ -215,7 +217,7 @@ def length_unit(length: float, unit: str | None) -> tuple[float, str]:
 
 
 def with_scale_bar(colours: Colours, length: float, text: str, most: int) -> Picture:
-    """Add a strip with a scale bar below a drawing; it is empty if the text has no room.
+    """Add a strip with a scale bar below a drawing; leave it empty if there is no room.
 
     Parameters
     ----------
@@ -224,9 +226,9 @@ def with_scale_bar(colours: Colours, length: float, text: str, most: int) -> Pic
     length : float
         Length of the bar in pixels.
     text : str
-        What it says.
+        Text beside the bar.
     most : int
-        Width in pixels that the picture may have.
+        Largest width of the picture in pixels; a narrow drawing gets a wider strip.
 
     Raises
     ------
@@ -239,9 +241,9 @@ def with_scale_bar(colours: Colours, length: float, text: str, most: int) -> Pic
     needed = math.ceil(bar + 10 + font.getlength(text))
     height, width = colours.shape[:2]
     has_room = needed <= max(width, most)
-    size = max(width, needed) if has_room else width, height + BAR_HEIGHT
-    sheet: Picture = pil.Image.new("RGB", size)
-    sheet.paste(pil.Image.fromarray(np.ascontiguousarray(colours)), (0, 0))
+    added = max(0, needed - width) if has_room else 0
+    drawn = pil.Image.fromarray(np.ascontiguousarray(colours))
+    sheet: Picture = pil.ImageOps.expand(drawn, (0, 0, added, BAR_HEIGHT))
     if not has_room:
         return sheet
     draw = pil.ImageDraw.Draw(sheet)
@@ -252,7 +254,7 @@ def with_scale_bar(colours: Colours, length: float, text: str, most: int) -> Pic
 
 
 def contact_sheet(pictures: Sequence[tuple[str, Picture]]) -> Picture:
-    """Put pictures with their names side by side, in about as many rows as columns."""
+    """Arrange pictures below their names, in about as many rows as columns."""
     pil = _pillow()
     font = pil.ImageFont.load_default(_FONT_SIZE)
     width = max(picture.width for _, picture in pictures) + GAP
@@ -275,13 +277,10 @@ def contact_sheet(pictures: Sequence[tuple[str, Picture]]) -> Picture:
 
 
 def _short(name: str, font: Any, width: float) -> str:  # noqa: ANN401 - of Pillow
-    """Cut a name to a width in pixels and to characters of the font; keep its end."""
+    """Cut the start of a name that is wider than some pixels; replace what the font lacks."""
     name = name.encode("ascii", "replace").decode()
-    if font.getlength(name) <= width:
-        return name
-    while name and font.getlength(f"...{name}") > width:
-        name = name[1:]
-    return f"...{name}"
+    ends = (name, *(f"...{name[i:]}" for i in range(len(name) + 1)))
+    return next((end for end in ends if font.getlength(end) <= width), "...")
 
 
 def _pillow() -> Any:  # noqa: ANN401 - a package that may not be there
@@ -289,6 +288,7 @@ def _pillow() -> Any:  # noqa: ANN401 - a package that may not be there
         import PIL.Image  # noqa: PLC0415 - optional
         import PIL.ImageDraw  # noqa: PLC0415 - optional
         import PIL.ImageFont  # noqa: PLC0415 - optional
+        import PIL.ImageOps  # noqa: PLC0415 - optional
     except ImportError as err:
         raise N5MissingDependencyError("pillow", "a picture", "view") from err
     return PIL

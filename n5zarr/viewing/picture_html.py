@@ -1,4 +1,4 @@
-"""Display arrays and groups as HTML in notebooks: described in N5's terms, with a small picture."""
+"""Describe arrays and groups as HTML for notebooks, in N5's terms and with a small picture."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["make_html"]
 
-_SIZE = 256  # of the picture, in pixels
-# limits on reading, for local files and for a server
+_SIZE = 256  # pixels of the picture
+# limits of what is read: from local files, and from a server
 _MOST_NODES = (60, 20)
 _MOST_BLOCKS = (256, 8)
 _MOST_BYTES = 2**26  # of the elements of these blocks
@@ -42,7 +42,7 @@ _CELL = "text-align:left;vertical-align:top"
 def make_html(node: AnyArray | zarr.Group) -> str | None:
     """Make HTML of an array or group of a container, with a picture if it is an image.
 
-    Little is read: a picture is made of a few blocks, or there is none.
+    It reads little: if a picture needs more than a few blocks, there is none.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def make_html(node: AnyArray | zarr.Group) -> str | None:
     Returns
     -------
     str
-        HTML without scripts; None if the store presents axes as arrays.
+        HTML without scripts; None if the store presents coordinates as arrays.
     """
     store = node.store
     if not isinstance(store, N5Store) or store.coords:
@@ -68,12 +68,9 @@ def make_html(node: AnyArray | zarr.Group) -> str | None:
         table = _table(_lines(nodes, is_all=is_all)) if len(nodes) > 1 else "an empty group"
         image_path = node.path if is_all else _first_image(node.path, nodes)
     picture = ""
-    with suppress(Exception):  # not an image, Pillow is missing, or blocks are damaged
-        picture = (
-            ""
-            if image_path is None
-            else _picture(StorePath(store, image_path), is_remote=is_remote)
-        )
+    if image_path is not None:
+        with suppress(Exception):  # not an image, Pillow is missing, or blocks are damaged
+            picture = _picture(StorePath(store, image_path), is_remote=is_remote)
     kind = "Array" if isinstance(node, zarr.Array) else "Group"
     return (
         f"<div><b>N5{kind}</b> {escape(str(node.store_path))}</div>"
@@ -83,7 +80,7 @@ def make_html(node: AnyArray | zarr.Group) -> str | None:
 
 
 def _info_of_array(store: N5Store, path: str, *, is_remote: bool) -> Mapping[str, Any]:
-    """Describe an array, with the size of its blocks if these are few files."""
+    """Describe an array, with the stored size of its blocks if these are few local files."""
     info = info_of(store, path)
     if is_remote or info["n_blocks"] > _MOST_BLOCKS[False]:
         return info
@@ -91,7 +88,7 @@ def _info_of_array(store: N5Store, path: str, *, is_remote: bool) -> Mapping[str
 
 
 def _table(lines: Iterable[tuple[str, str, int]]) -> str:
-    """Return a table of names, values, and how far the names are indented."""
+    """Write a table; each line has a name, a value, and the indentation of the name."""
     cells = (
         f'<tr><td style="{_CELL};padding:0 1em 0 {indent}em">{escape(name)}</td>'
         f'<td style="{_CELL}">{escape(value)}</td></tr>'
@@ -101,7 +98,7 @@ def _table(lines: Iterable[tuple[str, str, int]]) -> str:
 
 
 def _lines(nodes: Sequence[Described], *, is_all: bool) -> Iterable[tuple[str, str, int]]:
-    """Yield a line for each node below a group."""
+    """Yield a line of the table for each node below a group."""
     for level, _, described in nodes[1:]:
         node: dict[str, Any] = dict(described)
         if node["kind"] == "array":
@@ -115,7 +112,7 @@ def _lines(nodes: Sequence[Described], *, is_all: bool) -> Iterable[tuple[str, s
 
 
 def _first_image(top: str, nodes: Sequence[Described]) -> str | None:
-    """Return the group of the first array of a truncated tree, if that group is complete."""
+    """Return the group of the first array in a cut list of nodes, if all its nodes are listed."""
     path: list[str] = []
     for i, (level, _, node) in enumerate(nodes[1:], 1):
         path[level - 1 :] = [str(node["name"])]
@@ -127,6 +124,7 @@ def _first_image(top: str, nodes: Sequence[Described]) -> str | None:
 
 
 def _picture(place: StorePath, *, is_remote: bool) -> str:
+    """Draw the first image; return no HTML if this would read too much."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         image = find_images(place)[0]
@@ -140,7 +138,7 @@ def _picture(place: StorePath, *, is_remote: bool) -> str:
 
 
 def _cheap_level(image: Image, *, is_remote: bool) -> int | None:
-    """Return the level that fits, or a coarser one that needs few blocks."""
+    """Return the level that fits the picture, or a coarser one if that would read too much."""
     coarsest = image.levels[-1]
     n_channels = 1 if image.is_labels else len(image.channels)
     n_sampled = 0 if image.is_labels else n_chunks_sampled(image)

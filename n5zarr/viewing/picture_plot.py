@@ -1,4 +1,4 @@
-"""``n5zarr.plot``: orthogonal slices of an image with matplotlib, with axes in physical units."""
+"""``n5zarr.plot``: draw orthogonal slices of an image with matplotlib, with physical axes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 __all__ = ["plot"]
 
-_PIXELS = 800  # of the slices beside each other, at most
+_PIXELS = 800  # largest width and height of all slices together
 _INCHES = 7.0
-_MOST_LABELS = 12  # labels with their number beside the picture
-_NARROWEST = 0.15  # of the longest axis: room for the numbers at a thin slice
+_MOST_LABELS = 12  # in the legend
+_NARROWEST = 0.15  # of the longest axis: a thin slice needs room for its numbers
 
 
 def plot(  # noqa: PLR0913 - as its neighbours
@@ -98,7 +98,7 @@ def plot(  # noqa: PLR0913 - as its neighbours
 
 
 def _lay_out(figure: Figure, slices: Slices) -> None:
-    """Add axes for each slice, those of one row or column with the same scale."""
+    """Add matplotlib's axes for each slice, with sizes in proportion to the physical extents."""
     columns, rows = slices.grid()
     longest = max(map(slices.extent, [*columns, *rows]))
     wide, high = (
@@ -119,9 +119,15 @@ def _draw(
     channels: Sequence[ShownChannel],
     values: Sequence[npt.NDArray[Any]],
 ) -> Any:  # noqa: ANN401 - of matplotlib
+    """Draw a slice into matplotlib's axes."""
+    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - optional
+
     factor, unit = _unit(slices)
+    shape = slices.image.levels[slices.level].shape
     left, right, top, bottom = (
-        factor * end for axis in (plane.across, plane.down) for end in _ends(slices, axis)
+        factor * _position(slices, axis, element)
+        for axis in (plane.across, plane.down)
+        for element in (-0.5, shape[axis] - 0.5)  # the outer borders, not the centres
     )
     options: Any = {"extent": (left, right, bottom, top), "interpolation": "nearest"}
     if slices.image.is_labels or len(channels) > 1:
@@ -129,17 +135,16 @@ def _draw(
     else:
         low, high = channels[0].limits
         shown = values[0].astype(np.uint8) if values[0].dtype.kind == "b" else values[0]
-        drawn = axes.imshow(
-            shown, cmap=_colour_map(channels[0].color), vmin=low, vmax=high, **options
-        )
+        colours = LinearSegmentedColormap.from_list("", ["black", f"#{channels[0].color}"])
+        drawn = axes.imshow(shown, cmap=colours, vmin=low, vmax=high, **options)
     names = [axis.name for axis in slices.image.axes]
     axes.set(
         xlabel=_with_unit(names[plane.across], unit),
         ylabel=_with_unit(names[plane.down], unit),
         title=", ".join(
-            f"{names[axis]} = {factor * _centre(slices, axis):.4g} {unit}".rstrip()
-            for axis in slices.image.spatial()
-            if axis not in (plane.across, plane.down)
+            f"{names[axis]} = {factor * _position(slices, axis, cut):.4g} {unit}".rstrip()
+            for axis, cut in enumerate(slices.index)
+            if axis in slices.image.spatial() and axis not in (plane.across, plane.down)
         ),
     )
     return drawn
@@ -152,7 +157,7 @@ def _explain(
     values: Sequence[Sequence[npt.NDArray[Any]]],
     drawn: Any,  # noqa: ANN401 - of matplotlib
 ) -> None:
-    """Add a bar of the values, or a legend of the colours."""
+    """Add a colour bar, or a legend of channels or labels."""
     from matplotlib.patches import Patch  # noqa: PLC0415 - optional
 
     image = slices.image
@@ -184,7 +189,7 @@ def _title(slices: Slices) -> str:
 
 
 def _unit(slices: Slices) -> tuple[float, str]:
-    """Return the size of one unit of the slices in the unit at the axes, and its symbol."""
+    """Choose the unit at the axes: return how many one unit of the slices is, and its symbol."""
     extent = max(
         slices.extent(axis) for plane in slices.planes for axis in (plane.across, plane.down)
     )
@@ -196,25 +201,11 @@ def _with_unit(name: str, unit: str) -> str:
     return f"{name} / {unit}" if unit else name
 
 
-def _centre(slices: Slices, axis: int) -> float:
-    """Return the position of the slice along an axis, in the unit of the slices."""
+def _position(slices: Slices, axis: int, element: float) -> float:
+    """Return the position of an element of the level along an axis, in the unit of the slices."""
     first = slices.image.levels[slices.level].translation[axis]
     factor = ratio(slices.image.axes[axis].unit, slices.unit) or 1.0
-    return first * factor + slices.index[axis] * slices.sizes[axis]
-
-
-def _ends(slices: Slices, axis: int) -> tuple[float, float]:
-    """Return begin and end of an axis: half an element beyond the centres."""
-    first = slices.image.levels[slices.level].translation[axis]
-    factor = ratio(slices.image.axes[axis].unit, slices.unit) or 1.0
-    start = first * factor - slices.sizes[axis] / 2
-    return start, start + slices.extent(axis)
-
-
-def _colour_map(color: str) -> Any:  # noqa: ANN401 - of matplotlib
-    from matplotlib.colors import LinearSegmentedColormap  # noqa: PLC0415 - optional
-
-    return LinearSegmentedColormap.from_list(color, ["black", f"#{color}"])
+    return first * factor + element * slices.sizes[axis]
 
 
 def _pyplot() -> Any:  # noqa: ANN401 - a package that may not be there

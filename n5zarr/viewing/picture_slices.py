@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Plane", "Slices", "list_stored", "plan_slices", "read_plane"]
 
-_MOST_ELEMENTS = 2**24  # of a slice that is read at once
-_MOST_BYTES = 2**30  # of the blocks of a picture: takes seconds, while other clients wait
-_BLOCK_BYTES = 2**16  # least cost of a block: opening its file takes as long
+_MOST_ELEMENTS = 2**24  # of a slice to read at once
+_MOST_BYTES = 2**30  # of the blocks of a picture: reading them takes seconds
+_BLOCK_BYTES = 2**16  # opening the file of a block takes as long as reading so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,9 +38,9 @@ class Plane:
     Parameters
     ----------
     across : int
-        Which axis goes to the right.
+        Index of the axis that goes to the right.
     down : int
-        Which axis goes down.
+        Index of the axis that goes down.
     """
 
     across: int
@@ -49,7 +49,7 @@ class Plane:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Slices:
-    """The slices of an image in a picture; computed without reading.
+    """The slices of an image in a picture; planning them reads no data.
 
     Parameters
     ----------
@@ -58,11 +58,11 @@ class Slices:
     level : int
         Index of the level.
     planes : tuple of Plane
-        The slices: xy, zy and xz; fewer where the image is one voxel thin.
+        The slices: xy, zy and xz, without those that are one element thin.
     index : tuple of int
-        Where they cut each axis, in elements of the level.
+        Element of the level at which they cut each axis.
     sizes : tuple of float
-        Distance of elements of the level along each axis, all in ``unit``.
+        Distance of elements of the level along each axis, in ``unit`` where it is known.
     unit : str, optional
         Unit of the last axis.
     is_chosen : bool, optional
@@ -82,7 +82,7 @@ class Slices:
         return self.sizes[axis] * self.image.levels[self.level].shape[axis]
 
     def grid(self) -> tuple[list[int], list[int]]:
-        """Return the horizontal axis of each column, and the vertical axis of each row."""
+        """Return the axis across of each column of slices, and the axis down of each row."""
         columns = list(dict.fromkeys(plane.across for plane in self.planes))
         rows = list(dict.fromkeys(plane.down for plane in self.planes))
         return columns, rows
@@ -99,20 +99,20 @@ class Slices:
         )
 
     def n_blocks(self, n_channels: int = 1) -> int:
-        """Count the blocks that the slices touch, at most."""
+        """Return the largest number of blocks that the slices can touch."""
         level = self.image.levels[self.level]
         grid = [-(-n // chunk) for n, chunk in zip(level.shape, level.chunks, strict=True)]
         return n_channels * sum(grid[plane.across] * grid[plane.down] for plane in self.planes)
 
     @property
     def block_bytes(self) -> int:
-        """What one of these blocks costs to read, in bytes of its elements."""
+        """Cost of reading one of these blocks, as a number of bytes of its elements."""
         level = self.image.levels[self.level]
         n_elements = math.prod(map(min, level.chunks, level.shape))
         return max(n_elements * level.dtype.itemsize, _BLOCK_BYTES)
 
     def n_bytes(self, n_channels: int = 1) -> int:
-        """Count the bytes of the elements of these blocks, at most."""
+        """Return the largest number of bytes of elements that these blocks can have."""
         return self.n_blocks(n_channels) * self.block_bytes
 
 
@@ -126,21 +126,21 @@ def plan_slices(
 ) -> Slices:
     """Choose slices, and the coarsest level whose elements are not larger than pixels.
 
-    Where its blocks have too many bytes, that is a level with larger elements.
+    If the blocks of that level have too many bytes, choose a coarser one.
 
     Parameters
     ----------
     image : Image
         The image.
     pixels : tuple of int
-        Width and height that the slices beside each other may have.
+        Largest width and height of all slices together, in pixels.
     level : int, optional
         Index of the level, 0 is the finest.
     position : sequence or mapping of int, optional
-        Element of the finest level that the slices go through: for each axis of space in C order,
-        or by names of axes. Others are cut in the middle.
+        Element of the finest level through which the slices go: for each spatial axis in C order,
+        or by names of axes. Other axes are cut in the middle.
     n_channels : int, optional
-        How many channels are drawn; all by default.
+        Number of channels to draw; all by default.
 
     Raises
     ------
@@ -175,25 +175,25 @@ def plan_slices(
 
 
 def list_stored(slices: Slices, channels: Sequence[int]) -> dict[tuple[Plane, int], list[Box]]:
-    """List the stored parts of slices whose blocks could have too many bytes.
+    """List the stored parts of the slices if all their blocks together may be too large to read.
 
     Parameters
     ----------
     slices : Slices
         The slices.
     channels : sequence of int
-        The channels that are drawn.
+        Indices of the channels to draw.
 
     Returns
     -------
     dict
-        For each slice and channel its parts that are stored, as boxes. Nothing if all blocks of the
-        slices can be read, or if the user has chosen their level and many are stored.
+        For each slice and channel the boxes of its stored parts. Empty if all blocks of the slices
+        can be read, and if too many blocks of a level that the user has chosen are stored.
 
     Raises
     ------
     N5UnrepresentableError
-        The stored blocks have too many bytes, and the user has not chosen their level
+        The stored blocks have too many bytes, and the user has not chosen the level
         (``kind="option"``).
     """
     if slices.n_bytes(len(channels)) <= _MOST_BYTES:
@@ -226,7 +226,7 @@ def list_stored(slices: Slices, channels: Sequence[int]) -> dict[tuple[Plane, in
 
 
 def _parts(listing: StoredChunks, box: Box) -> Iterator[Box]:
-    """Yield the stored parts of a box."""
+    """Yield the boxes of the stored parts of a box."""
     for position in (position for rows in listing.rows for position in rows.tolist()):
         part = tuple(
             slice(max(i * size, p.start), min((i + 1) * size, p.stop))
@@ -237,7 +237,7 @@ def _parts(listing: StoredChunks, box: Box) -> Iterator[Box]:
 
 
 def _unit(image: Image) -> str | None:
-    """Return the unit of the last axis; without one, elements of extent 1 are pixels."""
+    """Return the unit of the last axis; ``"px"`` if no axis has a unit or a scale."""
     spatial = image.spatial()
     unit = image.axes[spatial[-1]].unit
     is_plain = all(image.levels[0].scale[axis] == 1 for axis in spatial)
@@ -245,14 +245,14 @@ def _unit(image: Image) -> str | None:
 
 
 def _index_in(level: ImageLevel, axis: int, where: float) -> int:
-    """Return the element of a level that lies at a position."""
+    """Return the element of a level at a physical position along an axis."""
     step = level.scale[axis] or 1.0
     found = round((where - level.translation[axis]) / step)
     return min(max(found, 0), max(level.shape[axis] - 1, 0))
 
 
 def _planes(image: Image) -> tuple[Plane, ...]:
-    """Return xy, zy, xz; without slices that are a line, if any is none."""
+    """Return the planes xy, zy and xz; leave out those one element thin, unless all are."""
     spatial = image.spatial()
     x, y = spatial[-1], spatial[-2]
     planes = [Plane(x, y)]
@@ -265,7 +265,7 @@ def _planes(image: Image) -> tuple[Plane, ...]:
 
 
 def _sizes(image: Image, level: ImageLevel) -> tuple[float, ...]:
-    """Return the distance of elements along each axis, in the unit of the last one if possible."""
+    """Return the distance of elements along each axis, in the unit of the last axis if possible."""
     unit = image.axes[image.spatial()[-1]].unit
     return tuple(
         (abs(scale) or 1.0) * (ratio(axis.unit, unit) or 1.0)
@@ -276,6 +276,7 @@ def _sizes(image: Image, level: ImageLevel) -> tuple[float, ...]:
 def _fitting(
     image: Image, planes: tuple[Plane, ...], pixels: tuple[int, int], n_channels: int
 ) -> int:
+    """Return the level to read for a picture of some size, see :func:`plan_slices`."""
     finest, *coarser = (
         Slices(image=image, level=i, planes=planes, index=(), sizes=_sizes(image, level), unit=None)
         for i, level in enumerate(image.levels)
@@ -297,7 +298,7 @@ def _fitting(
 
 
 def pixel_size(slices: Slices, pixels: tuple[int, int]) -> float:
-    """Return the physical size of a pixel with which the slices fit into a picture."""
+    """Return the physical size of a pixel of a picture in which the slices just fit."""
     columns, rows = slices.grid()
     across = sum(map(slices.extent, columns)) / max(pixels[0], 1)
     down = sum(map(slices.extent, rows)) / max(pixels[1], 1)
@@ -305,7 +306,7 @@ def pixel_size(slices: Slices, pixels: tuple[int, int]) -> float:
 
 
 def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> tuple[int, ...]:
-    """Return where the slices cut each axis of the finest level."""
+    """Return the element of the finest level at which the slices cut each axis."""
     shape = image.levels[0].shape
     names = [axis.name for axis in image.axes]
     if position is None:
@@ -342,20 +343,20 @@ def read_plane(
     most: tuple[int, int],
     stored: Sequence[Box] | None = None,
 ) -> npt.NDArray[Any]:
-    """Read a slice; only some rows and columns of one that is very large.
+    """Read a slice; of a very large one, only evenly spaced rows and columns.
 
     Parameters
     ----------
     slices : Slices
         The slices.
     plane : Plane
-        The one to read.
+        The slice to read.
     channel : int
         Index of the channel.
     most : tuple of int
-        Number of rows and columns that are wanted of a slice that does not fit into memory.
+        Number of rows and columns to read of a slice that does not fit into memory.
     stored : sequence of Box, optional
-        The parts of the slice that are stored; only these are read.
+        Boxes of the stored parts of the slice; nothing else is read.
 
     Returns
     -------
@@ -368,44 +369,45 @@ def read_plane(
     if 0 in level.shape:
         return np.zeros((height, width), level.dtype)
     if height * width <= _MOST_ELEMENTS:
-        return _turned(np.asarray(level.values[box]), plane)
+        return _as_rows(np.asarray(level.values[box]), plane)
     rows, columns = (
         np.unique(np.linspace(0, n - 1, min(n, wanted)).astype(np.intp))
         for n, wanted in zip((height, width), most, strict=True)
     )
     if stored is not None:
-        return _drawn_parts(level, plane, rows, columns, stored)
+        return _read_parts(level, plane, rows, columns, stored)
     parts = []
     for strip in _strips(rows, level.chunks[plane.down], width):
         part = list(box)
         part[plane.down] = slice(int(strip[0]), int(strip[-1]) + 1)
-        read = _turned(np.asarray(level.values[tuple(part)]), plane)
+        read = _as_rows(np.asarray(level.values[tuple(part)]), plane)
         parts.append(read[(strip - strip[0])[:, None], columns])
     return np.concatenate(parts)
 
 
-def _drawn_parts(
+def _read_parts(
     level: ImageLevel,
     plane: Plane,
     rows: npt.NDArray[np.intp],
     columns: npt.NDArray[np.intp],
     stored: Sequence[Box],
 ) -> npt.NDArray[Any]:
-    """Read some rows and columns of the stored parts of a slice; all else has the fill value."""
+    """Read some rows and columns of the stored parts of a slice; fill in the others."""
     fill_value = 0 if level.fill_value is None else level.fill_value
     drawn = np.full((len(rows), len(columns)), fill_value, level.dtype)
     for part in stored:
         down, inner_rows = _samples_in(rows, part[plane.down])
         across, inner_columns = _samples_in(columns, part[plane.across])
-        values = _turned(np.asarray(level.values[part]), plane)
+        values = _as_rows(np.asarray(level.values[part]), plane)
         drawn[down, across] = values[inner_rows[:, None], inner_columns]
     return drawn
 
 
 def _samples_in(samples: npt.NDArray[np.intp], part: slice) -> tuple[slice, npt.NDArray[np.intp]]:
-    """Return which samples show a part of an axis, and which of its elements they show.
+    """Return the samples of an axis that lie in a part of it, and their elements of the part.
 
-    A part between two samples is shown by the next one: otherwise small blocks would not be seen.
+    The next sample shows the first element of a part between two samples: without this, a picture
+    would miss small blocks.
     """
     low, high = (int(n) for n in np.searchsorted(samples, [part.start, part.stop]))
     if low < high:
@@ -414,7 +416,8 @@ def _samples_in(samples: npt.NDArray[np.intp], part: slice) -> tuple[slice, npt.
     return slice(low, low + 1), np.zeros(1, np.intp)
 
 
-def _turned(values: npt.NDArray[Any], plane: Plane) -> npt.NDArray[Any]:
+def _as_rows(values: npt.NDArray[Any], plane: Plane) -> npt.NDArray[Any]:
+    """Return the values of a slice as rows and columns."""
     shape = values.shape[plane.down], values.shape[plane.across]
     return (
         values if plane.down < plane.across else values.swapaxes(plane.down, plane.across)
@@ -422,7 +425,7 @@ def _turned(values: npt.NDArray[Any], plane: Plane) -> npt.NDArray[Any]:
 
 
 def _strips(rows: npt.NDArray[np.intp], chunk: int, width: int) -> Iterator[npt.NDArray[np.intp]]:
-    """Split rows into those of the same blocks, and these where they are too large for memory."""
+    """Split rows at the borders of blocks, and further where a strip would not fit into memory."""
     step = min(chunk, max(1, _MOST_ELEMENTS // width))
     inner = rows // chunk * math.ceil(chunk / step) + rows % chunk // step
     yield from np.split(rows, np.flatnonzero(np.diff(inner)) + 1)

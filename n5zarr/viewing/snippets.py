@@ -1,4 +1,4 @@
-"""Code and addresses with which programs open the data of a server."""
+"""Make code and addresses with which programs open the data of a server."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _IMAGE = {
     "zarr": _ZARR,
     "tensorstore": _TENSORSTORE,
 }
-_VIEWERS = {  # where each takes the address of an OME-Zarr
+_VIEWERS = {  # each takes the address of an OME-Zarr
     "vizarr": "https://hms-dbmi.github.io/vizarr/?source={}",
     "itk-vtk-viewer": "https://kitware.github.io/itk-vtk-viewer/app/?fileToLoad={}",
     "OME-NGFF validator": "https://ome.github.io/ome-ngff-validator/?source={}",
@@ -47,7 +47,7 @@ _VIEWERS = {  # where each takes the address of an OME-Zarr
 def code_for(
     url: str, path: str, *, is_array: bool, left_out: Collection[str] = ()
 ) -> Mapping[str, str]:
-    """Return Python code that opens a dataset or a group, by the name of the library.
+    """Return Python code that opens a dataset or a group, for each library.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ def code_for(
 
 
 def code_for_image(url: str, level: str) -> Mapping[str, str]:
-    """Return Python code that opens a level of an OME-Zarr, by the name of the library.
+    """Return Python code that opens a level of an OME-Zarr, for each library.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def code_for_image(url: str, level: str) -> Mapping[str, str]:
 
 
 def for_fsspec(url: str) -> str:
-    """Return an address without ``::``, at which fsspec, and so zarr, would split it.
+    """Return an address without ``::``, since fsspec and zarr would split it there.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def for_fsspec(url: str) -> str:
 
 
 def viewer_links(url: str) -> Mapping[str, str]:
-    """Return the addresses of viewers on the web that open an OME-Zarr, by the name of the viewer.
+    """Return addresses that open an OME-Zarr in viewers on the web, by the name of the viewer.
 
     Examples
     --------

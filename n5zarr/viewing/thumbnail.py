@@ -1,4 +1,4 @@
-"""``n5zarr.thumbnail``: a small picture of an image, of orthogonal slices with a scale bar."""
+"""``n5zarr.thumbnail``: draw orthogonal slices of an image as a small picture with a scale bar."""
 
 from __future__ import annotations
 
@@ -121,12 +121,12 @@ def slices_that_fit(
     position: Sequence[int] | Mapping[str, int] | None = None,
     n_channels: int | None = None,
 ) -> Slices:
-    """Choose the slices that :func:`draw` reads."""
+    """Choose the slices and the level that :func:`draw` reads."""
     return plan_slices(image, _room(size), level=level, position=position, n_channels=n_channels)
 
 
 def _room(size: int) -> tuple[int, int]:
-    """Return width and height in pixels that are left for the slices."""
+    """Return the width and height that a picture has for its slices, in pixels."""
     return max(size - GAP, 1), max(size - GAP - BAR_HEIGHT, 1)
 
 
@@ -137,9 +137,9 @@ class ShownChannel:
     Parameters
     ----------
     index : int
-        Its index.
+        Index of the channel.
     limits : tuple of float
-        Values that are shown darkest and brightest.
+        Values to show darkest and brightest.
     color : str
         Six hexadecimal digits, red first.
     """
@@ -152,7 +152,7 @@ class ShownChannel:
 def read_slices(
     slices: Slices, wanted: ChosenChannels, most: Sequence[tuple[int, int]]
 ) -> tuple[list[ShownChannel], list[list[npt.NDArray[Any]]]]:
-    """Read slices, and choose how their channels are drawn.
+    """Read slices, and choose contrast and colour of their channels.
 
     Parameters
     ----------
@@ -161,7 +161,7 @@ def read_slices(
     wanted : int, str or sequence of them, optional
         Numbers or names of channels; all by default.
     most : sequence of tuple of int
-        For each slice, how many rows and columns are wanted of one that does not fit into memory.
+        For each slice, the number of rows and columns to read if it does not fit into memory.
 
     Returns
     -------
@@ -193,7 +193,7 @@ def read_slices(
 
 
 def chosen_channels(image: Image, wanted: ChosenChannels) -> Sequence[int]:
-    """Return the indices of the channels that are drawn; of labels, of one.
+    """Return the indices of the wanted channels; only the first one of labels.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def chosen_channels(image: Image, wanted: ChosenChannels) -> Sequence[int]:
 
 
 def _channel(wanted: object, known: Mapping[str, int], count: int) -> int | None:
-    """Return the index of a channel; a name may be a number, too."""
+    """Return the index of a channel, given by its index or name; a name may be a number."""
     if isinstance(wanted, SupportsIndex) and 0 <= index(wanted) < count:
         return index(wanted)
     return known.get(str(wanted))
@@ -224,7 +224,7 @@ def _channel(wanted: object, known: Mapping[str, int], count: int) -> int | None
 def colours_of(
     image: Image, channels: Sequence[ShownChannel], values: Sequence[npt.NDArray[Any]]
 ) -> Colours:
-    """Draw the channels of a slice, a pixel for each element."""
+    """Draw the channels of a slice with one pixel for each element."""
     if image.is_labels:
         return label_colours(values[0])
     return blend(values, [c.limits for c in channels], [c.color for c in channels])
@@ -238,7 +238,7 @@ def draw_images(
     position: Sequence[int] | Mapping[str, int] | None = None,
     channel: ChosenChannels = None,
 ) -> Picture:
-    """Draw an image, or several beside each other with their names; see :func:`thumbnail`."""
+    """Draw one image, or several with their names side by side; see :func:`thumbnail`."""
     drawn = partial(draw, size=size, position=position, channel=channel)
     if isinstance(images, Image):
         return drawn(images, level=level)

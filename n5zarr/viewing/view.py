@@ -1,4 +1,4 @@
-"""``n5zarr.view``: show a container in Neuroglancer, in the browser or in a notebook."""
+"""``n5zarr.view``: show images in Neuroglancer, in a browser or in a notebook."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from n5zarr.viewing.arguments import texts, whole_number
 from n5zarr.viewing.images import images_of, select_images
 from n5zarr.viewing.neuroglancer import check_shown
 from n5zarr.viewing.serve.client import check_client
-from n5zarr.viewing.serve.run import running
+from n5zarr.viewing.serve.run import start_server
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -26,14 +26,14 @@ __all__ = ["NeuroglancerView", "view"]
 
 
 class NeuroglancerView:
-    """Images in Neuroglancer, served until the view is closed or the process ends.
+    """Show images in Neuroglancer until the view is closed, or the process ends.
 
-    Notebooks show it inline. It is also a context manager.
+    A notebook displays it. It is also a context manager.
 
     Parameters
     ----------
     server : Server
-        The server of the images; its start page describes the container.
+        The server of the images; its pages describe the container.
     url : str
         Address to open in a browser.
     height : int
@@ -126,7 +126,7 @@ def view(  # noqa: PLR0913 - as the command
     check_client()
     datasets, height = texts("dataset", dataset), whole_number("height", height, 1)
     with asking_once():
-        server = running(
+        server = start_server(
             location,
             host,
             port,
@@ -135,8 +135,8 @@ def view(  # noqa: PLR0913 - as the command
             storage_options=storage_options,
         )
         try:
-            opened = server.app.state.opened
-            check_shown(select_images(images_of(opened.tree()), datasets), str(opened))
+            served = server.app.state.served
+            check_shown(select_images(images_of(served.tree()), datasets), str(served))
         except BaseException:
             server.close()
             raise

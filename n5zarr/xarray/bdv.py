@@ -51,7 +51,7 @@ type Chunks = int | Mapping[Any, Any] | Literal["auto"] | None
 
 
 def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
-    store: Location,
+    location: Location,
     *,
     path: str = "",
     xml: str | os.PathLike[str] | None = None,
@@ -65,10 +65,10 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, a location in one, or the XML file that describes it.
     path : str, optional
-        The group of the setups, below ``store``.
+        The group of the setups, below ``location``.
     xml : path, optional
         The XML file. By default n5zarr searches for it in the group of the setups, in the groups
         above, and beside the container.
@@ -118,8 +118,8 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     """
     _check_chunks(chunks)
     locate = located if xml is None else located_if_url
-    store = locate(store, storage_options, backend)
-    place = ViewsPlace(store, path, xml, axis_order, storage_options)
+    location = locate(location, storage_options, backend)
+    place = ViewsPlace(location, path, xml, axis_order, storage_options)
     return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
 
 

@@ -50,7 +50,7 @@ class PyramidLevel:
 
 
 def pyramid_levels(
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     axis_order: AxisOrder = "C",
@@ -62,10 +62,10 @@ def pyramid_levels(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        The group of the levels, or one of the levels, below ``store``.
+        The group of the levels, or one of the levels, below ``location``.
     axis_order : {"C", "F"}, optional
         Order of the dimensions, ``z, y, x`` or ``x, y, z``.
     convention : str, optional
@@ -96,10 +96,10 @@ def pyramid_levels(
     em/s1 {'z': 20, 'y': 48, 'x': 64} {'z': 40.0, 'y': 16.0, 'x': 16.0}
     em/s2 {'z': 10, 'y': 24, 'x': 32} {'z': 80.0, 'y': 32.0, 'x': 32.0}
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
         opened, group = open_container(
-            store, path, axis_order=axis_order, storage_options=storage_options
+            location, path, axis_order=axis_order, storage_options=storage_options
         )
         placed = placed_levels(opened, group, convention)
         warn_of_problems(opened, placed)
@@ -117,7 +117,7 @@ def _level(placed: Placed) -> PyramidLevel:
 
 
 def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that choose a level
-    store: Location,
+    location: Location,
     resolution: Mapping[str, float] | None = None,
     *,
     path: str = "",
@@ -132,14 +132,14 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     resolution : mapping of str to float, optional
         For each dimension, the largest distance between elements, in the unit of the finest level.
         The coarsest level that meets this along all these dimensions is opened, or the finest level
         if none does.
     path : str, optional
-        The group of the levels, or one of the levels, below ``store``.
+        The group of the levels, or one of the levels, below ``location``.
     level : int, optional
         The number of the level, in place of ``resolution``; 0 is the finest.
     axis_order, convention, storage_options, backend : optional
@@ -164,10 +164,10 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     >>> ds.n5.voxel_size
     {'z': 40.0, 'y': 16.0, 'x': 16.0}
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
         opened, group = open_container(
-            store, path, axis_order=axis_order, storage_options=storage_options
+            location, path, axis_order=axis_order, storage_options=storage_options
         )
         levels = [*map(_level, placed_levels(opened, group, convention))]
         require(

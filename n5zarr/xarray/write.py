@@ -44,7 +44,7 @@ type Convention = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
 
 def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     data: xr.Dataset | xr.DataArray | xr.DataTree,
-    store: Location,
+    location: Location,
     *,
     group: str = "",
     convention: Convention = "auto",
@@ -68,10 +68,10 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     ----------
     data : Dataset, DataArray or DataTree
         Dimensions in C order, ``z, y, x``.
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, which is created if it does not exist, or a location in one.
     group : str, optional
-        Path below ``store``.
+        Path below ``location``.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
         Of evenly spaced coordinates; others become one-dimensional datasets. ``"auto"``: that of
         neighbouring levels, or ``"cosem"``. Beside images of other rank "ngff" is "neuroglancer".
@@ -120,15 +120,15 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     >>> xr.open_dataset(out, engine="n5", group="em/s1")["x"].values[:3]
     array([100., 116., 132.])
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     check_option("convention", convention, ("auto", *WRITTEN))
     check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     require(region is None or append_dim is None, "append_dim: expected this or region, got both")
     options: Any = {"storage_options": storage_options, "durability": durability}
-    opened, path = open_container(store, group, **options)
+    opened, path = open_container(location, group, **options)
     require(
         opened.axis_order == "C" and opened.zarr_format != 2 and not opened.coords,
-        f"store: expected a store of Zarr v3 in C order, got {opened!r}",
+        f"location: expected a location of Zarr v3 in C order, got {opened!r}",
     )
     opened = opened.showing(3)
     parsed = parse_compression({"type": "raw"} if compression is None else compression)

@@ -137,7 +137,7 @@ def test_the_command(tmp_path: Path) -> None:
     array: Any = n5zarr.open(tmp_path / "a.n5", "r+", path="em/s2")
     value = int(array[9, 23, 31])
     array[9, 23, 31] = 255 - value
-    assert run(SAMPLE, tmp_path / "a.n5", "--workers", 2, status=1).splitlines() == [
+    assert run(SAMPLE, tmp_path / "a.n5", "--n-workers", 2, status=1).splitlines() == [
         f"/em/s2: values: 1 of 7680 differ (0.00013), by at most {abs(255 - 2 * value)}",
         f"  [9, 23, 31]: {value}, then {255 - value}",
         "1 difference: 3 groups and 4 arrays compared, 1052160 elements",

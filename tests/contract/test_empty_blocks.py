@@ -179,7 +179,7 @@ def test_the_command(tmp_path: Path) -> None:
     path = str(tmp_path / "a.n5" / "x")
     planned = CliRunner().invoke(app, ["rm-empty", "--dry-run", path])
     assert planned.output.startswith("25 of 27 blocks would be removed, ")
-    done = CliRunner().invoke(app, ["rm-empty", "--json", "--workers", "2", path])
+    done = CliRunner().invoke(app, ["rm-empty", "--json", "--n-workers", "2", path])
     assert json.loads(done.output)["n_removed"] == 25
     (tmp_path / "a.n5" / "x" / "2" / "2" / "2").write_bytes(b"")
     damaged = CliRunner().invoke(app, ["rm-empty", path])

@@ -14,7 +14,7 @@ import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.store.bdv_xml import XmlFile, read_project
 from n5zarr.viewing.bioio import Reader
-from n5zarr.viewing.serve.opened import Opened
+from n5zarr.viewing.serve.location import ServedLocation
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
 from tests.remote import servers
@@ -114,7 +114,7 @@ def test_everything_takes_it(xml: Path, tmp_path: Path) -> None:
     image = BioImage(str(xml), reader=Reader)
     image.set_scene("left_red")
     np.testing.assert_array_equal(image.get_image_data("ZYX", T=3), values)
-    served: Any = Opened(str(xml)).tree()
+    served: Any = ServedLocation(str(xml)).tree()
     assert set(served.groups) >= {"left_red", "left_green", "right_green"}
     assert n5zarr.validate(str(xml)).ok
 

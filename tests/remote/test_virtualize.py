@@ -54,11 +54,11 @@ def test_references_on_s3_and_to_odd_names_read_right(
     client(s3_server).create_bucket(Bucket="references")
     written = n5zarr.virtualize(
         java, "s3://references/c.json", coords=False,
-        storage_options=options, out_options=options,
+        storage_options=options, destination_options=options,
     )  # fmt: skip
     repository = n5zarr.virtualize(
         java, "s3://references/c.icechunk", coords=False,
-        storage_options=options, out_options=icechunk_options(s3_server),
+        storage_options=options, destination_options=icechunk_options(s3_server),
     )  # fmt: skip
     assert written.n_referenced == repository.n_referenced > 10
     odd = [

@@ -1,4 +1,4 @@
-"""A headless Chromium with software rendering, and pictures of what it shows."""
+"""Run a headless Chromium that renders in software, and take pictures of its pages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # which root may not have
+    "--no-sandbox",  # root cannot have one
     "--no-first-run",
     "--disable-quic",
     "--disable-background-networking",
@@ -37,7 +37,7 @@ _FLAGS = (
 
 @contextmanager
 def chromium(folder: Path, width: int = 1300, height: int = 850) -> Iterator[Any]:
-    """Start a browser that keeps its files in a folder, and end it whatever happens."""
+    """Start a browser that keeps its files in a folder; always end it."""
     webdriver = pytest.importorskip("selenium.webdriver", reason="uv sync installs it")
     browser, driver = (
         next(filter(None, map(shutil.which, _NAMES)), None),
@@ -65,7 +65,7 @@ def chromium(folder: Path, width: int = 1300, height: int = 850) -> Iterator[Any
 
 
 def pixels(browser: Any) -> npt.NDArray[np.uint8]:
-    """Return what is seen: rows, columns, and red, green and blue."""
+    """Return the picture of a page: rows, columns, and red, green and blue."""
     picture = Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
     return np.asarray(picture)
 
@@ -76,7 +76,7 @@ def complaints(browser: Any) -> list[str]:
 
 
 def resize(browser: Any, width: int, height: int, *, dark: bool = False) -> None:
-    """Set the size of the page, below that of any window, and whether the user likes it dark."""
+    """Set the size of the page, which may be smaller than any window, and the dark mode."""
     size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}

@@ -1,4 +1,4 @@
-"""What napari makes of locations, without a window; runs where napari is installed.
+"""Print the layers that napari makes of locations, without a window, if napari is installed.
 
 ``python in_napari.py RESULT LOCATION ...`` pickles the layers of each location as plain values.
 """
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 NAMES = [
-    "DIRECTORY",  # is replaced by one
+    "DIRECTORY",  # replaced by the path of a directory
     "s3://bucket/data.n5",
     "https://server/data.n5?token=1",
     "s3://bucket/data.n5/em/s0",
@@ -27,7 +27,7 @@ NAMES = [
 
 
 def facts(layer: Any) -> dict[str, Any]:
-    """What a layer shows, and where: the corners of its array in the world."""
+    """Describe a layer: its values, and the corners of its array in the world."""
     last = [n - 1 for n in layer.level_shapes[0]] if layer.multiscale else [
         n - 1 for n in layer.data.shape
     ]  # fmt: skip

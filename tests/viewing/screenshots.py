@@ -21,7 +21,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "images"
 
 
 def main() -> None:
-    """Write the pictures."""
+    """Write the pictures into ``docs/images``."""
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         sample = Path(folder, "sample.n5")
@@ -54,7 +54,7 @@ def pictures(browser: Any, shown: n5zarr.NeuroglancerView) -> Iterator[tuple[str
 
 
 def taken(browser: Any) -> Image.Image:
-    """Take a picture."""
+    """Take a picture of the page."""
     return Image.open(io.BytesIO(browser.get_screenshot_as_png())).convert("RGB")
 
 

@@ -1,4 +1,4 @@
-"""The reader for BioIO, by BioIO's own tests for readers."""
+"""Test the reader for BioIO with BioIO's own tests of readers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def document(truth: dict[str, Any]) -> dict[str, Any]:
     ids=lambda given: given["path"] if isinstance(given, dict) else given.__module__,
 )
 def test_each_level_of_each_convention(container: Any, truth: dict[str, Any]) -> None:
-    """Shapes are those of the documents, sizes those that Java read."""
+    """Shapes come from the documents, and sizes from Java."""
     scene = truth["path"].removesuffix("/s0").removesuffix("/s1")
     level = int(truth["path"].endswith("/s1"))
     order = "".join(truth["axes"][::-1]).upper()
@@ -56,7 +56,7 @@ def test_each_level_of_each_convention(container: Any, truth: dict[str, Any]) ->
         order = "TCZYX"
     names = truth.get("labels", {}).get("c")
     if names is None and container is BioImage:
-        names = [f"Channel:{scene}:0"]  # BioIO's
+        names = [f"Channel:{scene}:0"]  # the default of BioIO
     suite.run_image_file_checks(
         container,
         METADATA,
@@ -137,7 +137,7 @@ def test_values_are_those_of_tensorstore() -> None:
 
 @pytest.fixture
 def timed(tmp_path: Path) -> Path:
-    """An image of all axes of BioIO, in the order of ImageJ, in nanometers and minutes."""
+    """Write an image with all axes of BioIO, in ImageJ's order, in nanometers and minutes."""
     root = tmp_path / "timed.n5"
     n5zarr.create_array(
         root, path="a", data=VALUES, chunks=(1, 7, 1, 4, 4), axes=["t", "z", "c", "y", "x"],
@@ -174,7 +174,7 @@ def test_units_are_converted(timed: Path) -> None:
     ],
 )
 def test_a_part_is_read_alone(timed: Path, order: str, chosen: dict[str, Any], most: int) -> None:
-    """What BioIO takes out of the whole, of at most so many blocks of 180."""
+    """A request for a part reads at most so many of the 180 blocks."""
     whole = BioImage(timed)
     np.testing.assert_array_equal(whole.data, VALUES.swapaxes(1, 2))
     with servers.static(timed.parent) as url, servers.Proxy(url).running() as proxy:
@@ -209,7 +209,7 @@ def test_a_scene_with_fewer_levels_is_shown_at_its_finest() -> None:
     image.set_scene("labels")
     assert (image.current_resolution_level, image.shape) == (0, (1, 1, 40, 96, 128))
     with pytest.raises(NotImplementedError, match="data type"):
-        _ = image.ome_metadata  # uint64
+        _ = image.ome_metadata  # OME has no uint64
 
 
 @pytest.mark.parametrize("unit", ["<b>", "2**3"])

@@ -1,4 +1,4 @@
-"""What people see: the pages and Neuroglancer in a browser, against a running server."""
+"""Test what people see in a browser: the pages, and Neuroglancer with a running server."""
 
 from __future__ import annotations
 
@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 CENTRE = tuple(n // 2 for n in SHAPE)
-# the panels of Neuroglancer that show slices: place in the window, and the axes to the right and
-# downwards, with their direction
+# Neuroglancer's panels of slices: place in the window, axes to the right and down, their directions
 PANELS = {
     "xy": ((0, 0), (2, 1), (1, 1)),
     "xz": ((1, 0), (2, 1), (0, 1)),
@@ -78,7 +77,7 @@ def wait_until_drawn(browser: Any) -> None:
 
 
 class Shown(NamedTuple):
-    """What Neuroglancer says of its panels: nm per pixel, and what is in their middle."""
+    """Hold what Neuroglancer says about its panels: nm per pixel, their middle, their places."""
 
     per_pixel: float
     middle: npt.NDArray[np.float64]  # nm; z, y, x
@@ -94,7 +93,7 @@ class Shown(NamedTuple):
             for name, at in zip(state["dimensions"], state["position"], strict=True)
         ]
         by_name = dict(zip(state["dimensions"], middle, strict=True))
-        # the panels are quarters of the window: which one tells the place of its corner
+        # each panel is a quarter of the window; the place of its corner tells which one
         places = {(rect[0] > 300, rect[1] > 300): tuple(rect) for rect in found["panels"]}
         return cls(
             state["crossSectionScale"] * min(sizes.values()),
@@ -103,7 +102,7 @@ class Shown(NamedTuple):
         )
 
     def pixel(self, panel: str, point: npt.NDArray[np.float64]) -> tuple[int, int] | None:
-        """Return row and column of a point, in nm, or None if it is not in sight."""
+        """Return row and column of a point in nm; None if the panel does not show it."""
         left, top, right, bottom = self.panels[panel]
         _, (across, sign), (down, _) = PANELS[panel]
         moved = (point - self.middle) / self.per_pixel
@@ -114,7 +113,7 @@ class Shown(NamedTuple):
 
 
 def points_of(panel: str) -> Iterator[tuple[tuple[int, ...], npt.NDArray[np.float64]]]:
-    """Yield voxels in the slice of a panel, each with points near its four corners."""
+    """Yield each voxel in the slice of a panel, with points near its four corners."""
     _, (across, _), (down, _) = PANELS[panel]
     for i, j in np.ndindex(SHAPE[across], SHAPE[down]):
         voxel = list(CENTRE)
@@ -153,7 +152,7 @@ def test_the_picture_is_the_data_at_its_place(browser: Any, container: Path) -> 
             for voxel, point in points_of(panel)
             if (pixel := place.pixel(panel, point)) is not None
         ]
-        assert len(compared) == 4 * SHAPE[across] * SHAPE[down]  # all of the volume is in sight
+        assert len(compared) == 4 * SHAPE[across] * SHAPE[down]  # the panel shows all of the volume
         brightness = np.array([pixel for _, pixel, _ in compared], float)
         wanted = np.array([expected[voxel] for voxel, _, _ in compared])
         assert np.abs(brightness - wanted[:, None]).max() <= 2, panel
@@ -162,7 +161,7 @@ def test_the_picture_is_the_data_at_its_place(browser: Any, container: Path) -> 
 
 
 def test_the_scale_bar_is_right(browser: Any, container: Path) -> None:
-    """By the picture alone: the bar against the bright box, whose size is known."""
+    """Compare the bar in the picture with the bright box, whose size is known."""
     with n5zarr.view(container, dataset="em") as shown:
         browser.get(shown.url)
         wait_until_drawn(browser)

@@ -1,4 +1,4 @@
-"""Arrays and groups as HTML: what they are, a picture where there is one, and never an error."""
+"""Test the HTML of arrays and groups: descriptions, pictures of images, and never an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Parser(HTMLParser):
-    """Collects text and pictures, and checks that tags are closed."""
+    """Collect text and pictures, and check that all tags are closed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -74,7 +74,7 @@ def test_an_array_is_shown_in_terms_of_n5_with_its_picture() -> None:
 def test_a_group_lists_what_is_below_it() -> None:
     found = shown(n5zarr.open(SAMPLE))
     assert re.findall(r"^(?:em|labels|s\d)$", found.text, re.MULTILINE) == [
-        "em", "s0", "s1", "s2", "labels", "s0", "em",  # the last one is below its picture
+        "em", "s0", "s1", "s2", "labels", "s0", "em",  # the last one is the caption of the picture
     ]  # fmt: skip
     assert "(10, 24, 32) z, y, x, uint8, gzip" in found.text
     assert len(found.pictures) == 1
@@ -122,7 +122,7 @@ def test_a_node_that_is_gone_is_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_little_is_read_of_what_is_large(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """10**6 blocks, and 2000 arrays; nothing is known of how slow the server is."""
+    """The server, which may be slow, has 2000 arrays, and one of 10**6 blocks."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5/large/s0", shape=(10**4,) * 3, chunks=(100,) * 3, dtype="u2"
     )

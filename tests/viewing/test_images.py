@@ -1,4 +1,4 @@
-"""The images of a container, and their keys as OME-Zarr."""
+"""Test which images a container has, and their keys as OME-Zarr."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_axes_that_change_their_order_are_encoded_anew(tmp_path: Path) -> None:
 def test_limits_are_those_of_the_data(tmp_path: Path) -> None:
     values = np.full((7, 11, 13), 900, "u2")
     values[2:5] = np.linspace(1000, 3000, 3 * 11 * 13).reshape(3, 11, 13)
-    values[6] = 0  # as missing blocks are
+    values[6] = 0  # like missing blocks
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="a", shape=values.shape, chunks=(3, 4, 5), dtype="u2"
     )
@@ -70,7 +70,7 @@ def test_limits_are_those_of_the_data(tmp_path: Path) -> None:
 
 
 def test_limits_of_large_data_are_those_of_a_sample_of_all_of_it(tmp_path: Path) -> None:
-    """Nothing is at the borders: blocks at them are missing, and do not count."""
+    """The blocks at the borders are missing, and do not influence the limits."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="a", shape=(470, 430, 530), chunks=(50, 50, 50), dtype="u2"
     )
@@ -98,7 +98,7 @@ def test_limits_are_those_of_what_is_drawn_where_the_sample_is_empty(tmp_path: P
 def test_colours_and_limits_that_are_none_are_left_out(
     color: str, ends: list[float], expected: tuple[Any, Any], tmp_path: Path
 ) -> None:
-    """Pictures and viewers would fail at them, also for all other images."""
+    """With them, pictures and viewers would fail for all images."""
     array: Any = n5zarr.create_array(tmp_path / "c.n5/a", shape=(7, 5), chunks=(3, 5), dtype="u1")
     array[...] = 40
     window = {"min": 0, "max": 255, "start": ends[0], "end": ends[1]}
@@ -142,7 +142,7 @@ def _grey(folder: Path) -> Path:
 
 
 def test_few_bytes_are_read_for_limits_where_blocks_are_large(tmp_path: Path) -> None:
-    """Blocks of nearly 2 GiB, of which each is decoded as a whole: one is looked at."""
+    """Only one block of nearly 2 GiB is decoded."""
     n5zarr.create_array(tmp_path / "c.n5/a", shape=(5000,) * 3, chunks=(1023,) * 3, dtype="u2")
     assert n_chunks_sampled(find_images(tmp_path / "c.n5")[0]) == 1
 

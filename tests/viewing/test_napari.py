@@ -1,4 +1,4 @@
-"""Layers for napari: what the reader gives, and what napari makes of it.
+"""Test the layers for napari: what the reader returns, and what napari makes of it.
 
 napari is in an environment of its own: it brings plugins of pytest, which every run would load.
 """
@@ -43,7 +43,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pyramid without limits, one with limits, channels, many channels, and labels."""
+    """Write a pyramid without limits, one with limits, channels, many channels, and labels."""
     root = tmp_path_factory.mktemp("container") / "some.n5"
     rng = np.random.default_rng(1)
     shapes = {
@@ -70,7 +70,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def found(
     tmp_path_factory: pytest.TempPathFactory, project: Path, container: Path
 ) -> dict[str, Any]:
-    """What napari made."""
+    """Return the layers that napari made."""
     folder = tmp_path_factory.mktemp("napari")
     python = environment(folder / "env", f"{REPOSITORY}[napari]", "napari>=0.6")
     locations = [JAVA / "metadata.n5", project, container, JAVA / "labels.n5"]
@@ -109,7 +109,7 @@ def test_the_sample_opens(found: dict[str, Any]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda truth: truth["path"])
 def test_layers_are_where_java_says(truth: dict[str, Any], found: dict[str, Any]) -> None:
-    """Of each convention: where the first and the last element of the finest level are."""
+    """Each convention places the first and the last element of the finest level correctly."""
     layers = of(found, JAVA / "metadata.n5")
     group, _, level = truth["path"].rpartition("/")
     name = truth["path"] if level not in ("s0", "s1") else group
@@ -129,7 +129,7 @@ def test_layers_are_where_java_says(truth: dict[str, Any], found: dict[str, Any]
 
 
 def by_tensorstore(path: Path) -> np.ndarray[Any, Any] | None:
-    """The elements in C order; None if tensorstore refuses the attributes of a convention."""
+    """Return the elements in C order; None if tensorstore refuses the attributes."""
     try:
         array = ts.open({"driver": "n5", "kvstore": f"file://{path}/"}, read=True).result()
     except ValueError:
@@ -167,7 +167,7 @@ def test_channels_are_layers(found: dict[str, Any], container: Path) -> None:
         assert [*layer["limits"]] == [1, 8]
         np.testing.assert_array_equal(layer["color"], color)
         assert layer["axes"] == ("z", "y", "x")
-    spectrum = layers["some.n5: spectrum"]  # too many for layers
+    spectrum = layers["some.n5: spectrum"]  # too many channels for layers
     assert (spectrum["axes"], spectrum["levels"][0].shape) == (("c", "y", "x"), (17, 3, 5))
 
 
@@ -183,7 +183,7 @@ def test_labels_are_layers_of_integers(found: dict[str, Any], container: Path) -
 def test_views_of_bigstitcher_are_where_the_project_puts_them(
     found: dict[str, Any], project: Path
 ) -> None:
-    """Also the one that is turned by 90 degrees about y: its axis x is that of z in the world."""
+    """One is turned by 90 degrees about y: its axis x is z in the world."""
     layers = of(found, project)
     assert len(layers) == len(SETUPS)
     for number, setup in SETUPS.items():
@@ -269,14 +269,14 @@ def test_limits_are_those_of_the_container_or_of_the_data(container: Path) -> No
 
 
 def test_damaged_and_empty_images_do_not_hide_the_others() -> None:
-    """The limits of the data are looked for in what can be read."""
+    """Contrast limits come from the blocks that can be read."""
     damaged = {options["name"]: data for data, options, _ in napari_layers(JAVA / "varlen.n5")}
     with pytest.raises(N5BlockError, match=r"u16: block \d/\d: .*varlength"):
         damaged["varlen.n5: u16"].compute()
     names = {
         options["name"] for _, options, _ in napari_layers(JAVA.with_name("java4") / "codecs.n5")
     }
-    assert names > {"codecs.n5: plain", "codecs.n5: gzip-zstd"}  # which is no gzip
+    assert names > {"codecs.n5: plain", "codecs.n5: gzip-zstd"}  # its compression is not gzip
     shapes = [data.shape for data, _, _ in napari_layers(JAVA / "sparse.n5")]
     assert {0 in shape for shape in shapes} == {False}  # those without elements are left out
 
@@ -298,7 +298,7 @@ def test_selections_are_as_in_numpy(index: Any, container: Path, project: Path) 
 
 
 def test_dask_is_given_few_chunks_that_are_whole_blocks(tmp_path: Path) -> None:
-    """It goes through all of them for each slice that napari shows."""
+    """dask would go through all of them for each slice that napari shows."""
     shape = (3, 14009, 14009, 14009)
     n5zarr.create_array(
         tmp_path / "a.n5", path="a", shape=shape, chunks=(1, 64, 64, 32), dtype="u2",

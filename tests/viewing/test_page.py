@@ -1,7 +1,8 @@
-"""The pages of the server, and the way to Neuroglancer, without a browser."""
+"""Test the pages of the server, and the links to Neuroglancer, without a browser."""
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import shutil
@@ -13,7 +14,7 @@ import urllib.request
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any, override
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 import numpy as np
 import pytest
@@ -30,19 +31,19 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Reader(HTMLParser):
-    """Collect the links and the code of a page."""
+    """Collect the links, the code and the names of attributes of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
         self.links: list[str] = []
         self.code: list[str] = []
-        self.tags: list[str] = []
+        self.attributes: set[str] = set()
         self._in_code = False
         self.feed(page)
 
     @override
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
+        self.attributes |= {name for name, _ in attrs}
         self.links += [value for name, value in attrs if name == "href" and value]
         self._in_code = tag == "pre"
 
@@ -80,7 +81,7 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
             if "dataset" in found:
                 (variable,) = found["dataset"].data_vars.values()
                 assert np.array_equal(variable.values, data)
-            if "group" in found:  # servers of files do not list
+            if "group" in found:  # the server does not list
                 assert found["group"]["cells/seg"].shape == SHAPE
 
 
@@ -93,7 +94,7 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
 def test_code_is_shown_where_it_can_run(
     container: str, paths: list[str], names: list[set[str]]
 ) -> None:
-    """Groups without a document are none on a server that does not list."""
+    """A program sees no group without a document on a server that does not list."""
     with n5zarr.serve(JAVA / container) as server:
         pages = [Reader(get(server.url + path)[1]) for path in paths]
         codes = [[code for code in page.code if "/ome/" not in code] for page in pages]
@@ -117,10 +118,35 @@ def test_names_and_errors_are_escaped_and_nothing_foreign_may_run(tmp_path: Path
         ]
     assert [status for status, _, _ in pages] == [200, 404, 500, 404]
     for _, page, headers in pages:
-        assert Reader(page).tags.count("script") == 1
+        assert page.count("<script") == 1
         policy = headers["Content-Security-Policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
+
+
+def test_names_units_and_attributes_of_a_dataset_are_escaped(tmp_path: Path) -> None:
+    script = "<script>alert(1)</script>"
+    root = write_volumes(tmp_path / f"{script[:8]}.n5")
+    path = f"\" onclick='x' {script.replace('/', '')}"
+    (root / "em").rename(root / path)
+    file = root / path / "s0" / "attributes.json"
+    document = json.loads(file.read_text())
+    document["transform"] |= {
+        "units": [script, f'" onload="{script}', "nm"],
+        "axes": [script, "b", "c"],
+    }
+    document["compression"]["note"] = script
+    document[script] = {script: script}
+    file.write_text(json.dumps(document))
+    with n5zarr.serve(root) as server:
+        pages = [
+            get(server.url + at) for at in ("", f"tree/{quote(path)}", f"tree/{quote(path)}/s0")
+        ]
+    assert [status for status, _, _ in pages] == [200] * 3
+    for _, page, _ in pages:
+        assert page.count("<script") == 1
+        assert not {name for name in Reader(page).attributes if name.startswith("on")}
+    assert script in html.unescape(pages[-1][1])
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="names are text")
@@ -157,13 +183,13 @@ def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> Non
     root = write_volumes(tmp_path / "boxes.n5")
     with n5zarr.view(root, dataset=["em/s1", "cells"], labels="cells/*") as shown:
         page, state = way_to_viewer(shown.url)
-        status, html, headers = get(page)
+        status, text, headers = get(page)
         sources = [layer["source"] for layer in state["layers"]]
         documents = [
             json.loads(get(source.removesuffix("|zarr3:") + "zarr.json")[1]) for source in sources
         ]
     assert status == 200
-    assert 'src="main' in html
+    assert 'src="main' in text
     assert "script-src 'self'" in headers["Content-Security-Policy"]
     assert [(layer["type"], layer["name"]) for layer in state["layers"]] == [
         ("image", "em"), ("segmentation", "seg"),
@@ -172,7 +198,7 @@ def test_the_way_to_the_viewer_leads_to_the_chosen_images(tmp_path: Path) -> Non
 
 
 def way_to_viewer(url: str) -> tuple[str, Any]:
-    """Return the page to which an address leads, and the state that Neuroglancer gets."""
+    """Return the page to which an address redirects, and the state for Neuroglancer."""
     with pytest.raises(urllib.error.HTTPError) as redirect:
         urllib.request.build_opener(NoRedirect).open(url)
     redirect.value.close()
@@ -201,10 +227,10 @@ def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
     state: Any = neuroglancer_state(find_images(root), "http://127.0.0.1:1/ome", limits=limits)
     seen = [layer["name"] for layer in state["layers"] if layer.get("visible", True)]
     assert seen == ["tile000", "tile001", "tile002", "tile003"]
-    assert asked == [(name, 0) for name in seen]  # the data of no others are read
+    assert asked == [(name, 0) for name in seen]  # no other data are read
     assert len(state["layers"]) == 100
     assert sum("archived" not in layer for layer in state["layers"]) == 12
-    # integers, outwards
+    # rounded outwards to integers
     assert state["layers"][-1]["shaderControls"] == {"normalized": {"range": [3, 1001]}}
 
 
@@ -275,7 +301,7 @@ def test_groups_are_shown_where_a_server_does_not_list() -> None:
 
 
 def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
-    """Its picture would take hours, and those of all other images wait for it."""
+    """Drawing it would take hours, and all other pictures would wait."""
     path = tmp_path / "v.n5"
     write_volumes(path)
     (path / "huge").mkdir()

@@ -1,4 +1,4 @@
-"""Pictures of images: what is where, how bright, of what level, and how little is read."""
+"""Test pictures of images: places, brightness, the level, and how little is read."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SIZE = 10 * (Y + Z) + 4 + 22  # with the gap and the strip of the scale bar
 
 
 def written(path: Path, values: npt.NDArray[Any], **more: Any) -> Any:
-    """Write values, given x first, as tensorstore does, and return its array."""
+    """Write values, given x first, with tensorstore, and return its array."""
     spec = {
         "driver": "n5",
         "kvstore": {"driver": "file", "path": str(path)},
@@ -58,7 +58,7 @@ def pixels(picture: Pillow.Image) -> npt.NDArray[np.uint8]:
 
 
 def by_voxel(slices: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Return the pixel in the middle of each voxel, which is a square of 10 pixels."""
+    """Return the pixel in the middle of each voxel; a voxel is a square of 10 pixels."""
     return slices[5::10, 5::10]
 
 
@@ -100,7 +100,7 @@ def test_slices_too_large_for_memory_are_read_in_strips(
 
 
 def test_voxels_have_their_physical_proportions(tmp_path: Path) -> None:
-    """Units differ, and z is 5 times as thick as x: 2500 nm to 0.5 um."""
+    """Units differ, and z is 5 times as thick as x: 2500 nm and 0.5 um."""
     units = {"resolution": [0.5, 0.5, 2500.0], "units": ["um", "um", "nm"], "axes": ["x", "y", "z"]}
     written(tmp_path / "c.n5/a", np.full((X, Y, Z), 200, np.uint8), **units)
     shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=5 * (Y + 5 * Z) + 26))
@@ -114,7 +114,7 @@ def test_voxels_have_their_physical_proportions(tmp_path: Path) -> None:
 
 
 class Recording(WrapperStore[LocalStore]):
-    """A store that remembers which blocks are asked for."""
+    """Record the keys of the blocks that are read."""
 
     def __init__(self, store: LocalStore) -> None:
         super().__init__(store)
@@ -129,7 +129,7 @@ class Recording(WrapperStore[LocalStore]):
 
 
 def test_only_blocks_of_the_slices_are_read(tmp_path: Path) -> None:
-    """Labels have one level of 3 x 3 x 3 blocks; their middles are in the second of each axis."""
+    """Labels have one level of 3 x 3 x 3 blocks; slices cut the second one along each axis."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     labels = next(image for image in find_images(store) if image.is_labels)
     assert store.blocks == []
@@ -149,7 +149,7 @@ def test_the_level_is_read_that_fits(size: int, level: str) -> None:
     """Pixels are (96 * 8 + 40 * 20) nm / (size - 26); voxels of the levels 20, 40, 80 nm deep."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     thumbnail_png(find_images(store)[0], size=size)
-    # that the limits are those of all bytes is seen in the coarsest level
+    # the coarsest level shows that the limits are those of all bytes
     assert {key.rpartition("/s")[2][0] for key in store.blocks} == {level[1], "2"}
     assert all(key.startswith("em/") for key in store.blocks)
 
@@ -216,7 +216,7 @@ def test_brightness_follows_the_values(dtype: str, tmp_path: Path) -> None:
 
 
 def test_masks_are_not_black(tmp_path: Path) -> None:
-    """Though bytes are shown from 0 to 255 otherwise."""
+    """Other images of bytes show the values from 0 to 255."""
     values = np.zeros((X, Y, Z), np.uint8)
     values[:5] = 1
     written(tmp_path / "c.n5/a", values)
@@ -379,11 +379,11 @@ def test_one_channel_and_one_pattern_need_no_list(tmp_path: Path) -> None:
 def test_of_all_images_those_with_fewer_levels_are_drawn_of_their_coarsest(
     tmp_path: Path,
 ) -> None:
-    """Labels have one level, of a block for each; the coarse level of the image has its own."""
+    """A picture reads one block of the labels, and for the image one of the coarse level."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     n5zarr.thumbnail(store, size=400, level=1, all_images=True)
     levels = {key.rsplit("/", 3)[0] for key in store.blocks if "zarr" not in key}
-    assert levels == {"em/s1", "em/s2", "labels/s0"}  # s2 for the limits
+    assert levels == {"em/s1", "em/s2", "labels/s0"}  # s2 for the contrast limits
 
 
 def test_no_picture_is_made_of_very_many_bytes(tmp_path: Path) -> None:
@@ -404,7 +404,7 @@ def test_no_picture_is_made_of_very_many_bytes(tmp_path: Path) -> None:
         with pytest.raises(N5UnrepresentableError, match=said):
             draw(tmp_path / "c.n5")
     image = find_images(tmp_path / "c.n5")[0]
-    assert list_stored(plan_slices(image, (9, 9), level=0), [0]) == {}  # what the user wants
+    assert list_stored(plan_slices(image, (9, 9), level=0), [0]) == {}  # the user chose this level
     n5zarr.create_array(
         tmp_path / "c.n5/em/s1", shape=(1000,) * 3, chunks=(128,) * 3, dtype="u2",
         axes="zyx", units=["nm"] * 3, resolution=[32] * 3, offset=[15] * 3,
@@ -440,7 +440,7 @@ def test_each_axis_is_cut_once(tmp_path: Path) -> None:
 
 
 def test_a_file_stays_if_the_picture_cannot_be_written(tmp_path: Path) -> None:
-    output = tmp_path / "measured.h5"  # Pillow knows the name, and writes none
+    output = tmp_path / "measured.h5"  # a format that Pillow knows but does not write
     output.write_bytes(b"data")
     command = ["thumbnail", str(n5zarr.sample_path()), "-o", str(output)]
     assert CliRunner().invoke(app, command).exit_code == 2

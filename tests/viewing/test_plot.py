@@ -1,4 +1,4 @@
-"""Figures of images: axes in physical units, and the values at their places."""
+"""Test figures of images: axes in physical units, and values at the right places."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the server answers: values, parts of them, conditions, and requests of no good will."""
+"""Test the answers of the server: values, parts, conditions, and hostile requests."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.viewing.serve.app import Sending
+from n5zarr.viewing.serve.app import HeldValues
 from n5zarr.viewing.serve.protocol import PatientProtocol
 from n5zarr.viewing.serve.views import N5View
 
@@ -38,11 +38,11 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 @pytest.fixture(scope="module")
 def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A container with links out of it and in it, beside files that nobody may see."""
+    """Write a container with links out of it and inside it, beside files that nobody may see."""
     folder = tmp_path_factory.mktemp("served")
     container = folder / "c.n5"
     shutil.copytree(n5zarr.sample_path(), container)
-    other = folder / "c.n5-other"  # its name begins as that of the container
+    other = folder / "c.n5-other"  # its name begins with the name of the container
     shutil.copytree(container / "em/s2", other / "s2")
     (other / "secret").write_bytes(SECRET)
     (other / "s2/attributes.json").write_bytes(
@@ -51,7 +51,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (container / "away").symlink_to(other)
     (container / "absolute").symlink_to("/etc")
     (container / "within").symlink_to("em/s2")
-    linked = container / "linked"  # a dataset whose document and one block are elsewhere
+    linked = container / "linked"  # a dataset with one block elsewhere
     shutil.copytree(container / "em/s0", linked)
     (linked / "0/0/0").unlink()
     (linked / "0/0/0").symlink_to(other / "secret")
@@ -64,7 +64,7 @@ def container(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (container / "README.md").write_text("A file in a group")
     (container / "em/s2/notes.txt").write_bytes(SECRET)  # N5 has no such file in a dataset
     os.mkfifo(container / "em/s2/7")
-    past = time.time() - 60  # as most files that are served
+    past = time.time() - 60  # like most files that are served
     for file in container.rglob("*"):
         if file.is_file():
             os.utime(file, (past, past), follow_symlinks=False)
@@ -88,7 +88,7 @@ def ask(server: Server, path: str, method: str = "GET", **headers: str) -> HTTPR
 
 
 def send_raw(server: Server, request: bytes) -> bytes:
-    """Send bytes, and return all that comes back."""
+    """Send bytes, and return everything that the server sends back."""
     with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as connection:
         connection.sendall(request)
         return b"".join(iter(lambda: connection.recv(1 << 16), b""))
@@ -226,7 +226,7 @@ def test_documents_of_both_formats_are_those_of_one_array(server: Server) -> Non
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_view_of_one_format_needs_no_other_word(server: Server, zarr_format: int) -> None:
-    """Warnings are errors here; a view of both makes zarr warn, and tensorstore ask."""
+    """A view of both formats makes zarr warn, which is an error here, and stops tensorstore."""
     url = f"{server.url}zarr{zarr_format}/em/s2"
     array: Any = zarr.open(url, mode="r")
     expected: Any = zarr.open_array(n5zarr.N5Store(n5zarr.sample_path()), path="em/s2", mode="r")
@@ -284,13 +284,13 @@ def test_nothing_is_looked_for_until_images_are_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     calls: list[object] = []
-    monkeypatch.setattr("n5zarr.viewing.serve.opened.n5_tree", calls.append)
+    monkeypatch.setattr("n5zarr.viewing.serve.location.n5_tree", calls.append)
     with n5zarr.serve(n5zarr.sample_path()) as server:
         assert ask(server, "/zarr/em/s2/zarr.json").status == 200
     assert not calls
 
 
-# ---------------------------------------------------------------------- requests of no good will
+# -------------------------------------------------------------------------------- hostile requests
 
 ESCAPES = [
     "..", "%2e%2e", "%2E.", ".%2e", "%252e%252e", "..%2f..", "..%5c..", "..\\..", "%c0%ae%c0%ae",
@@ -324,14 +324,14 @@ def test_nothing_outside_of_the_container_is_served(
         assert SECRET not in body, path
         assert passwords not in body, path
         assert str(container).encode() not in found, path
-        # a group without a document is all that is seen of a file behind a link
+        # a document behind a link is not read, so its node looks like a group without one
         assert status in (b"400", b"404") or path == "described/zarr.json", (path, found)
 
 
 def test_the_images_hold_nothing_from_outside(server: Server) -> None:
     images: Any = zarr.open_group(f"{server.url}ome", mode="r")
     assert SECRET not in json.dumps(images.metadata.to_dict()).encode()
-    tree = server.app.state.opened.tree()
+    tree = server.app.state.served.tree()
     assert not any(path.startswith(("away", "absolute")) for path in [*tree.arrays, *tree.groups])
     values = tree.arrays["linked/s0"].values[...]
     assert not values[:16, :40, :50].any()  # the block behind the link counts as missing
@@ -403,24 +403,24 @@ def test_long_and_strange_requests_are_refused(server: Server) -> None:
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch, container: Path) -> Iterator[Server]:
     monkeypatch.setattr(PatientProtocol, "patience", 0.3)
-    monkeypatch.setattr(PatientProtocol, "most", 20)
+    monkeypatch.setattr("n5zarr.viewing.serve.run.most_connections", lambda: 20)
     with n5zarr.serve(container) as running:
         yield running
 
 
 def test_slow_clients_are_given_up(impatient: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    looked: list[Any] = []
-    look = PatientProtocol._look
+    checked: list[Any] = []
+    check = PatientProtocol._check
 
     def noted(protocol: PatientProtocol) -> None:
-        looked.append(protocol.client)
-        look(protocol)
+        checked.append(protocol.client)
+        check(protocol)
 
-    monkeypatch.setattr(PatientProtocol, "_look", noted)
+    monkeypatch.setattr(PatientProtocol, "_check", noted)
     address = ("127.0.0.1", impatient.port)
     with socket.create_connection(address, timeout=PATIENCE) as silent:
         assert silent.recv(1) == b""
-        assert looked.count(silent.getsockname()) == 1  # after 0.3 s by the server's clock
+        assert checked.count(silent.getsockname()) == 1  # after 0.3 s by the server's clock
     with socket.create_connection(address, timeout=PATIENCE) as dripping:
         dripping.sendall(b"GET / HTTP/1.1\r\nX: ")
         n_sent = 0
@@ -430,7 +430,7 @@ def test_slow_clients_are_given_up(impatient: Server, monkeypatch: pytest.Monkey
                 n_sent += 1
                 time.sleep(0.05)
         assert 0 < n_sent < PATIENCE / 0.05
-        assert looked.count(dripping.getsockname()) == 1
+        assert checked.count(dripping.getsockname()) == 1
     assert ask(impatient, BLOCK).status == 200
 
 
@@ -453,7 +453,7 @@ def test_a_client_that_takes_nothing_is_given_up(
         with socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE) as greedy:
             greedy.sendall(b"GET /n5/large HTTP/1.1\r\nHost: localhost\r\n\r\n")
             wait_until(lambda: greedy.getsockname() in lost)
-            got = b"".join(iter(lambda: greedy.recv(1 << 20), b""))  # what was on its way
+            got = b"".join(iter(lambda: greedy.recv(1 << 20), b""))  # already on its way
             assert 0 < len(got) < 40_000_000
         taken: Any = ask(server, "/n5/large")
         assert len(taken.body) == 50_000_000
@@ -473,8 +473,8 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
         return await reading(view, key)
 
     monkeypatch.setattr(N5View, "read", counted)
-    monkeypatch.setattr(Sending, "most", 60_000_000)
-    monkeypatch.setattr(Sending, "at_once", 2)
+    monkeypatch.setattr(HeldValues, "most", 60_000_000)
+    monkeypatch.setattr(HeldValues, "at_once", 2)
     (tmp_path / "attributes.json").write_text('{"n5": "4.0.0"}')
     (tmp_path / "large").write_bytes(bytes(25_000_000))
     with n5zarr.serve(tmp_path) as server:
@@ -484,7 +484,7 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
             each.sendall(b"GET /n5/large HTTP/1.0\r\nHost: localhost\r\n\r\n")
         wait_until(lambda: len(read) >= 3)
         time.sleep(0.3)
-        assert 3 <= len(read) <= 4  # more than the bound, and one more that is being read
+        assert 3 <= len(read) <= 4  # values up to the bound, and one that was being read
         for each in slow[:5]:
             each.close()
         with ThreadPoolExecutor(5) as threads:
@@ -493,17 +493,33 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
     assert len(read) == 10
 
 
-def test_too_many_connections_are_refused_at_once(
+def test_requests_are_refused_while_too_many_connections_are_open(
     impatient: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(PatientProtocol, "patience", PATIENCE)  # those that are taken stay
+    monkeypatch.setattr(PatientProtocol, "patience", PATIENCE)  # no connection is closed
     address = ("127.0.0.1", impatient.port)
-    many = [socket.create_connection(address, timeout=PATIENCE) for _ in range(60)]
-    refused = [each for each in many[20:] if each.recv(12) == b"HTTP/1.1 503"]
-    assert len(refused) == 40
+    many = [socket.create_connection(address, timeout=PATIENCE) for _ in range(19)]
+    wait_until(lambda: len(impatient._uvicorn.server_state.connections) == 19)
+    assert ask(impatient, BLOCK).status == 200
+    many += [socket.create_connection(address, timeout=PATIENCE) for _ in range(30)]
+    wait_until(lambda: len(impatient._uvicorn.server_state.connections) == 49)
+    assert ask(impatient, BLOCK).status == 503
     for each in many:
         each.close()
     wait_until(lambda: ask(impatient, BLOCK).status == 200)
+
+
+def test_small_answers_are_sent_at_once(server: Server) -> None:
+    """A system may hold back the end of an answer until the client has received the rest."""
+    connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
+    connection.request("GET", BLOCK)
+    connection.getresponse().read()
+    mine = connection.sock.getsockname()
+    connections: Any = server._uvicorn.server_state.connections
+    (protocol,) = [each for each in connections if each.client == mine]
+    served = protocol.transport.get_extra_info("socket")
+    assert served.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    connection.close()
 
 
 def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> None:

@@ -1,4 +1,4 @@
-"""``n5zarr serve``: what it prints, and how it ends."""
+"""Test ``n5zarr serve``: what it prints, and how it ends."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr.cli import serve
+from n5zarr.cli import servers
 from n5zarr.cli.app import app
-from n5zarr.cli.common import console
+from n5zarr.cli.messages import print_text
 from tests.command import CliRunner
 
 if TYPE_CHECKING:
@@ -81,9 +81,9 @@ def test_what_cannot_be_served_is_said_in_a_line(words: list[str], said: str) ->
 
 
 def test_an_ipv6_address_is_one_that_zarr_opens() -> None:
-    """fsspec takes ``::`` for the border between two URLs."""
+    """fsspec would split an address at ``::``."""
     with _on_ipv6() as server:
-        lines = list(serve._lines(server))
+        lines = servers._addresses(server)
         assert lines[1].endswith(f"http://[::1]:{server.port}/")
         code = next(line for line in lines if "zarr.open(" in line)
         url = code.partition('"')[2].partition('"')[0]
@@ -100,12 +100,11 @@ def _on_ipv6() -> n5zarr.Server:
 
 
 def test_addresses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """Of IPv6 they look like rich's markup."""
-    opened = SimpleNamespace(first_dataset=lambda: "em/s0")
-    app = SimpleNamespace(state=SimpleNamespace(opened=opened))
+    """Addresses of IPv6 look like rich's markup."""
+    served = SimpleNamespace(first_dataset=lambda: "em/s0")
+    app = SimpleNamespace(state=SimpleNamespace(served=served))
     fake: Any = SimpleNamespace(url="http://[fe80::a]:7/", app=app)
-    for line in serve._lines(fake):
-        console().print(line, soft_wrap=True)
+    print_text(*servers._addresses(fake))
     printed = capsys.readouterr().out
     assert "Start page   http://[fe80::a]:7/\n" in printed
     assert '"http://[fe80:0:0:0:0:0:0:a]:7/zarr3/em/s0"' in printed

@@ -1,4 +1,4 @@
-"""Programs that know nothing of n5zarr read over HTTP what it serves, each compression."""
+"""Test that programs without n5zarr read what it serves over HTTP, of each compression."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DATASETS = [
 ]
 ZARRS_OWN = "zarr.core.codec_pipeline.BatchedCodecPipeline"
 PORTABLE = {"bytes", "gzip", "zstd", "blosc"}  # of the specification of Zarr v3
-ZARRITA = os.environ.get("N5ZARR_ZARRITA", "")  # a folder in which npm has installed it
+ZARRITA = os.environ.get("N5ZARR_ZARRITA", "")  # a folder in which npm installed zarrita
 
 SHAPE = (5, 17, 23)
 
@@ -45,7 +45,7 @@ def server() -> Iterator[Server]:
 
 
 def checksum(values: np.ndarray) -> str:
-    """SHA-256 of the elements as big-endian bytes, C order, as the manifest has it."""
+    """Return SHA-256 of the elements as big-endian bytes in C order, as in the manifest."""
     return hashlib.sha256(np.ascontiguousarray(values, ">u2").tobytes()).hexdigest()
 
 
@@ -87,7 +87,7 @@ def test_zarr_reads_the_right_values_as_ome_zarr(server: Server) -> None:
         assert checksum(values) == dataset["sha256"], dataset["path"]
 
 
-# of N5, tensorstore has no lz4, and takes no members that Java writes for blosc and zlib
+# tensorstore has no lz4 for N5, and refuses members that Java writes for blosc and zlib
 @pytest.mark.each_of(2)
 @pytest.mark.parametrize(("view", "driver"), [("n5", "n5"), ("zarr", "zarr3"), ("zarr", "zarr")])
 def test_tensorstore_reads_the_right_values(server: Server, view: str, driver: str) -> None:
@@ -111,7 +111,7 @@ def test_zarrita_reads_the_right_values(server: Server) -> None:
         for version in ("v3", "v2")
         for dataset in DATASETS
     ]
-    done = subprocess.run(  # a module that is given as text finds packages from the folder
+    done = subprocess.run(  # a module given as text finds packages in the working directory
         [node, "--input-type=module", "--eval", script, json.dumps(asked)],
         cwd=ZARRITA,
         capture_output=True,

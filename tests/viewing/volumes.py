@@ -1,4 +1,4 @@
-"""A container with a volume whose picture is known, written without n5zarr."""
+"""Write a container with a volume whose picture is known, without n5zarr."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VOXEL = np.array([30.0, 10.0, 6.0])  # nm
 FIRST = np.array([105.0, -70.0, 44.0])  # nm: the centre of the first voxel
 DARK, MEDIUM, BRIGHT = 1000, 15000, 39000
 LABELS = (7, 12, 2**40 + 1)
-BOXES = (  # both in the slices through the centre, (6, 14, 18)
+BOXES = (  # both cut by the slices through the centre, (6, 14, 18)
     (slice(4, 9), slice(8, 19), slice(16, 30)),
     (slice(3, 8), slice(11, 24), slice(4, 11)),
 )
@@ -34,7 +34,7 @@ def volume() -> npt.NDArray[np.uint16]:
 
 
 def label_volume() -> npt.NDArray[np.uint64]:
-    """Return the boxes as labels, and a third one; 0 in between."""
+    """Return labels: the same boxes and a third one, with 0 in between."""
     data = np.zeros(SHAPE, "u8")
     boxes = (*BOXES, (slice(0, 13), slice(1, 6), slice(2, 33)))
     for box, label in zip(boxes, LABELS, strict=True):

@@ -74,7 +74,7 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
     elif overwrite and resume:
         wrong = "expected either overwrite (--overwrite) or resume (--resume), got both"
     elif n_workers is not None and n_workers < 1:
-        wrong = f"n_workers (--workers): expected a number above 0, got {n_workers}"
+        wrong = f"n_workers (--n-workers): expected a number above 0, got {n_workers}"
     if wrong is not None:
         raise N5UnrepresentableError(f"{target}: {wrong}", kind="option")
 

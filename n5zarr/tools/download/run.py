@@ -80,7 +80,7 @@ class Downloaded:
 
 
 def download(  # noqa: PLR0913 - what is copied, and what all long runs take
-    store: Location,
+    location: Location,
     directory: str | os.PathLike[str],
     *,
     paths: Sequence[str] = (),
@@ -101,14 +101,14 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     directory : path
         The local container: a new directory, or the one of an earlier download.
     paths : sequence of str, optional
-        Datasets or groups below ``store``; all by default.
+        Datasets or groups below ``location``; all by default.
     select : str, optional
-        Pattern of the paths of datasets below ``store``, such as ``"em/s*"``.
+        Pattern of the paths of datasets below ``location``, such as ``"em/s*"``.
     box : sequence of slice, optional
         Start and stop along each axis, in elements of the largest dataset, C order. Other datasets
         use the same region, by their scale and translation.
@@ -134,8 +134,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         The box does not fit, no dataset is selected, the directory holds other files or a part of
         another source, or it lies in the source, or the source in it (``kind="option"``).
     """
-    store = located(store, storage_options, backend)
-    source, node = open_container(store, storage_options=storage_options, read_only=True)
+    location = located(location, storage_options, backend)
+    source, node = open_container(location, storage_options=storage_options, read_only=True)
     target = _target(directory, source)
     is_part = bool(paths or select or node)
     with asking_once():

@@ -112,7 +112,7 @@ class Pyramid:
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     factors: Sequence[int] | Literal["auto"] = "auto",
@@ -139,10 +139,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        The dataset ``s0`` below ``store``, or its group.
+        The dataset ``s0`` below ``location``, or its group.
     factors : sequence of int or "auto", optional
         Number of elements to combine along each axis, in the order of the array (z, y, x; the
         reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
@@ -207,9 +207,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     with asking_once():
-        opened, finest = _find(store, path, convention, storage_options)
+        opened, finest = _find(location, path, convention, storage_options)
         with ErrorsAt(f"{opened}: {finest.path}"):
             plan = _plan(opened, finest, factors, levels, method, chunks, compression)
             run, memory = _check_run(plan, RunOptions(scheduler, n_workers, progress), max_memory)
@@ -238,10 +238,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
 
 
 def _find(
-    store: Location, path: str, convention: str, storage_options: Mapping[str, object] | None
+    location: Location, path: str, convention: str, storage_options: Mapping[str, object] | None
 ) -> tuple[N5Store, Finest]:
     """Open a container, and find ``s0``."""
-    opened, path = open_container(store, path, storage_options=storage_options)
+    opened, path = open_container(location, path, storage_options=storage_options)
     if opened.codecs != "n5":  # a given store has its own codecs, which are slower
         opened = N5Store(
             opened.store,

@@ -57,7 +57,7 @@ _ORDER = get_args(Severity.__value__)
 
 
 def validate(  # noqa: PLR0913 - one keyword for each option
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     deep: bool = False,
@@ -76,10 +76,10 @@ def validate(  # noqa: PLR0913 - one keyword for each option
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, a location in one, or BigDataViewer's XML.
     path : str, optional
-        Node below ``store``: a group or dataset.
+        Node below ``location``: a group or dataset.
     deep : bool, optional
         Whether to decode every block, which also compares the checksums of gzip, xz and bzip2.
     state : path, optional
@@ -111,9 +111,9 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     >>> result.ok, result.n_datasets, result.n_blocks
     (True, 4, 63)
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     start = time.monotonic()
-    check = _Check(*open_to_check(store, path, storage_options, read_only=True), deep)
+    check = _Check(*open_to_check(location, path, storage_options, read_only=True), deep)
     findings = list(check.run(RunOptions(scheduler, n_workers, progress), state))
     findings.sort(key=_rank)
     return Validation(
@@ -130,7 +130,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
 
 
 def find_problems(  # noqa: PLR0913 - one keyword for each option
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     deep: bool = False,
@@ -149,8 +149,8 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
     Finding
         A problem of a document, block or file.
     """
-    store = located(store, storage_options, backend)
-    check = _Check(*open_to_check(store, path, storage_options, read_only=True), deep)
+    location = located(location, storage_options, backend)
+    check = _Check(*open_to_check(location, path, storage_options, read_only=True), deep)
     yield from check.run(RunOptions(scheduler, n_workers, progress))
 
 

@@ -69,7 +69,7 @@ class EdgeRepair:
 
 
 def repair_edges(  # noqa: PLR0913 - one keyword for each option
-    store: Location,
+    location: Location,
     path: str = "",
     *,
     to: Wanted,
@@ -87,10 +87,10 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     path : str, optional
-        Node below ``store``: a dataset, or a group with datasets at any depth.
+        Node below ``location``: a dataset, or a group with datasets at any depth.
     to : {"pad", "truncate"}
         ``"pad"``: blocks get the full ``blockSize``. ``"truncate"``: blocks end with the dataset.
     storage_options, backend : optional
@@ -106,9 +106,9 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     N5Error
         The container cannot be written.
     """
-    store = located(store, storage_options, backend)
+    location = located(location, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
-    opened, node_path = open_to_repair(store, path, storage_options)
+    opened, node_path = open_to_repair(location, path, storage_options)
     found = {
         each.path: each.node
         for each in walk(opened, node_path, partial(ask_quietly, opened))

@@ -100,16 +100,16 @@ def _leftover(path: str, file: str) -> Finding | None:
 
 
 def open_to_check(
-    store: Location,
+    location: Location,
     path: str,
     storage_options: Mapping[str, object] | None,
     *,
     read_only: bool = False,
 ) -> tuple[N5Store, str]:
     """Open the container of a location, or the one that BigDataViewer's XML names."""
-    file = xml_file(store, storage_options)
+    file = xml_file(location, storage_options)
     if file is None:
-        return open_container(store, path, storage_options=storage_options, read_only=read_only)
+        return open_container(location, path, storage_options=storage_options, read_only=read_only)
     project = read_project(file)
     with named_by(project):
         return open_container(
@@ -118,10 +118,10 @@ def open_to_check(
 
 
 def open_to_repair(
-    store: Location, path: str, storage_options: Mapping[str, object] | None
+    location: Location, path: str, storage_options: Mapping[str, object] | None
 ) -> tuple[N5Store, str]:
     """Open a container to change files in it; raise if the store is read-only."""
-    opened, node = open_to_check(store, path, storage_options)
+    opened, node = open_to_check(location, path, storage_options)
     check_writable_store(opened)
     return opened, node
 

@@ -38,7 +38,7 @@ class Cleanup:
 
 
 def clean_leftovers(
-    store: Location,
+    location: Location,
     findings: Iterable[Finding],
     *,
     min_age: float = _HOUR,
@@ -52,7 +52,7 @@ def clean_leftovers(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         The container, or a location in it.
     findings : iterable of Finding
         Findings of :func:`n5zarr.validate`. Other kinds are ignored.
@@ -74,8 +74,8 @@ def clean_leftovers(
     >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
     ()
     """
-    store = located(store, storage_options, backend)
-    opened, _ = open_to_repair(store, "", storage_options)
+    location = located(location, storage_options, backend)
+    opened, _ = open_to_repair(location, "", storage_options)
     removed: list[str] = []
     kept: dict[str, str] = {}
     for each in findings:

@@ -47,7 +47,7 @@ class Quarantine:
 
     Parameters
     ----------
-    place : str
+    quarantine : str
         The directory that holds the blocks now, for :func:`n5zarr.restore_blocks`; empty if no
         block was moved.
     moved : tuple of str
@@ -56,7 +56,7 @@ class Quarantine:
         Reasons why other blocks were kept, by block.
     """
 
-    place: str
+    quarantine: str
     moved: tuple[str, ...]
     kept: Mapping[str, str]
 
@@ -78,7 +78,7 @@ class Restoration:
 
 
 def quarantine_blocks(
-    store: Location,
+    location: Location,
     findings: Iterable[Finding],
     *,
     to: Location | None = None,
@@ -92,7 +92,7 @@ def quarantine_blocks(
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         The container, or a location in it.
     findings : iterable of Finding
         Findings of :func:`n5zarr.validate`. Kinds other than ``empty-block``, ``header`` and
@@ -111,11 +111,11 @@ def quarantine_blocks(
     N5UnrepresentableError
         ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
-    store = located(store, storage_options, backend)
-    opened, _ = open_to_repair(store, "", storage_options)
+    location = located(location, storage_options, backend)
+    opened, _ = open_to_repair(location, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
-        return Quarantine(place="", moved=(), kept={})
+        return Quarantine(quarantine="", moved=(), kept={})
     folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     storage = _outside(opened, to)
     records: dict[str, dict[str, object]] = {}
@@ -138,12 +138,13 @@ def quarantine_blocks(
             moved.append(key)
         else:
             kept[key] = "it was written again meanwhile"
-    return Quarantine(place=f"{storage}/{folder}" if moved else "", moved=tuple(moved), kept=kept)
+    quarantine = f"{storage}/{folder}" if moved else ""
+    return Quarantine(quarantine=quarantine, moved=tuple(moved), kept=kept)
 
 
 def restore_blocks(
-    place: Location,
-    store: Location,
+    quarantine: Location,
+    location: Location,
     *,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
@@ -152,9 +153,9 @@ def restore_blocks(
 
     Parameters
     ----------
-    place : path, URL or zarr store
-        ``place`` of :class:`Quarantine`.
-    store : path, URL or zarr store
+    quarantine : path, URL or zarr store
+        ``quarantine`` of :class:`Quarantine`.
+    location : path, URL or zarr store
         The container.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
@@ -166,10 +167,10 @@ def restore_blocks(
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """
-    store = located_if_url(store, storage_options, backend)
-    place = located_if_url(place, storage_options, backend)
-    storage = open_storage(place, storage_options=storage_options)
-    opened, _ = open_to_repair(store, "", storage_options)
+    location = located_if_url(location, storage_options, backend)
+    quarantine = located_if_url(quarantine, storage_options, backend)
+    storage = open_storage(quarantine, storage_options=storage_options)
+    opened, _ = open_to_repair(location, "", storage_options)
     moved: list[str] = []
     kept: dict[str, str] = {}
     for key in _listed(storage):

@@ -154,7 +154,9 @@ def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> A
     match scheme:
         case "":
             if options:
-                message = f"out_options: expected none with a local path, got {sorted(options)}"
+                message = (
+                    f"destination_options: expected none with a local path, got {sorted(options)}"
+                )
                 raise N5UnrepresentableError(message, kind="option")
             path = Path(local_path(out)).absolute()
             if path.is_file():

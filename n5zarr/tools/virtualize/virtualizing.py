@@ -89,8 +89,8 @@ type _Writer = JsonWriter | ParquetWriter | IcechunkWriter
 
 
 def virtualize(  # noqa: PLR0913 - two places with their options, and what is written
-    store: Location,
-    out: str | Path,
+    location: Location,
+    destination: str | Path,
     path: str = "",
     *,
     format: ReferenceFormat | None = None,  # noqa: A002 - as of other functions that write
@@ -103,7 +103,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-    out_options: Mapping[str, object] | None = None,
+    destination_options: Mapping[str, object] | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -117,16 +117,16 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
-    out : path or URL
+    destination : path or URL
         Where to write: ``*.json`` or ``*.parq`` for kerchunk, ``*.icechunk`` for Icechunk.
     path : str, optional
-        Node below ``store``, which becomes the root.
+        Node below ``location``, which becomes the root.
     format : {"json", "parquet", "icechunk"}, optional
-        By default, chosen by the suffix of ``out``.
+        By default, chosen by the suffix of ``destination``.
     url : str, optional
-        URL under which readers find the container, if it differs from that of ``store``.
+        URL under which readers find the container, if it differs from that of ``location``.
     coords : bool, optional
         Whether axes become coordinates, and datasets with the same axes become arrays of one group,
         as with xarray's engine ``"n5"``. Otherwise each dataset is an array at its own path.
@@ -141,12 +141,12 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     message : str, optional
         Message of the commit, with Icechunk.
     overwrite : bool, optional
-        Whether to replace references at ``out``; with Icechunk, in a new commit.
+        Whether to replace references at ``destination``; with Icechunk, in a new commit.
     storage_options, backend : optional
         Options for the URL of a container, and the library that reads it: as for
         :class:`~n5zarr.N5Store`.
-    out_options : dict, optional
-        Options for the URL of ``out``: of fsspec, or of Icechunk's storage.
+    destination_options : dict, optional
+        Options for the URL of ``destination``: of fsspec, or of Icechunk's storage.
     scheduler, n_workers, progress : optional
         ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
         that takes the name of a stage, the bytes done and the bytes to do.
@@ -161,7 +161,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     FileNotFoundError
         No node exists at the path.
     FileExistsError
-        ``out`` exists; n5zarr replaces only references, and only with ``overwrite``.
+        ``destination`` exists; n5zarr replaces only references, and only with ``overwrite``.
     N5UnrepresentableError
         An option has an invalid value (``kind="option"``).
     N5UnsupportedError
@@ -180,11 +180,14 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     >>> written.n_arrays, written.n_referenced, written.n_inlined
     (4, 18, 45)
     """
-    store = located(store, storage_options, backend)
-    place = str(out) if is_url(str(out)) else str(Path(local_path(str(out))).expanduser())
-    target = _Target(place, _format(str(out), format), out_options, message, overwrite)
+    location = located(location, storage_options, backend)
+    out = str(destination)
+    place = out if is_url(out) else str(Path(local_path(out)).expanduser())
+    target = _Target(place, _format(out, format), destination_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
-    opened, node_path = open_container(store, path, storage_options=storage_options, read_only=True)
+    opened, node_path = open_container(
+        location, path, storage_options=storage_options, read_only=True
+    )
     opened = opened.showing(version)
     container = url.rstrip("/") if url else url_of_container(opened)
     with asking_once():

@@ -1,4 +1,4 @@
-"""The web application: serve an open container by its keys, and pages about it."""
+"""Make the web application: it serves a container by its keys, and pages about it."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 import errno
 import logging
 from contextlib import ExitStack, contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, override
 
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
@@ -17,16 +17,15 @@ from starlette.routing import Mount
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.store.location import located
-from n5zarr.viewing.serve.answers import entity_tag, is_known, part_of, tag_of_bytes
+from n5zarr.viewing.serve.answers import entity_tag, has_value, requested_part, tag_of_bytes
 from n5zarr.viewing.serve.guard import METHODS, Guard
-from n5zarr.viewing.serve.opened import Opened
-from n5zarr.viewing.serve.page import page_routes
+from n5zarr.viewing.serve.location import ServedLocation
+from n5zarr.viewing.serve.pages import error_page, page_routes
 from n5zarr.viewing.serve.views import N5View, OmeView, ServedView, ZarrView, is_shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from starlette.routing import BaseRoute
     from starlette.types import Receive, Scope, Send
 
     from n5zarr.storage.place import Backend, Location
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["make_app"]
 
 _log = logging.getLogger(__name__)
-_PIECE = 1 << 18  # bytes that are handed over at once, and that a slow client leaves there
+_PIECE = 1 << 18  # bytes that uvicorn gets at once, and holds for a slow client
 _NO_FILE = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EINVAL}
 _EXPOSED = ("Accept-Ranges", "Content-Length", "Content-Range", "ETag")
 _ALLOWED = ("Range", "If-Match", "If-None-Match", "If-Range", "Cache-Control", "Content-Type")
@@ -47,11 +46,10 @@ def make_app(
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
     hosts: Collection[str] | None = None,
-    routes: Sequence[BaseRoute] = (),
 ) -> Starlette:
-    """Make the application for a location: its views, and a page at ``/``.
+    """Make the application that serves a location: its views by their keys, and pages at ``/``.
 
-    Nothing is read but the location itself; the images are found when ``/ome/`` is first asked for.
+    This opens only the location; a request for a page or for a key of ``/ome/`` finds the images.
 
     Parameters
     ----------
@@ -62,15 +60,13 @@ def make_app(
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     hosts : collection of str, optional
-        The names by which requests may call this server, without the port; any by default. Behind
-        other names may be a web site that an attacker lets point to this machine.
-    routes : sequence of starlette.routing.BaseRoute, optional
-        More routes, which come first.
+        Names, without port, that requests may use for this server; any by default. An attacker can
+        let the name of a web site point to this machine.
 
     Returns
     -------
     starlette.applications.Starlette
-        The application, an ASGI app; ``app.state.opened`` is what it shows.
+        The application; ``app.state.served`` is the :class:`ServedLocation`.
 
     Raises
     ------
@@ -78,16 +74,16 @@ def make_app(
         Nothing exists at this location.
     """
     location = located(location, storage_options, backend)
-    opened = Opened(location, storage_options, labels=labels)
+    served = ServedLocation(location, storage_options, labels=labels)
     views = {
-        "n5": N5View(opened),
-        "zarr": ZarrView(opened),
-        "zarr3": ZarrView(opened, (3,)),
-        "zarr2": ZarrView(opened, (2,)),
-        "ome": OmeView(opened),
+        "n5": N5View(served),
+        "zarr": ZarrView(served),
+        "zarr3": ZarrView(served, (3,)),
+        "zarr2": ZarrView(served, (2,)),
+        "ome": OmeView(served),
     }
-    sending = Sending()
-    mounts = [Mount(f"/{name}", _Keys(name, view, sending)) for name, view in views.items()]
+    held = HeldValues()
+    mounts = [Mount(f"/{name}", _Keys(name, view, held)) for name, view in views.items()]
     cors = Middleware(
         CORSMiddleware,
         allow_origins=["*"],
@@ -97,15 +93,16 @@ def make_app(
         allow_private_network=True,
     )
     app = Starlette(
-        routes=[*routes, *mounts, *page_routes(location, opened)],
+        routes=[*mounts, *page_routes(served)],
         middleware=[Middleware(Guard, hosts=hosts), cors],
+        exception_handlers={N5Error: error_page, OSError: error_page},
     )
-    app.state.opened = opened
+    app.state.served = served
     return app
 
 
-class Sending:
-    """The values that are held for clients; bounds the memory that slow ones take."""
+class HeldValues:
+    """Count the bytes of values that clients have not received yet, and bound them."""
 
     most = 1 << 28  # bytes; above, requests wait before their values are read
     at_once = 32  # values of a view that are being read
@@ -114,8 +111,8 @@ class Sending:
         self._n_bytes = 0
         self._room = asyncio.Event()
 
-    async def room(self) -> None:
-        """Wait until clients have received enough of the answers in memory."""
+    async def wait_for_room(self) -> None:
+        """Wait until clients have received enough of the values in memory."""
         while self._n_bytes >= self.most:
             self._room.clear()
             await self._room.wait()
@@ -131,6 +128,23 @@ class Sending:
             self._room.set()
 
 
+class _ValueResponse(Response):
+    """An answer whose body is sent one piece after the other, as fast as the client receives it."""
+
+    def __init__(self, data: memoryview, status: int, headers: Mapping[str, str]) -> None:
+        super().__init__(None, status, {**headers, "Content-Length": str(len(data))})
+        self.data = data
+
+    @override
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head = {"status": self.status_code, "headers": self.raw_headers}
+        await send({"type": "http.response.start", **head})
+        for start in range(0, len(self.data), _PIECE):
+            piece = self.data[start : start + _PIECE]
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
+
+
 class _Keys:
     """Answer requests for the keys of a view.
 
@@ -140,39 +154,34 @@ class _Keys:
         Name of the view, which is a part of entity tags.
     view : ServedView
         The keys.
-    sending : Sending
-        What is being sent, of all views.
+    held : HeldValues
+        The values of all views that are being sent.
     """
 
-    def __init__(self, name: str, view: ServedView, sending: Sending) -> None:
+    def __init__(self, name: str, view: ServedView, held: HeldValues) -> None:
         self._name = name
         self._view = view
-        self._sending = sending
-        self._reading = asyncio.Semaphore(sending.at_once)
+        self._held = held
+        self._reading = asyncio.Semaphore(held.at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = scope["path"].removeprefix(scope["root_path"]).removeprefix("/")
         if not is_shown(key):
             await _missing()(scope, receive, send)
             return
-        with ExitStack() as held:
+        with ExitStack() as sending:
             async with self._reading:
-                await self._sending.room()
+                await self._held.wait_for_room()
                 answer = await self._answer(key, Headers(scope=scope))
-                if not isinstance(answer, Response):
-                    held.enter_context(self._sending.holding(len(answer[2])))
-            if isinstance(answer, Response):
-                await answer(scope, receive, send)
-            else:
-                await _send(send, *answer)
+                if isinstance(answer, _ValueResponse):
+                    sending.enter_context(self._held.holding(len(answer.data)))
+            await answer(scope, receive, send)
 
-    async def _answer(
-        self, key: str, asked: Headers
-    ) -> Response | tuple[int, dict[str, str], memoryview]:
-        """Answer a request for a key."""
+    async def _answer(self, key: str, request: Headers) -> Response:
+        """Answer a request for a key, also if its value cannot be read."""
         try:
-            return await self._value(key, asked)
-        except N5UnrepresentableError as err:  # of OME-Zarr: there is no image; of a path: no key
+            return await self._value(key, request)
+        except N5UnrepresentableError as err:  # no image as OME-Zarr, or no possible key
             return _text(404, str(err))
         except N5Error as err:
             return _text(500, str(err))
@@ -188,42 +197,31 @@ class _Keys:
         _log.debug("why", exc_info=err)
         return _text(500, f"{key}: {reason or type(err).__name__}")
 
-    async def _value(
-        self, key: str, asked: Headers
-    ) -> Response | tuple[int, dict[str, str], memoryview]:
-        known = asked.get("if-none-match")
+    async def _value(self, key: str, request: Headers) -> Response:
+        """Answer with the value of a key, or the part of it that the client wants and lacks."""
+        known = request.get("if-none-match")
         stamp = self._view.stamp(key)
         tag = "" if stamp is None else entity_tag(self._name, key, stamp)
-        if tag and is_known(tag, known):
+        if tag and has_value(tag, known):
             return Response(status_code=304, headers=_headers(tag))
         value = await self._view.read(key)
         if value is None:
             return _missing()
         data = memoryview(value).cast("B")
-        if stamp is None or self._view.stamp(key) != stamp:  # another one was read
+        if stamp is None or self._view.stamp(key) != stamp:  # another value was read
             tag = tag_of_bytes(data)
-            if is_known(tag, known):
+            if has_value(tag, known):
                 return Response(status_code=304, headers=_headers(tag))
-        headers = _headers(tag) | {"Content-Type": _media_type(key)}
-        part = part_of(len(data), asked.get("range"), asked.get("if-range"), tag)
+        headers = _headers(tag)
+        part = requested_part(len(data), request.get("range"), request.get("if-range"), tag)
+        if part is not None and part.stop == part.start:
+            headers["Content-Range"] = f"bytes */{len(data)}"
+            return PlainTextResponse("no such range", 416, headers=headers)
+        headers["Content-Type"] = _media_type(key)
         if part is None:
-            return 200, headers | {"Content-Length": str(len(data))}, data
-        if part.stop == part.start:
-            nothing = {"Content-Range": f"bytes */{len(data)}"}
-            return PlainTextResponse("no such range", 416, headers=_headers(tag) | nothing)
-        where = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
-        size = {"Content-Range": where, "Content-Length": str(part.stop - part.start)}
-        return 206, headers | size, data[part.start : part.stop]
-
-
-async def _send(send: Send, status: int, headers: Mapping[str, str], body: memoryview) -> None:
-    """Send an answer, a piece after the other as the client takes them."""
-    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
-    await send({"type": "http.response.start", "status": status, "headers": raw})
-    for start in range(0, len(body), _PIECE):
-        piece = body[start : start + _PIECE]
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+            return _ValueResponse(data, 200, headers)
+        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
+        return _ValueResponse(data[part.start : part.stop], 206, headers)
 
 
 def _headers(tag: str) -> dict[str, str]:
@@ -231,7 +229,7 @@ def _headers(tag: str) -> dict[str, str]:
 
 
 def _media_type(key: str) -> str:
-    """Return the type of a value: a document of N5 or Zarr, or bytes that no browser shows."""
+    """Return the type of a value: JSON for documents, else bytes that no browser displays."""
     name = key.rpartition("/")[2]
     is_document = name.endswith(".json") or name.startswith(".z")
     return "application/json" if is_document else "application/octet-stream"

@@ -1,9 +1,7 @@
-"""Serve Neuroglancer's browser client from the files in its Python package."""
+"""Serve the files of Neuroglancer, which runs in the browser, from its Python package."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +11,7 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from n5zarr.errors import N5MissingDependencyError
+from n5zarr.viewing.serve.policy import source_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -22,15 +21,14 @@ if TYPE_CHECKING:
 __all__ = ["CLIENT_PATH", "check_client", "client_routes", "has_client"]
 
 CLIENT_PATH = "/neuroglancer/v/n5zarr/"
-"""Where it is: behind ``/v/`` it looks for the name of a viewer, and refuses to start without."""
+"""Path of the client: it starts only if a name of a viewer follows ``/v/``."""
 
-# This build asks a Python server for its state and says that it is missing; here, the state is in
-# the URL.
+# This build would ask a Python server for its state, and say that there is none. Here, the state is
+# in the URL.
 _SCRIPT = "window.EventSource=class{constructor(){setTimeout(()=>this.onopen())}close(){}};"
-_HASH = base64.b64encode(hashlib.sha256(_SCRIPT.encode()).digest()).decode()
 _POLICY = (
     "default-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
-    f"script-src 'self' blob: 'wasm-unsafe-eval' 'sha256-{_HASH}'; "
+    f"script-src 'self' blob: 'wasm-unsafe-eval' {source_of(_SCRIPT)}; "
     "style-src 'self' 'unsafe-inline'; connect-src *"  # users may add layers from anywhere
 )
 
@@ -55,7 +53,7 @@ def check_client() -> Path:
 
 
 def client_routes() -> list[BaseRoute]:
-    """Return the routes of Neuroglancer's client, which needs no internet.
+    """Return the routes of Neuroglancer's client; it loads nothing from the internet.
 
     Raises
     ------

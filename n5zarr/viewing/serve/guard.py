@@ -11,7 +11,7 @@ from starlette.responses import PlainTextResponse, Response
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 __all__ = ["LOOPBACK", "METHODS", "Guard", "host_name"]
 
@@ -19,7 +19,8 @@ METHODS = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine for itself."""
 
-_LONGEST = 4096  # bytes of a path: that of a file may not be longer on most systems
+_LONGEST_PATH = 4096  # bytes: most systems have no longer paths of files
+_ALLOW = {"Allow": ", ".join(METHODS)}
 
 
 def host_name(host: str) -> str:
@@ -33,19 +34,19 @@ def host_name(host: str) -> str:
     host = host.strip().lower()
     name, _, port = host.rpartition(":")
     name = name if name and port.isdigit() else host
-    with suppress(ValueError):  # no address
+    with suppress(ValueError):  # not an address
         if name.startswith("[") and name.endswith("]"):
             return f"[{IPv6Address(name[1:-1])}]"
     return name
 
 
 class Guard:
-    """Pass on requests to read, for known hosts, without a body and with a path of usual length.
+    """Pass on only requests that read, name a known host, and have no body and no very long path.
 
     Parameters
     ----------
     app : ASGI application
-        What answers the others.
+        Answers the requests that are passed on.
     hosts : collection of str, optional
         Names that a ``Host`` header may have; any by default.
     """
@@ -56,36 +57,25 @@ class Guard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request."""
-        if scope["type"] != "http":  # starlette's own test client asks for a lifespan
-            await self._app(scope, receive, send)
-            return
-        refusal = self._refusal(scope)
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-
-        async def send_safely(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                # browsers never interpret stored data as a page or a script
-                message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
-            await send(message)
-
-        await self._app(scope, receive, send_safely)
+        is_request = scope["type"] == "http"  # starlette's own test client asks for a lifespan
+        answer = (self._refusal(scope) if is_request else None) or self._app
+        await answer(scope, receive, send)
 
     def _refusal(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that is not passed on; None for the others."""
         headers = dict(scope["headers"])
         host = host_name(headers.get(b"host", b"").decode("latin-1"))
         if self._hosts is not None and host not in self._hosts:
             return _refused(421, f"unknown host {host!r:.100}; --allow-host names others")
         if scope["method"] not in METHODS:
-            return _refused(405, "read only", Allow=", ".join(METHODS))
+            return _refused(405, "read only", **_ALLOW)
         if headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
             return _refused(413, "expected a request without a body")
-        if len(scope.get("raw_path") or scope["path"]) > _LONGEST:
+        if len(scope.get("raw_path") or scope["path"]) > _LONGEST_PATH:
             return _refused(414, "path too long")
         is_preflight = b"access-control-request-method" in headers and b"origin" in headers
         if scope["method"] == "OPTIONS" and not is_preflight:
-            return Response(status_code=204, headers={"Allow": ", ".join(METHODS)})
+            return Response(status_code=204, headers=_ALLOW)
         return None
 
 

@@ -1,4 +1,4 @@
-"""Run the web application: a server in its own thread."""
+"""Run the web application with uvicorn, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import uvicorn
 import zarr
-from starlette.applications import Starlette
 
 from n5zarr.store.location import located
 from n5zarr.viewing.arguments import check_address, texts
 from n5zarr.viewing.serve.app import make_app
 from n5zarr.viewing.serve.guard import LOOPBACK
-from n5zarr.viewing.serve.protocol import PatientProtocol
+from n5zarr.viewing.serve.protocol import PatientProtocol, most_connections
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from starlette.applications import Starlette
+
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["Server", "running", "serve"]
+__all__ = ["Server", "serve", "start_server"]
 
 _BACKLOG = 1024
-_THREADS = 32  # for computing, and for waiting for slow files and servers
-_CLOSING = 2  # seconds that answers get when the server ends
+_THREADS = 32  # that compute, or wait for slow files and servers
+_CLOSING = 2  # seconds for which a closing server still answers
 
 
 def serve(
@@ -85,11 +86,11 @@ def serve(
     (10, 24, 32)
     """
     options = {"storage_options": storage_options, "backend": backend}
-    return running(location, host, port, allow_hosts=allow_hosts, **options)  # type: ignore[arg-type] # of two types
+    return start_server(location, host, port, allow_hosts=allow_hosts, **options)  # type: ignore[arg-type] # of two types
 
 
-def running(  # noqa: PLR0913 - as its neighbours
-    location_or_app: Location | zarr.Array[Any] | zarr.Group | Starlette,
+def start_server(  # noqa: PLR0913 - as its neighbours
+    location: Location | zarr.Array[Any] | zarr.Group,
     host: str = "127.0.0.1",
     port: int = 0,
     *,
@@ -98,15 +99,13 @@ def running(  # noqa: PLR0913 - as its neighbours
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
 ) -> Server:
-    """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
-    if isinstance(location_or_app, Starlette):
-        return Server(location_or_app, host, port)
-    if isinstance(location_or_app, zarr.Array | zarr.Group):
-        location_or_app = location_or_app.store_path
+    """Serve a location; see :func:`serve`, and :func:`n5zarr.view` for ``labels``."""
+    if isinstance(location, zarr.Array | zarr.Group):
+        location = location.store_path
     check_address(host, port)
     names = texts("allow_hosts", allow_hosts)
-    hosts = {*LOOPBACK, _called(host), *names} if _is_loopback(host) or names else None
-    place = located(location_or_app, storage_options, backend)
+    hosts = {*LOOPBACK, _name_in_url(host), *names} if _is_loopback(host) or names else None
+    place = located(location, storage_options, backend)
     app = make_app(place, labels=labels, storage_options=storage_options, hosts=hosts)
     return Server(app, host, port)
 
@@ -119,14 +118,14 @@ class Server:
     app : Starlette
         The application.
     host, port : optional
-        Where it listens.
+        Address and port to listen on.
 
     Attributes
     ----------
     app : Starlette
         The application.
     port : int
-        The port on which it listens.
+        The port it listens on.
     url : str
         Its address, with a slash at the end.
     """
@@ -135,7 +134,7 @@ class Server:
         self.app = app
         listening = _listen(host, port)
         self.port: int = listening.getsockname()[1]
-        self.url = f"http://{_called(host)}:{self.port}/"
+        self.url = f"http://{_name_in_url(host)}:{self.port}/"
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,
@@ -148,6 +147,8 @@ class Server:
                 proxy_headers=False,
                 server_header=False,
                 backlog=_BACKLOG,
+                limit_concurrency=most_connections() + 1,  # refuses from this number on
+                headers=[("X-Content-Type-Options", "nosniff")],  # data are no pages or scripts
                 timeout_graceful_shutdown=_CLOSING + 1,
             )
         )
@@ -179,11 +180,11 @@ class Server:
     def close(self) -> None:
         """Stop the server; requests in progress get two seconds."""
         self._uvicorn.should_exit = True
-        self._thread.join(_CLOSING + 2)  # what computes in a thread of its own ends later
+        self._thread.join(_CLOSING + 2)  # computing threads may end later
 
 
 class _Uvicorn(uvicorn.Server):
-    """uvicorn's server, which reports when it has started."""
+    """Run uvicorn's server, and set an event when it has started."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -209,12 +210,12 @@ class _Uvicorn(uvicorn.Server):
         await super().shutdown(sockets)
 
     def _give_up(self) -> None:
-        """End the connections of clients that take nothing."""
+        """Close the connections of clients that do not receive their answers."""
         for connection in list(self.server_state.connections):
             cast("Any", connection).transport.abort()
 
 
-def _called(host: str) -> str:
+def _name_in_url(host: str) -> str:
     """Return the host name of an address in a URL; use loopback for the wildcard address."""
     name = host.strip("[]")
     name = {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(name, name)  # noqa: S104
@@ -230,7 +231,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Open a port, or say why that is not possible."""
+    """Open a port; an error says why that is not possible."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host.strip("[]"), port), family=family, backlog=_BACKLOG)

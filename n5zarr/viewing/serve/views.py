@@ -1,4 +1,4 @@
-"""Answer the keys that are served: those of N5 as stored, of Zarr, and of OME-Zarr."""
+"""Read the keys of the served views: N5 as it is stored, Zarr, and OME-Zarr."""
 
 from __future__ import annotations
 
@@ -30,23 +30,23 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.requests import Request, Steps
-    from n5zarr.viewing.serve.opened import Opened
+    from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["N5View", "OmeView", "ServedView", "ZarrView", "is_shown"]
 
 _DOCUMENTS = {name for names in METADATA_NAMES.values() for name in names}
 _BLOCK = re.compile(r"(?:.*/)?[0-9]+", re.ASCII | re.DOTALL)
-_SETTLED = 1_000_000_000  # nanoseconds after which the time of a file tells its next change
-_LARGEST = 1 << 28  # bytes of a file that belongs neither to N5 nor to Zarr; it is read at once
-_SLOW = 0.002  # seconds: files that take longer, on a network or a disk, are read by threads
+_SETTLED = 1_000_000_000  # nanoseconds; a younger file may change without another time stamp
+_LARGEST = 1 << 28  # bytes of a file that is not N5's: it is read as a whole
+_SLOW = 0.002  # seconds; threads read files that take longer, on a network or a disk
 
 
 def is_shown(key: str) -> bool:
-    """Whether a key is served: it stays in the container, and has no hidden name.
+    """Whether a key is served: it stays in the container, and no name in it is hidden.
 
-    Hidden names begin with a dot, as those of editors, of version control and of macOS; writers
-    put unfinished files beside those that they write.
+    Hidden names begin with a dot, like files of editors, of version control and of macOS, and files
+    that a writer has not finished.
 
     Examples
     --------
@@ -63,7 +63,7 @@ def is_shown(key: str) -> bool:
 
 
 class ServedView(ABC):
-    """One view of the opened location, by keys below its path."""
+    """One view of the served location: values of keys below its path."""
 
     @abstractmethod
     async def read(self, key: str) -> BufferLike | None:
@@ -81,12 +81,12 @@ class ServedView(ABC):
 
 
 class _StoredView(ServedView):
-    """A view whose values are mostly one file each."""
+    """A view that reads most of its values from one file each."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._store = opened.store
-        self._path = opened.path
-        self._seconds = 0.0  # duration of a read in this thread, a moving average
+    def __init__(self, served: ServedLocation) -> None:
+        self._store = served.store
+        self._path = served.path
+        self._seconds = 0.0  # moving average of the duration of a read in this thread
 
     async def _run[T](self, steps: Steps[T]) -> T:
         """Run a flow here while it reads cached files, and in a thread if it computes or waits.
@@ -113,7 +113,7 @@ class _StoredView(ServedView):
         return done
 
     def _stamp_of(self, *keys: str) -> object | None:
-        """Return the stamps of files, unless one may be changed again at the same time of it."""
+        """Return the stamps of files; None if one is so young that it may change unseen."""
         if not self._store.storage.has_stamps:
             return None
         stamps = self._store.run(_stamps(keys))
@@ -130,7 +130,7 @@ def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, ...] | None, ...]]:
 
 
 class N5View(_StoredView):
-    """The stored documents and blocks of N5, and other files in groups."""
+    """The documents and blocks of N5 as they are stored, and other files in groups."""
 
     @override
     async def read(self, key: str) -> BufferLike | None:
@@ -153,11 +153,11 @@ class N5View(_StoredView):
 
 
 class ZarrView(_StoredView):
-    """The documents and chunks of Zarr v3, of v2 or of both, which any reader of Zarr decodes."""
+    """Documents and chunks of Zarr v3, of v2, or of both, that every reader of Zarr can decode."""
 
-    def __init__(self, opened: Opened, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
-        super().__init__(opened)
-        v3 = N5Store(opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+    def __init__(self, served: ServedLocation, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
+        super().__init__(served)
+        v3 = N5Store(served.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
@@ -166,8 +166,8 @@ class ZarrView(_StoredView):
         for zarr_format, store in self._stores.items():
             parsed = parse_key(full, zarr_format)
             if isinstance(parsed, MetadataKey):
-                # of a store of its own: a store remembers each document that it was asked for
-                return _strict(await self._run(store.reopened().container.read(full)))
+                # from a new store, since a store remembers all documents that it has read
+                return _as_strict_json(await self._run(store.reopened().container.read(full)))
             if isinstance(parsed, ChunkKey):
                 value = await self._run(store.container.read(full, is_copied=True))
                 if value is not None:
@@ -192,8 +192,8 @@ def _block(store: N5Store, chunk: ChunkKey) -> Steps[str | None]:
     return None if location is None or not location.in_grid else location.key
 
 
-def _strict(document: BufferLike | None) -> BufferLike | None:
-    """Return a document with NaN and infinities as text: browsers refuse all of it for one."""
+def _as_strict_json(document: BufferLike | None) -> BufferLike | None:
+    """Write NaN and infinities in a document as text, since browsers refuse such documents."""
     if document is None:
         return None
     text = bytes(document)
@@ -203,21 +203,18 @@ def _strict(document: BufferLike | None) -> BufferLike | None:
 
 
 class OmeView(ServedView):
-    """The images as OME-Zarr 0.5; found when they are first asked for."""
+    """The images as OME-Zarr 0.5; the first request finds them."""
 
-    def __init__(self, opened: Opened) -> None:
-        self._opened = opened
+    def __init__(self, served: ServedLocation) -> None:
+        self._served = served
         self._store: OmeStore | None = None
-        self._lock = asyncio.Lock()  # one thread finds the images, the others stay free
+        self._lock = asyncio.Lock()  # only one thread finds the images
 
     @override
     async def read(self, key: str) -> BufferLike | None:
         async with self._lock:
             if self._store is None:
-                self._store = await asyncio.to_thread(self._made)
+                self._store = await asyncio.to_thread(lambda: OmeStore(self._served.tree()))
         value = await self._store.get(key, cpu.buffer_prototype)
         data = None if value is None else memoryview(value.as_numpy_array())
-        return _strict(data) if key.endswith(".json") else data
-
-    def _made(self) -> OmeStore:
-        return OmeStore(self._opened.tree())
+        return _as_strict_json(data) if key.endswith(".json") else data

@@ -16,7 +16,7 @@ import pytest
 import n5zarr
 from n5zarr.__main__ import main
 from n5zarr.cli.app import app
-from n5zarr.cli.common import console
+from n5zarr.cli.messages import console
 from n5zarr.store.inspect import Described
 from tests.command import CliRunner
 
@@ -146,7 +146,7 @@ def test_the_demo_runs_and_draws(tmp_path: Path) -> None:
 
 
 def test_the_demo_runs_without_matplotlib(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert "pip install 'n5zarr[plot]'" in run("demo", "-o", str(tmp_path / "demo.png"))
 
 

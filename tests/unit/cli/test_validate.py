@@ -13,10 +13,10 @@ import pytest
 from rich.console import Console
 
 import n5zarr
-from n5zarr.cli import findings
+from n5zarr.cli import messages
 from n5zarr.cli.app import app
-from n5zarr.cli.findings import print_validation
-from n5zarr.cli.statistics import histogram_lines
+from n5zarr.cli.info import histogram_lines
+from n5zarr.cli.validate import show_findings
 from tests.command import CliRunner
 
 if TYPE_CHECKING:
@@ -100,14 +100,14 @@ def test_alike_problems_share_a_row_of_80_columns(
     assert result.by_kind["header"] == 1000
     screen = io.StringIO()
     terminal = Console(file=screen, width=80, force_terminal=True, color_system=None)
-    monkeypatch.setattr(findings, "console", lambda: terminal)
-    print_validation(result, show_all=False)
+    monkeypatch.setattr(messages, "console", lambda **_: terminal)
+    messages.print_text(*show_findings(result, show_all=False))
     lines = screen.getvalue().splitlines()
     assert len(lines) < 20
     assert max(map(len, lines)) <= 80
     assert "many: 1000 blocks: 0, 1, 2, ..." in screen.getvalue()
     screen.truncate(0)
-    print_validation(result, show_all=True)
+    messages.print_text(*show_findings(result, show_all=True))
     assert screen.getvalue().count("many: block ") == 1000
 
 

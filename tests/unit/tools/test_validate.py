@@ -450,10 +450,10 @@ def test_damaged_blocks_go_beside_the_container_and_back(root: Path) -> None:
     result = n5zarr.validate(root)
     moved = n5zarr.quarantine_blocks(root, result.findings)
     assert sorted(moved.moved) == ["em/s0/1/0/0", "em/s0/1/2/0", "em/s0/2/2/2"]
-    assert Path(moved.place).parent == root.with_name("c.n5.quarantine")
+    assert Path(moved.quarantine).parent == root.with_name("c.n5.quarantine")
     assert n5zarr.validate(root).findings == ()
     n5zarr.write_block(root, "em/s0", (1, 0, 0), np.full((16, 40, 50), 7))  # written again
-    back = n5zarr.restore_blocks(moved.place, root)
+    back = n5zarr.restore_blocks(moved.quarantine, root)
     assert sorted(back.moved) == ["em/s0/1/2/0", "em/s0/2/2/2"]
     assert list(back.kept) == ["em/s0/1/0/0"]
     after = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}

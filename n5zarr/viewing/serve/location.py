@@ -1,4 +1,4 @@
-"""Hold the served location in a container, opened once, and its images, read on request."""
+"""Open the location that is served, once, and find its images when they are first needed."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from n5zarr.store.bdv_xml import Project
     from n5zarr.tools.convert.source import SourceTree
 
-__all__ = ["Opened"]
+__all__ = ["ServedLocation"]
 
-_NODES = 1000  # that are looked at for an example
+_MOST_NODES = 1000  # looked at to find a dataset
 
 
-class Opened:
-    """A location that is served, read only; of local files none outside of the container is read.
+class ServedLocation:
+    """A location to serve, read only; local files outside the container are never read.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class Opened:
     FileNotFoundError
         Nothing exists at this location.
     N5UnrepresentableError
-        A link leads from the container to the location, which is outside (``kind="path"``).
+        The location is outside the container, behind a link in it (``kind="path"``).
     """
 
     def __init__(
@@ -98,22 +98,22 @@ class Opened:
 
     @property
     def place(self) -> StorePath:
-        """The location for all functions that take one, confined as this is."""
+        """The location as other functions take it, also without files outside the container."""
         return StorePath(self.store.storage.store, self.path)
 
     def first_dataset(self) -> str | None:
         """Return the path, below this location, of the first dataset; None if there is none."""
         walk = Walk(self.store.container.nodes, self.store.run)
         node = self.store.node(self.path)
-        for found, _ in islice(walk.run(self.path, node) if node else (), _NODES):
+        for found, _ in islice(walk.run(self.path, node) if node else (), _MOST_NODES):
             if isinstance(found.node, DatasetView):
                 return found.path.removeprefix(self.path).lstrip("/")
         return None
 
     def tree(self) -> SourceTree:
-        """Return the images as OME-Zarr has them, as they were when this was first asked.
+        """Return the images in the form of OME-Zarr, as they were at the first call.
 
-        It reads every document, which may take long in a large container.
+        The first call reads all documents, which takes long in a large container.
 
         Raises
         ------

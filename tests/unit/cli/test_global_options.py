@@ -86,7 +86,7 @@ def test_warnings_go_above_the_progress_bar() -> None:
     code = """
 import sys
 sys.stderr.isatty = lambda: True
-from n5zarr.cli.common import complain, console
+from n5zarr.cli.messages import complain, console
 from n5zarr.cli.progress import progress_bar
 before = sys.stderr, console(stderr=True)
 with progress_bar() as show:

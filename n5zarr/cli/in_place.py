@@ -1,0 +1,77 @@
+"""The commands that change a container in place: ``attrs`` and ``rm-empty``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+import n5zarr
+from n5zarr.cli.command import Result
+from n5zarr.cli.messages import complain, print_json
+from n5zarr.cli.options import Access, DryRun, Jobs, Node, Progress, json_or_text
+from n5zarr.store.info import bytes_text
+
+__all__ = ["attrs", "rm_empty"]
+
+
+def attrs(
+    location: Node,
+    key: Annotated[
+        str, typer.Argument(metavar="KEY", help="An attribute, such as a/b or a/b[2].")
+    ] = "",
+    value: Annotated[
+        str | None, typer.Argument(metavar="VALUE", help="JSON; anything else is text.")
+    ] = None,
+    *,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove the attribute KEY.")] = False,
+    access: Access,
+) -> None:
+    """Print, set or remove attributes of a group or dataset.
+
+    Without KEY, print all attributes; with KEY, print this attribute, or end with status 1 if it
+    is missing; with VALUE, set it. All other attributes keep their order and spelling.
+
+    Keys are Java's attribute paths: a/b is the member b of a, a/b[2] the third item of a list; a
+    backslash before / or [ makes it part of the name. Put -- before a VALUE with a minus:
+    n5zarr attrs LOCATION offset -- -5.
+    """
+    if remove and (value is not None or not key):
+        message = "expected --remove with a KEY and without a VALUE"
+        raise typer.BadParameter(message)
+    options = access.keywords()
+    is_there = True
+    if remove:
+        is_there = n5zarr.remove_attribute(location, "", key, **options)
+    elif value is not None:
+        n5zarr.set_attribute(location, "", key, json_or_text(value), **options)
+    else:
+        missing = object()
+        found = n5zarr.get_attribute(location, "", key, default=missing, **options)  # type: ignore[arg-type]
+        is_there = found is not missing
+        if is_there:
+            print_json(found)
+    if not is_there:
+        complain("error", f"{location}: there is no attribute {key!r}")
+        raise typer.Exit(1)
+
+
+def rm_empty(
+    location: Node, *, progress: Progress, dry_run: DryRun = False, jobs: Jobs, access: Access
+) -> Result:
+    """Remove stored blocks that hold only the fill value.
+
+    Datasets read as before, because missing blocks read as zero. For a group, check all datasets
+    below it. Other programs may write local blocks at the same time. If blocks are damaged, they
+    stay, and the exit status is 2.
+    """
+    done = n5zarr.remove_empty_blocks(
+        location, dry_run=dry_run, progress=progress, **jobs.keywords(), **access.keywords()
+    )
+    would = "would be removed" if dry_run else "removed"
+    pruned = f", and {done.n_directories} empty directories" if done.n_directories else ""
+    text = (
+        f"{done.n_removed} of {done.n_blocks} blocks {would}, {bytes_text(done.n_bytes)}, "
+        f"of {done.n_datasets} datasets{pruned}"
+    )
+    return Result(value=done, text=[text], problems=done.problems)

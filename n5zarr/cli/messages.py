@@ -1,0 +1,109 @@
+"""Print on the terminal: lines and tables, JSON, errors and warnings."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+import sys
+from contextvars import ContextVar
+from functools import lru_cache
+from typing import TYPE_CHECKING, TextIO, override
+
+import typer
+from rich.console import Console
+from rich.segment import Segment
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rich.console import ConsoleOptions, RenderableType
+
+__all__ = ["complain", "console", "counted", "is_quiet", "print_json", "print_text", "printable"]
+
+# C0 except tab and end of line, C1, characters that reverse the direction of text, and surrogates
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+is_quiet: ContextVar[bool] = ContextVar("is_quiet", default=False)
+"""Whether to omit warnings and progress bars: ``--quiet``."""
+
+
+def printable(text: str) -> str:
+    r"""Return text in which characters that control a terminal are written as escapes.
+
+    The writer of a container chose the names of nodes, attributes and messages; a terminal would
+    execute control characters in them.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
+class _Console(Console):
+    """A console that prints control characters visibly instead of sending them."""
+
+    @override
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterator[Segment]:
+        for text, style, control in super().render(renderable, options):
+            yield Segment(text if control else printable(text), style, control)
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Return the console of an output; piped output is neither folded nor cut."""
+    stream = sys.stderr if stderr else sys.stdout
+    # during progress, rich replaces the stream
+    return _console_of(getattr(stream, "rich_proxied_file", stream))
+
+
+@lru_cache(maxsize=4)
+def _console_of(stream: TextIO | None) -> Console:
+    """Return the one console of a stream, so that lines appear above a progress bar, not in it."""
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
+    is_folded = stream is None or stream.isatty()  # None: a service has closed it
+    width = None if is_folded else 10_000
+    return _Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
+
+
+def counted(n: int, word: str) -> str:
+    """Return a number with a noun.
+
+    Examples
+    --------
+    >>> counted(1, "block"), counted(0, "block")
+    ('1 block', '0 blocks')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def print_text(*parts: RenderableType, style: str | None = None, stderr: bool = False) -> None:
+    """Print lines, which the terminal folds, and tables, which fit its width."""
+    screen = console(stderr=stderr)
+    for part in parts:
+        screen.print(part, style=style, soft_wrap=isinstance(part, str | Text))
+
+
+def complain(word: str, what: object) -> None:
+    """Print an error or a warning as one line on standard error."""
+    print_text(f"n5zarr: {word}: {' '.join(str(what).split())}", stderr=True)
+
+
+def print_json(document: object) -> None:
+    """Print JSON: NaN and infinities, which it does not have, and errors as text."""
+    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False, default=str))
+
+
+def _finite(value: object) -> object:
+    """Replace NaN and infinities by text."""
+    if isinstance(value, dict):
+        return {key: _finite(member) for key, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,0 +1,143 @@
+"""The commands with a server: ``serve`` and ``view``."""
+
+from __future__ import annotations
+
+import webbrowser
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Annotated
+from urllib.parse import quote
+
+import typer
+from rich.text import Text
+
+import n5zarr
+from n5zarr.cli.messages import complain, print_text
+from n5zarr.cli.options import Access, Host, Location, Port
+from n5zarr.cli.progress import stoppable
+from n5zarr.errors import N5Error
+from n5zarr.format.path import join
+from n5zarr.viewing.snippets import for_fsspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from n5zarr import Server
+
+__all__ = ["serve", "view"]
+
+
+def serve(
+    location: Location,
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 0,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME",
+            help="Accept requests under this host name, too, such as that of a proxy. "
+            "May be repeated.",
+        ),
+    ] = None,
+    open_page: Annotated[
+        bool, typer.Option("--open", help="Open the start page in the browser.")
+    ] = False,
+    access: Access,
+) -> None:
+    """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
+
+    Ctrl-C stops the server. While it runs, any web page in a browser on this machine may read the
+    container, but nothing outside it.
+    """
+    with (
+        _until_stopped() as wait,
+        n5zarr.serve(
+            location, host=host, port=port, allow_hosts=allow_host or (), **access.keywords()
+        ) as server,
+    ):
+        print_text(*_addresses(server))
+        if open_page:
+            webbrowser.open(server.url)
+        wait(server)
+
+
+def _addresses(server: Server) -> Sequence[str | Text]:
+    """Return lines with the addresses of the container, and how programs open it."""
+    served, own = server.app.state.served, for_fsspec(server.url)
+    path = None
+    with suppress(N5Error):  # a server may not list
+        path = served.first_dataset()
+    path = "PATH" if path is None else path
+    zarr, n5 = (own + join(view, quote(path)) for view in ("zarr3", "n5"))
+    return [
+        Text.assemble(("Serving", "bold"), f" {served}; Ctrl-C ends it"),
+        f"  Start page   {server.url}",
+        f"  Zarr         {own}zarr3/ or {own}zarr2/",
+        f"  OME-Zarr     {own}ome/",
+        f"  N5           {own}n5/",
+        Text(f"To open {path or 'it'}", "bold"),
+        f'  zarr         zarr.open("{zarr}", mode="r")',
+        f'  TensorStore  tensorstore.open("{zarr}/|auto:") or "{n5}/|n5:"',
+        f"  Neuroglancer {zarr}/|zarr3:",
+    ]
+
+
+def view(
+    location: Location,
+    *,
+    dataset: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="PATH",
+            help="Image to show: path of the image, of one of its levels, or of a group of images. "
+            "May be repeated.",
+        ),
+    ] = None,
+    labels: Annotated[
+        list[str] | None,
+        typer.Option(metavar="GLOB", help="Images that are labels, such as seg. May be repeated."),
+    ] = None,
+    host: Host = "127.0.0.1",
+    port: Port = 0,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Only print the address.")
+    ] = False,
+    access: Access,
+) -> None:
+    """Show the images of a container in Neuroglancer, in the browser.
+
+    This needs no internet. Ctrl-C stops the server. While it runs, any web page in a browser on
+    this machine may read the container, but nothing outside it.
+    """
+    with (
+        _until_stopped() as wait,
+        n5zarr.view(
+            location,
+            dataset=dataset or (),
+            labels=labels or (),
+            host=host,
+            port=port,
+            **access.keywords(),
+        ) as shown,
+    ):
+        print_text(
+            Text.assemble(("Viewing", "bold"), f" {shown.server.app.state.served}; Ctrl-C ends it"),
+            f"  Neuroglancer  {shown.url}",
+            f"  Start page    {shown.server.url}",
+        )
+        if not no_browser and not webbrowser.open(shown.url):
+            complain("warning", "no browser available; open the address of Neuroglancer in one")
+        wait(shown.server)
+
+
+@contextmanager
+def _until_stopped() -> Iterator[Callable[[Server], None]]:
+    """Yield a function that waits for a server to end; a signal ends it quietly, as is normal."""
+    with suppress(KeyboardInterrupt, SystemExit), stoppable() as stop_if_asked:
+
+        def wait(server: Server) -> None:
+            while server.is_running:
+                server.wait(1)
+                stop_if_asked()
+
+        yield wait
