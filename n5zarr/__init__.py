@@ -30,22 +30,27 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
-    from n5zarr.tools.convert.convert import Conversion, convert
-    from n5zarr.tools.diff.arrays import ArrayDifference, compare_arrays
+    from n5zarr.tools.convert.convert import Conversion, ConvertedArray, convert
+    from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
     from n5zarr.tools.download.run import Downloaded, download
-    from n5zarr.tools.empty_blocks import RemovedBlocks, remove_empty_blocks
-    from n5zarr.tools.pyramid.build import build_pyramid
+    from n5zarr.tools.empty_blocks import BlockRemoval, remove_empty_blocks
+    from n5zarr.tools.pyramid.build import Pyramid, PyramidLevel, build_pyramid
     from n5zarr.tools.rechunk import rechunk
     from n5zarr.tools.sidecar import Sidecars, sidecar
     from n5zarr.tools.statistics import BlockStatistics, block_statistics
     from n5zarr.tools.validate.check import find_problems, validate
-    from n5zarr.tools.validate.edges import repair_edges
+    from n5zarr.tools.validate.edges import EdgeRepair, repair_edges
     from n5zarr.tools.validate.findings import Finding, Validation
-    from n5zarr.tools.validate.leftovers import clean_leftovers
-    from n5zarr.tools.validate.quarantine import quarantine_blocks, restore_blocks
+    from n5zarr.tools.validate.leftovers import Cleanup, clean_leftovers
+    from n5zarr.tools.validate.quarantine import (
+        Quarantine,
+        Restoration,
+        quarantine_blocks,
+        restore_blocks,
+    )
     from n5zarr.tools.virtualize.parser import N5Parser
-    from n5zarr.tools.virtualize.virtualizing import Virtualized, virtualize
+    from n5zarr.tools.virtualize.virtualizing import Virtualization, virtualize
     from n5zarr.viewing.napari import napari_layers
     from n5zarr.viewing.picture_plot import plot
     from n5zarr.viewing.serve.run import Server, serve
@@ -68,12 +73,17 @@ __all__ = [
     "ArrayDifference",
     "ArrayGeometry",
     "Block",
+    "BlockRemoval",
     "BlockStatistics",
     "CacheOptions",
+    "Cleanup",
     "Comparison",
     "Conversion",
+    "ConvertedArray",
     "Difference",
     "Downloaded",
+    "EdgeRepair",
+    "ElementDifference",
     "Finding",
     "InterestPoints",
     "N5Block",
@@ -84,11 +94,14 @@ __all__ = [
     "N5Store",
     "N5Warning",
     "NeuroglancerView",
-    "RemovedBlocks",
+    "Pyramid",
+    "PyramidLevel",
+    "Quarantine",
+    "Restoration",
     "Server",
     "Sidecars",
     "Validation",
-    "Virtualized",
+    "Virtualization",
     "block_statistics",
     "build_pyramid",
     "clean_leftovers",
@@ -133,6 +146,14 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ElementDifference": "tools.diff.arrays",
+    "ConvertedArray": "tools.convert.convert",
+    "PyramidLevel": "tools.pyramid.build",
+    "Pyramid": "tools.pyramid.build",
+    "EdgeRepair": "tools.validate.edges",
+    "Restoration": "tools.validate.quarantine",
+    "Quarantine": "tools.validate.quarantine",
+    "Cleanup": "tools.validate.leftovers",
     "ArrayDifference": "tools.diff.arrays",
     "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
@@ -151,11 +172,11 @@ _MODULES = {
     "N5Store": "store.n5_store",
     "convert": "tools.convert.convert",
     "build_pyramid": "tools.pyramid.build",
-    "RemovedBlocks": "tools.empty_blocks",
+    "BlockRemoval": "tools.empty_blocks",
     "compare": "tools.diff.nodes",
     "compare_arrays": "tools.diff.arrays",
     "Sidecars": "tools.sidecar",
-    "Virtualized": "tools.virtualize.virtualizing",
+    "Virtualization": "tools.virtualize.virtualizing",
     "Validation": "tools.validate.findings",
     "NeuroglancerView": "viewing.view",
     "block_statistics": "tools.statistics",

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from n5zarr import Virtualized
+    from n5zarr import Virtualization
 
 type Read = Callable[[list[dict[str, Any]]], Any]
 
 
-def reference(written: Virtualized, **options: Any) -> dict[str, Any]:
+def reference(written: Virtualization, **options: Any) -> dict[str, Any]:
     """Return what the reader is told of references."""
     return {"path": written.path, "prefix": written.prefix, **options}
 

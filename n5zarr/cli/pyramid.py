@@ -93,9 +93,9 @@ def pyramid(
     ] = False,
     resume: Resume = False,
     dry_run: DryRun = False,
-    memory: Annotated[
-        int, typer.Option(metavar="MIB", min=1, help="Memory for each worker, in MiB.")
-    ] = 256,
+    max_memory: Annotated[
+        int, typer.Option(metavar="MIB", min=1, help="Memory of all workers together, in MiB.")
+    ] = 1024,
     jobs: Jobs,
     access: Access,
 ) -> Result:
@@ -115,7 +115,7 @@ def pyramid(
         overwrite=overwrite,
         resume=resume,
         dry_run=dry_run,
-        memory=memory * MIB,
+        max_memory=max_memory * MIB,
         progress=progress,
         **jobs.keywords(),
         **access.keywords(),

@@ -12,7 +12,7 @@ from n5zarr.cli.command import Result
 from n5zarr.cli.messages import counted
 from n5zarr.cli.options import Access, AsJson, Jobs, Location, Progress, name_and_value
 from n5zarr.store.info import bytes_text
-from n5zarr.tools.virtualize.chunks import MAX_INLINED
+from n5zarr.tools.virtualize.references import MAX_INLINED
 
 __all__ = ["sidecar", "virtualize"]
 

@@ -264,6 +264,11 @@ type Request = (
 type Steps[T] = Generator[Sequence[Request], Sequence[Any], T]
 
 
+def request_each(requests: Iterable[Request]) -> Steps[list[Any]]:
+    """Make several requests at once; return their answers."""
+    return list((yield list(requests)))
+
+
 @dataclass(slots=True)
 class Paused:
     """A flow that was driven up to some requests, which nobody has answered yet."""
@@ -356,8 +361,7 @@ def read_key(key: str) -> Steps[bytes | None]:
 
 def read_each(keys: Sequence[str]) -> Steps[list[bytes | None]]:
     """Read the values of several keys; None for each missing one."""
-    answers: Sequence[BufferLike | None] = yield [Get(key) for key in keys]
-    return [None if answer is None else bytes(answer) for answer in answers]
+    return [None if data is None else bytes(data) for data in (yield [Get(key) for key in keys])]
 
 
 def get_each(keys: Sequence[str]) -> Steps[list[BufferLike | None]]:
@@ -372,8 +376,7 @@ def put_each(values: Iterable[tuple[str, BufferLike]]) -> Steps[None]:
 
 def list_each(paths: Sequence[str]) -> Steps[list[Sequence[Entry]]]:
     """List several directories; a missing one has no entries."""
-    answers: Sequence[Sequence[Entry] | None] = yield [List(path) for path in paths]
-    return [answer or [] for answer in answers]
+    return [answer or [] for answer in (yield [List(path) for path in paths])]
 
 
 def each_once[T](steps: Steps[T]) -> Steps[T]:

@@ -171,8 +171,9 @@ def warn_of_problems(opened: N5Store, placed: Sequence[Placed], *, stacklevel: i
     for each in placed:
         for problem in each.problems:
             where.setdefault(problem, []).append(each.path or "/")
-    for problem, (first, *others) in where.items():
-        place = f"{first} and {len(others)} others" if others else first
+    for problem, paths in where.items():
+        is_long = len(paths) > 3
+        place = f"{paths[0]} and {len(paths) - 1} others" if is_long else ", ".join(paths)
         warnings.warn(f"{opened}: {place}: {problem}", N5Warning, stacklevel=stacklevel)
 
 

@@ -6,50 +6,44 @@ N5 spec, "File-system specification", item 6: datasets are sparse, so such a blo
 from __future__ import annotations
 
 import contextlib
-import logging
 import math
-from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from itertools import batched
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.codecs.shard import check_not_sharded, in_memory
-from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.node_names import Broken
-from n5zarr.container.walk import Unreadable, Walk
-from n5zarr.errors import N5Error, N5UnsupportedError
-from n5zarr.format.grid import block_path, is_block_name
-from n5zarr.format.path import join
+from n5zarr.container.walk import Unreadable
+from n5zarr.errors import N5Error
+from n5zarr.format.grid import is_block_name
 from n5zarr.storage.requests import Steps, Update, read_each
 from n5zarr.store.location import located, open_container
-from n5zarr.store.missing_nodes import not_found
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.nodes import block_tasks, check_writable_store, walk
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.nodes import BlockTask
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["RemovedBlocks", "remove_empty_blocks"]
-
-_log = logging.getLogger(__name__)
+__all__ = ["BlockRemoval", "remove_empty_blocks"]
 
 _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedBlocks:
-    """The result of :func:`remove_empty_blocks`: what it has removed, or would remove.
+class BlockRemoval:
+    """The result of :func:`remove_empty_blocks`: what was removed, or would be with ``dry_run``.
 
     Parameters
     ----------
@@ -75,28 +69,6 @@ class RemovedBlocks:
     problems: tuple[Exception, ...]
 
 
-class _Task(NamedTuple):
-    path: str
-    view: DatasetView
-    positions: tuple[N5Tuple, ...]
-
-
-class _Done(NamedTuple):
-    n_elements: int
-    n_blocks: int
-    removed: list[int]  # sizes
-    problems: list[Exception]
-
-    def counted(self) -> Counter[str]:
-        """Count blocks and bytes."""
-        return Counter(
-            n_elements=self.n_elements,
-            n_blocks=self.n_blocks,
-            n_removed=len(self.removed),
-            n_bytes=sum(self.removed),
-        )
-
-
 def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     location: Location,
     path: str = "",
@@ -107,7 +79,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
-) -> RemovedBlocks:
+) -> BlockRemoval:
     """Remove stored blocks with only the fill value from a dataset, or from all below a group.
 
     The datasets read as before. Only datasets of numbers are checked; text, objects and label
@@ -126,14 +98,13 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         Count, and remove nothing.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-    scheduler, n_workers : optional
-        Where to run it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
-    progress : callable, optional
-        Called with ``"look for empty blocks"``, the bytes of elements done and to do.
+    scheduler, n_workers, progress : optional
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
-    RemovedBlocks
+    BlockRemoval
         Counts. The fill value is 0, or the one that Zarr wrote into n5zarr's record; other programs
         read missing blocks as 0 even then.
 
@@ -150,50 +121,37 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     opened, node = open_container(
         location, path, storage_options=storage_options, read_only=dry_run
     )
-    if opened.read_only and not dry_run:
-        message = "expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
+    if not dry_run:
+        check_writable_store(opened)
     problems: list[Exception] = []
-    found = dict(_datasets(opened, node, problems))
-    tasks = (
-        _Task(where, view, positions)
+    found: dict[str, DatasetView] = {}
+    for each in walk(opened, node):
+        if isinstance(each.node, DatasetView):
+            found[each.path] = each.node
+        elif isinstance(each.node, Unreadable | Broken) and _is_damaged(each.node):
+            problems.append(each.node.error)
+    tasks = chain.from_iterable(
+        block_tasks(opened, where, view, _AT_A_TIME)
         for where, view in found.items()
-        for positions in batched(_positions(opened, where, view), _AT_A_TIME)
+        if view.content is Content.NUMBERS  # text, objects and label multisets have no zero
     )
-    n_bytes = sum(math.prod(view.dataset.grid) * view.full_n_bytes for view in found.values())
-    work = partial(_look_and_remove, opened, dry_run=dry_run)
-    counts: Counter[str] = Counter()
-    for done in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
-        counts += done.counted()
-        problems += done.problems
-        if progress is not None:
-            progress("look for empty blocks", counts["n_elements"], n_bytes)
-    if progress is not None and n_bytes:
-        progress("look for empty blocks", n_bytes, n_bytes)
-    root = opened.storage.root
-    pruned = 0 if dry_run or root is None else sum(_prune(root / where) for where in found)
-    return RemovedBlocks(
+    total = sum(math.prod(view.dataset.grid) * view.full_n_bytes for view in found.values())
+    work = partial(_check_blocks, opened, dry_run=dry_run)
+    run, n_blocks = RunOptions(scheduler, n_workers, progress), 0
+    removed: list[int] = []
+    for task, (sizes, damaged) in run.each(work, tasks, "look for empty blocks", total):
+        n_blocks += len(task.positions)
+        removed += sizes
+        problems += damaged
+    root = None if dry_run else opened.storage.root
+    return BlockRemoval(
         n_datasets=len(found),
-        n_blocks=counts["n_blocks"],
-        n_removed=counts["n_removed"],
-        n_bytes=counts["n_bytes"],
-        n_directories=pruned,
+        n_blocks=n_blocks,
+        n_removed=len(removed),
+        n_bytes=sum(removed),
+        n_directories=0 if root is None else sum(_prune(root / where) for where in found),
         problems=tuple(problems),
     )
-
-
-def _datasets(
-    opened: N5Store, path: str, problems: list[Exception]
-) -> Iterator[tuple[str, DatasetView]]:
-    """Yield the datasets at and below a node; collect nodes that cannot be read."""
-    node = opened.node(path)
-    if node is None:
-        raise not_found(opened, path)
-    for found, _ in Walk(opened.container.nodes, opened.run).run(path, node):
-        if isinstance(found.node, DatasetView):
-            yield found.path, found.node
-        elif isinstance(found.node, Unreadable | Broken) and _is_damaged(found.node):
-            problems.append(found.node.error)
 
 
 def _is_damaged(node: Unreadable | Broken) -> bool:
@@ -201,48 +159,36 @@ def _is_damaged(node: Unreadable | Broken) -> bool:
     return isinstance(node, Unreadable) or node.error.kind not in ("foreign", "data-type")
 
 
-def _positions(opened: N5Store, path: str, view: DatasetView) -> Iterator[N5Tuple]:
-    if view.content is not Content.NUMBERS:  # text, objects and label multisets have no zero
-        return
-    n_blocks = 0
-    for position in stored_positions(opened.run, path, view.dataset.grid):
-        n_blocks += 1
-        yield position
-    _log.info("%s: /%s: %d blocks", opened, path, n_blocks)
-
-
-def _look_and_remove(opened: N5Store, task: _Task, *, dry_run: bool) -> _Done:
-    """Read some blocks, and remove those that are empty."""
-    keys = [join(task.path, block_path(position)) for position in task.positions]
-    blocks = opened.run(read_each(keys))
-    done = _Done(len(keys) * task.view.full_n_bytes, len(keys), [], [])
-    empty: list[str] = []
-    for key, position, block in zip(keys, task.positions, blocks, strict=True):
+def _check_blocks(
+    opened: N5Store, task: BlockTask, *, dry_run: bool
+) -> tuple[list[int], list[Exception]]:
+    """Remove the empty blocks of a task; return their sizes, and the errors of damaged blocks."""
+    sizes: dict[str, int] = {}
+    problems: list[Exception] = []
+    blocks = opened.run(read_each(task.keys))
+    for key, position, block in zip(task.keys, task.positions, blocks, strict=True):
         try:
             if block is not None and _is_empty(block, task.view):
-                empty.append(key)
-                done.removed.append(len(block))
+                sizes[key] = len(block)
         except N5Error as err:
-            where = opened.container.chunks.block_name(task.path, position)
-            done.problems.append(err.located(where))
-    if not dry_run and empty:
-        sizes = opened.run(_remove_each(empty, task.view))
-        done.removed[:] = [size for size in sizes if size is not None]
-    return done
+            problems.append(err.located(opened.container.chunks.block_name(task.path, position)))
+    if not dry_run and sizes:
+        opened.run(_remove_each(sizes, task.view))
+    return list(sizes.values()), problems
 
 
-def _remove_each(keys: Sequence[str], view: DatasetView) -> Steps[list[int | None]]:
-    """Remove blocks that are still empty; return the size of each that is removed."""
-    sizes: dict[str, int | None] = dict.fromkeys(keys)
+def _remove_each(sizes: dict[str, int], view: DatasetView) -> Steps[None]:
+    """Remove blocks that are still empty; keep the sizes of these only."""
 
     def without_empty(key: str, block: bytes | None) -> bytes | None:
         # called again if another program has written meanwhile
-        is_empty = block is not None and _is_empty(block, view)
-        sizes[key] = len(block) if block is not None and is_empty else None
-        return None if is_empty else block
+        sizes.pop(key, None)
+        if block is None or not _is_empty(block, view):
+            return block
+        sizes[key] = len(block)
+        return None
 
-    yield [Update(key, partial(without_empty, key)) for key in keys]
-    return list(sizes.values())
+    yield [Update(key, partial(without_empty, key)) for key in list(sizes)]
 
 
 def _is_empty(block: bytes, view: DatasetView) -> bool:

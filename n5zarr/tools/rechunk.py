@@ -60,7 +60,8 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     resume : bool, optional
         Whether to continue an interrupted run.
     scheduler, n_workers, progress : optional
-        As for :func:`n5zarr.convert`.
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -126,7 +127,10 @@ def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: An
             **options,
         )
         written = [join(node, array.path) for array in done.arrays]
-        _note_written(beside, node, written)
+        # from now on, the old ones are replaced
+        part = beside / f"{_WRITTEN}.partial"
+        part.write_text(json.dumps({"path": node, "datasets": written}))
+        os.replace(part, beside / _WRITTEN)  # noqa: PTH105 - no rename of a dataset
     for array in written:
         _replace(root / array, new / array, beside / "replaced")
     shutil.rmtree(beside)
@@ -134,7 +138,7 @@ def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: An
 
 
 def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
-    """Return the datasets that an interrupted run has written and not all put in place, if any.
+    """Return the datasets of an interrupted run that still have to be put in place; None if none.
 
     Raises
     ------
@@ -155,13 +159,6 @@ def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
     return datasets
 
 
-def _note_written(beside: Path, node: str, datasets: Sequence[str]) -> None:
-    """Note that all datasets are written: from now on, the old ones are replaced."""
-    part = beside / f"{_WRITTEN}.partial"
-    part.write_text(json.dumps({"path": node, "datasets": list(datasets)}))
-    os.replace(part, beside / _WRITTEN)  # noqa: PTH105 - no rename of a dataset
-
-
 def _check_alone(node: Path) -> None:
     """Raise if datasets are links or hold other files than blocks: replacing removes everything."""
     for dataset in (node / path for path in n5_tree(node).arrays):
@@ -176,7 +173,7 @@ def _check_alone(node: Path) -> None:
 
 
 def _replace(old: Path, new: Path, aside: Path) -> None:
-    """Replace a dataset by another one; continue where a killed run stopped."""
+    """Replace a dataset by another one, or continue a replacement that was interrupted."""
     if not new.exists():  # it is in place
         return
     if old.exists():

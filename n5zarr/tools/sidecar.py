@@ -1,4 +1,4 @@
-"""``n5zarr.sidecar``: ``zarr.json`` beside N5's documents, so that the directory is Zarr, too.
+"""``n5zarr.sidecar``: write ``zarr.json`` beside N5's documents, so that Zarr reads them, too.
 
 Specification: https://github.com/zarr-developers/zarr-extensions/tree/main/codecs/n5_default. The
 chunks of such an array are whole blocks, which the codec ``n5_default`` decodes: zarr-python with
@@ -10,32 +10,33 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
+from itertools import batched
 from typing import TYPE_CHECKING
 
 from n5zarr.container.node_names import Broken
-from n5zarr.container.walk import Unreadable, Walk
+from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.axis_names import derived_names
-from n5zarr.errors import N5FormatError, N5UnsupportedError
+from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.compression import Blosc, Compression, Jpeg, Lz4, Lzma, Xz
+from n5zarr.format.compression import Blosc, Jpeg, Lz4, Lzma, Xz
 from n5zarr.format.foreign import SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
-from n5zarr.storage.requests import Put, Remove, read_each
+from n5zarr.storage.requests import Put, Remove, read_each, request_each
 from n5zarr.store.location import located, open_container
-from n5zarr.store.missing_nodes import not_found
 from n5zarr.store.n5_default import NAME
+from n5zarr.tools.jobs.nodes import check_writable_store, walk
 from n5zarr.zarr_view.compressors import zarr_compressors
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.storage.requests import Request, Steps
+    from n5zarr.storage.requests import Request
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -43,7 +44,7 @@ __all__ = ["Sidecars", "sidecar"]
 
 _AT_A_TIME = 256  # documents
 _DOCUMENT = "zarr.json"
-_READ_ONLY = "expected a container that can be written, to put zarr.json into it"
+_COMPRESSIONS = "raw, gzip, bzip2, zstd or blosc"
 
 
 @dataclass(frozen=True)
@@ -126,64 +127,48 @@ def sidecar(
     """
     location = located(location, storage_options, backend)
     opened, node_path = open_container(location, path, storage_options=storage_options)
-    if opened.read_only:
-        raise N5UnsupportedError(_READ_ONLY, kind="read-only", where=str(opened))
-    node = opened.node(node_path)
-    if node is None:
-        raise not_found(opened, node_path)
-    return _bring(opened, _nodes(opened, node_path, node), remove=remove)
+    check_writable_store(opened)
+    wanted, left_out = _wanted(opened, node_path, remove=remove)
+    return Sidecars(str(opened), *_write(opened, wanted), left_out)
 
 
-def _bring(opened: N5Store, nodes: Iterable[tuple[str, Node | str]], *, remove: bool) -> Sidecars:
-    """Write or remove the documents of nodes, where they differ from the intended ones."""
+def _wanted(
+    opened: N5Store, path: str, *, remove: bool
+) -> tuple[dict[str, bytes | None], dict[str, str]]:
+    """Make the documents of a node and all nodes below it, None for no document, by key.
+
+    Also return the reasons why datasets have none, by path.
+    """
     wanted: dict[str, bytes | None] = {}
     left_out: dict[str, str] = {}
-    for found, each in nodes:
-        key = join(found, _DOCUMENT)
-        reason = _reason(each)
-        if reason:
-            left_out[found] = reason
-        wanted[key] = None if remove or reason else _document(each)
-    there = _documents(opened, list(wanted))
-    _check_ours(opened, there)
-    changed = {key: value for key, value in wanted.items() if value != there[key]}
-    requests: list[Request] = [
-        Remove(key) if value is None else Put(key, value) for key, value in changed.items()
-    ]
-    for i in range(0, len(requests), _AT_A_TIME):
-        opened.run(_all(requests[i : i + _AT_A_TIME]))
-    n_removed = sum(value is None for value in changed.values())
-    return Sidecars(
-        container=str(opened),
-        n_written=len(changed) - n_removed,
-        n_unchanged=sum(value is not None and key not in changed for key, value in wanted.items()),
-        n_removed=n_removed,
-        left_out={} if remove else left_out,
-    )
-
-
-def _all(requests: Sequence[Request]) -> Steps[None]:
-    yield requests
-
-
-def _nodes(store: N5Store, path: str, node: Node) -> Iterator[tuple[str, Node | str]]:
-    """Yield path and node of a node and all nodes below it; a text for one that cannot be read."""
-    for found, _ in Walk(store.container.nodes, store.run).run(path, node):
+    for found in walk(opened, path):
         if isinstance(found.node, Unreadable):
             raise found.node.error
-        if isinstance(found.node, Broken):
-            yield found.path, str(found.node.error)
-        elif found.node is not None:
-            yield found.path, found.node
+        key = join(found.path, _DOCUMENT)
+        try:
+            wanted[key] = None if remove else _document(found.node)
+        except N5Error as err:
+            left_out[found.path] = str(err)
+            wanted[key] = None
+    return wanted, left_out
 
 
-def _documents(store: N5Store, keys: Sequence[str]) -> dict[str, bytes | None]:
-    """Read the documents at some keys; None for each missing one."""
+def _write(opened: N5Store, wanted: Mapping[str, bytes | None]) -> tuple[int, int, int]:
+    """Write or remove documents that differ; count those written, unchanged and removed."""
     there: dict[str, bytes | None] = {}
-    for i in range(0, len(keys), _AT_A_TIME):
-        some = keys[i : i + _AT_A_TIME]
-        there |= zip(some, store.run(read_each(some)), strict=True)
-    return there
+    for some in batched(wanted, _AT_A_TIME):
+        there |= zip(some, opened.run(read_each(some)), strict=True)
+    _check_ours(opened, there)
+    changed = [key for key, value in wanted.items() if value != there[key]]
+    for some in batched(changed, _AT_A_TIME):
+        opened.run(request_each(_change(key, wanted[key]) for key in some))
+    n_removed = sum(wanted[key] is None for key in changed)
+    n_written = len(changed) - n_removed
+    return n_written, sum(value is not None for value in wanted.values()) - n_written, n_removed
+
+
+def _change(key: str, value: bytes | None) -> Request:
+    return Remove(key) if value is None else Put(key, value)
 
 
 def _check_ours(store: N5Store, there: Mapping[str, bytes | None]) -> None:
@@ -198,45 +183,46 @@ def _check_ours(store: N5Store, there: Mapping[str, bytes | None]) -> None:
         raise N5FormatError(message, kind="foreign", where=f"{store}: {foreign[0]}")
 
 
-def _reason(node: Node | str) -> str:
-    """Return the reason why a node has no document; ``""`` if it has one."""
-    if isinstance(node, str):
-        return node
-    if isinstance(node, GroupAttributes):
-        return ""
-    if node.content is not Content.NUMBERS:
-        return f"n5_default: expected numbers, got {node.content.value}"
-    if not node.kind.is_native:
-        return f"n5_default: expected a data type of N5, got {node.kind.dtype.name} of the record"
-    if not node.dataset.ndim:
-        return "n5_default: expected at least one dimension"
-    return _reason_of_compression(node.dataset.compression)
+def _document(node: Node | Broken | None) -> bytes:
+    """Make the ``zarr.json`` of a node.
 
-
-def _reason_of_compression(compression: Compression) -> str:
-    expected = "expected raw, gzip, bzip2, zstd or blosc"
-    match compression:
-        case Xz() | Lzma() | Lz4() | Jpeg():
-            return f"n5_default: {expected}, got {compression.type}"
-        case Blosc(cname="snappy"):
-            return f"n5_default: {expected}, got blosc with snappy"
-        case _:
-            return ""
-
-
-def _document(node: Node | str) -> bytes:
-    """Make the ``zarr.json`` of a node."""
-    assert not isinstance(node, str)  # noqa: S101 - such a node has a reason
+    Raises
+    ------
+    N5Error
+        The node is broken, or the codec cannot express its data.
+    """
     document: dict[str, JSON] = {"zarr_format": 3}
+    if isinstance(node, Broken):
+        raise node.error
     if isinstance(node, GroupAttributes):
         document |= {"node_type": "group", "attributes": dict(node.attributes)}
-    else:
+    elif node is not None:
         document |= _array(node)
     return json.dumps(as_java({**document, SIDECAR: SIDECAR_MARK}), indent=2).encode()
 
 
+def _check_expressible(view: DatasetView) -> None:
+    """Raise if the codec cannot express the data of a dataset."""
+    compression = view.dataset.compression
+    expected, got = "", ""
+    if view.content is not Content.NUMBERS:
+        expected, got = "numbers", view.content.value
+    elif not view.kind.is_native:
+        expected, got = "a data type of N5", f"{view.kind.dtype.name} of the record"
+    elif not view.dataset.ndim:
+        expected, got = "at least one dimension", "none"
+    elif isinstance(compression, Xz | Lzma | Lz4 | Jpeg):
+        expected, got = _COMPRESSIONS, compression.type
+    elif isinstance(compression, Blosc) and compression.cname == "snappy":
+        expected, got = _COMPRESSIONS, "blosc with snappy"
+    if expected:
+        message = f"expected {expected}, got {got}"
+        raise N5UnsupportedError(message, kind="data-type", where=NAME)
+
+
 def _array(view: DatasetView) -> dict[str, JSON]:
-    """Make the members of an array, its axes in N5 order."""
+    """Make the members of the document of an array with axes in N5 order."""
+    _check_expressible(view)
     dataset = view.dataset
     item_size = dataset.data_type.item_size
     codecs: list[JSON] = [

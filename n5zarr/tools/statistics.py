@@ -14,15 +14,15 @@ import numpy as np
 
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.errors import ErrorsAt, N5UnsupportedError
-from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.grid import block_extent
 from n5zarr.format.order import N5Tuple, to_c
-from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.requests import read_each
 from n5zarr.store.location import located, open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.nodes import BlockTask
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -39,6 +39,15 @@ __all__ = ["BlockStatistics", "block_statistics"]
 _BLOCKS = 8  # in a task, at least
 _TASK_BYTES = 2**19  # of small blocks
 _SAMPLED = 2**12  # blocks from which a sample is chosen at a time
+_COUNTED = (  # numbers that blocks add to
+    "n_read",
+    "n_zero",
+    "n_elements",
+    "n_nan",
+    "n_infinite",
+    "n_bytes",
+    "n_bytes_stored",
+)
 _BINS = 256  # at least half of it, of what is counted for each block
 
 
@@ -116,7 +125,7 @@ class BlockStatistics:
         return 1 - self.n_stored / self.n_blocks * (1 - zero)
 
 
-def block_statistics(  # noqa: PLR0913 - as its neighbours
+def block_statistics(  # noqa: PLR0913 - one keyword for each option
     location: Location,
     path: str = "",
     *,
@@ -142,12 +151,9 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
         Seed of the random choice: the same seed chooses the same blocks.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-    scheduler : optional
-        ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
-    n_workers : int, optional
-        Number of threads or processes.
-    progress : callable, optional
-        Called with the name of a stage, and the bytes of blocks read and to read.
+    scheduler, n_workers, progress : optional
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -177,16 +183,13 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     listing = _Listing(opened, node, view)
     sample = None if n_blocks is None else listing.sample(n_blocks, seed)
     total = (math.prod(view.grid) if sample is None else len(sample)) * view.full_n_bytes
-    tally = _Tally()
-    work = partial(_count, opened, node, view)
     n_blocks_of_task = max(_BLOCKS, _TASK_BYTES // max(1, view.full_n_bytes))
-    tasks = batched(listing if sample is None else sample, n_blocks_of_task)
-    for part in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
+    batches = batched(listing if sample is None else sample, n_blocks_of_task)
+    tasks = (BlockTask(node, view, positions) for positions in batches)
+    tally = _Tally()
+    run = RunOptions(scheduler, n_workers, progress)
+    for _, part in run.each(partial(_count, opened), tasks, "statistics", total):
         tally.add(part)
-        if progress is not None:
-            progress("statistics", tally.n_read * view.full_n_bytes, total)
-    if progress is not None and total:
-        progress("statistics", total, total)
     return tally.result(node, math.prod(view.grid), listing.n_stored)
 
 
@@ -203,7 +206,7 @@ class _Listing:
             yield from map(N5Tuple, map(tuple, rows.tolist()))
 
     def sample(self, n: int, seed: int) -> list[N5Tuple]:
-        """List all blocks, and choose some at random: those with the smallest random numbers."""
+        """List all blocks, and choose those with the smallest random numbers."""
         random = np.random.default_rng(seed)
         chosen: list[tuple[float, N5Tuple]] = []
         for some in batched(self, _SAMPLED):
@@ -264,15 +267,9 @@ class _Histogram(NamedTuple):
 
 @dataclass
 class _Tally:
-    """The statistics of some blocks; can be added up."""
+    """The statistics of some blocks, to which those of other blocks can be added."""
 
-    n_read: int = 0
-    n_zero: int = 0
-    n_elements: int = 0
-    n_nan: int = 0
-    n_infinite: int = 0
-    n_bytes: int = 0
-    n_bytes_stored: int = 0
+    counts: Counter[str] = field(default_factory=Counter)  # members of the result
     sums: list[float] = field(default_factory=list)
     lows: list[float] = field(default_factory=list)
     highs: list[float] = field(default_factory=list)
@@ -280,16 +277,18 @@ class _Tally:
 
     def add_blocks(self, blocks: Sequence[np.ndarray], n_bytes_stored: int) -> None:
         """Count the elements of some blocks together."""
-        self.n_read += len(blocks)
-        self.n_zero += sum(not block.any() for block in blocks)
-        self.n_bytes_stored += n_bytes_stored
         elements = blocks[0] if len(blocks) == 1 else np.concatenate([b.ravel() for b in blocks])
-        self.n_elements += elements.size
-        self.n_bytes += elements.nbytes
+        self.counts.update(
+            n_read=len(blocks),
+            n_zero=sum(not block.any() for block in blocks),
+            n_elements=elements.size,
+            n_bytes=elements.nbytes,
+            n_bytes_stored=n_bytes_stored,
+        )
         finite = elements.ravel()
         if elements.dtype.kind == "f":
-            self.n_nan += int(np.isnan(finite).sum())
-            self.n_infinite += int(np.isinf(finite).sum())
+            n_nan, n_infinite = int(np.isnan(elements).sum()), int(np.isinf(elements).sum())
+            self.counts.update(n_nan=n_nan, n_infinite=n_infinite)
             finite = finite[np.isfinite(finite)]
         if finite.size:
             low, high = finite.min().item(), finite.max().item()
@@ -300,31 +299,29 @@ class _Tally:
 
     def add(self, other: _Tally) -> None:
         """Add the statistics of other blocks."""
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-        self.lows, self.highs = self.lows and [min(self.lows)], self.highs and [max(self.highs)]
+        self.counts.update(other.counts)
+        self.sums += other.sums
+        self.histograms += other.histograms
         if self.histograms:
+            self.lows = [min(self.lows + other.lows)]
+            self.highs = [max(self.highs + other.highs)]
             self.histograms = [_joined(self.histograms, self.lows[0], self.highs[0])]
 
     def result(self, path: str, n_blocks: int, n_stored: int) -> BlockStatistics:
-        n_finite = self.n_elements - self.n_nan - self.n_infinite
-        edges, counts = _bins(self.histograms[0]) if self.histograms else ((), ())
+        """Return the statistics as a result."""
+        counts = {name: self.counts[name] for name in _COUNTED}
+        n_finite = counts["n_elements"] - counts["n_nan"] - counts["n_infinite"]
+        edges, histogram = _bins(self.histograms[0]) if self.histograms else ((), ())
         return BlockStatistics(
             path=path,
             n_blocks=n_blocks,
             n_stored=n_stored,
-            n_read=self.n_read,
-            n_zero=self.n_zero,
-            n_elements=self.n_elements,
-            n_nan=self.n_nan,
-            n_infinite=self.n_infinite,
-            minimum=self.lows[0] if self.lows else None,
-            maximum=self.highs[0] if self.highs else None,
+            **counts,
+            minimum=min(self.lows, default=None),
+            maximum=max(self.highs, default=None),
             mean=math.fsum(self.sums) / n_finite if n_finite else None,
             bin_edges=edges,
-            histogram=counts,
-            n_bytes=self.n_bytes,
-            n_bytes_stored=self.n_bytes_stored,
+            histogram=histogram,
         )
 
 
@@ -335,7 +332,7 @@ def _exponent(low: float, high: float) -> int:
 
 
 def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histogram:
-    """Add histograms, in the bins that suit the range of all."""
+    """Add histograms, with bins that suit the range of all elements."""
     exponent = max(_exponent(low, high), *(each.exponent for each in histograms))
     counts: Counter[int] = Counter()
     for each in histograms:
@@ -344,31 +341,32 @@ def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histo
 
 
 def _bins(histogram: _Histogram) -> tuple[tuple[float, ...], tuple[int, ...]]:
-    """Return boundaries and counts, those of empty bins between others included."""
+    """Return boundaries and counts of all bins, also of empty bins between others."""
     first, last = min(histogram.counts), max(histogram.counts)
     edges = tuple(math.ldexp(number, histogram.exponent) for number in range(first, last + 2))
     return edges, tuple(histogram.counts.get(number, 0) for number in range(first, last + 1))
 
 
-def _count(opened: N5Store, path: str, view: DatasetView, positions: Sequence[N5Tuple]) -> _Tally:
+def _count(opened: N5Store, task: BlockTask) -> _Tally:
     """Read some blocks, and count their elements."""
     tally = _Tally()
-    dataset = view.dataset
+    view, dataset = task.view, task.view.dataset
     small: list[np.ndarray] = []
     n_bytes_stored = 0  # of these
-    data = opened.run(read_each([join(path, block_path(position)) for position in positions]))
-    for position, block in zip(positions, data, strict=True):
+    data = opened.run(read_each(task.keys))
+    for position, block in zip(task.positions, data, strict=True):
         if block is None:  # removed since it was listed
             continue
         extent = block_extent(dataset.dimensions, dataset.block_size, position)
-        with ErrorsAt(partial(opened.container.chunks.block_name, path, position)):
+        with ErrorsAt(partial(opened.container.chunks.block_name, task.path, position)):
             chunk = stored_chunk(memoryview(block), view, position)[tuple(map(slice, to_c(extent)))]
         elements = view.kind.from_stored(chunk)
         native = elements.dtype.newbyteorder("=") if elements.dtype.kind != "b" else "u1"
+        elements = elements.astype(native)
         if elements.nbytes > _TASK_BYTES:
-            tally.add_blocks([elements.astype(native)], len(block))
+            tally.add_blocks([elements], len(block))
         else:
-            small.append(elements.astype(native))
+            small.append(elements)
             n_bytes_stored += len(block)
     if small:
         tally.add_blocks(small, n_bytes_stored)

@@ -33,7 +33,7 @@ from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.container.coords_view import LONGEST_AXIS
-from n5zarr.container.options import check_option
+from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import ErrorsAt, N5Warning
@@ -248,8 +248,9 @@ class _NodeReader:
         convention: str | None,
         storage_options: StorageOptions | None,
     ) -> _NodeReader:
-        known = {name for name, _ in CONVENTIONS}
-        check_option("convention", convention, (None, *sorted(known)))
+        known = sorted({name for name, _ in CONVENTIONS})
+        expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
+        require(convention in (None, *known), expected)
         opened, path = open_container(
             source,
             group or "",

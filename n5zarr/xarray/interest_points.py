@@ -164,7 +164,7 @@ def _open(
     options: Mapping[str, object] | None = storage_options
     file = xml_file(location, options)
     if file is not None:
-        with ErrorsAt(str(file or "")):
+        with ErrorsAt(str(file)):
             beside = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
         location, options = file.place_for(beside), file.options_for(beside)
     opened, path = open_container(location, storage_options=options, read_only=read_only)

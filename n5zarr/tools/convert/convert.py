@@ -35,7 +35,7 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.verify import verify_copies
 from n5zarr.tools.convert.way import way_of
 from n5zarr.tools.jobs.incomplete import begin, confirm, finish, remove_unfinished
-from n5zarr.tools.jobs.run import n_cores, run_tasks
+from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions, run_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -51,7 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Conversion", "ConvertedArray", "convert", "plan_copies"]
 
-_MAX_MEMORY = 2**30  # bytes, of all workers
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
 
 
@@ -147,7 +146,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     backend: Backend = "fsspec",
     destination_options: Mapping[str, object] | None = None,
     destination_backend: Backend = "fsspec",
-    max_memory: int = _MAX_MEMORY,
+    max_memory: int = MAX_MEMORY,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -261,8 +260,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_arrays(found, target, layout)
         is_remote = not (found.is_local and target.storage.supports_sync)
         n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
-        max_bytes = max_memory // (2 * (n_workers or n_cores()))
-        copies = plan_copies(found, target, layout, max_bytes)
+        run = RunOptions(scheduler, n_workers, progress)
+        copies = plan_copies(found, target, layout, run.memory_of_worker(max_memory) // 2)
     check_packages(copies)
     arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
     result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
@@ -433,7 +432,7 @@ def _copy(copies: Sequence[ArrayCopy], done: set[str], workers: _Workers) -> lis
     counts = [(0, 0) for _ in copies]
     total, n_done = sum(copy.n_bytes for copy in copies), 0
     tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
-    for copied in run_tasks(run_task, tasks, scheduler=scheduler, n_workers=n_workers):
+    for _, copied in run_tasks(run_task, tasks, scheduler=scheduler, n_workers=n_workers):
         n_units, n_bytes = counts[copied.number]
         counts[copied.number] = n_units + copied.n_units, n_bytes + copied.n_bytes
         n_done = min(total, n_done + copied.n_done)

@@ -120,7 +120,9 @@ def verify_copies(
     """
     total, n_done = sum(copy.n_bytes for copy in copies), 0
     parts = chain.from_iterable(map(_parts, copies))
-    for n_bytes, differing in run_tasks(_compare, parts, scheduler=scheduler, n_workers=n_workers):
+    for _, (n_bytes, differing) in run_tasks(
+        _compare, parts, scheduler=scheduler, n_workers=n_workers
+    ):
         if differing is not None:
             raise differing
         n_done = min(total, n_done + n_bytes)

@@ -16,7 +16,7 @@ from n5zarr.arrays.boxes import box_shape, boxes, least_box
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.jobs.reading import for_reading
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +65,7 @@ class ElementDifference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrayDifference:
-    """How the values of two arrays differ.
+    """The differences between the values of two arrays.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     second: Readable,
     *,
     tolerance: float = 0,
-    max_box_bytes: int = _BOX_BYTES,
+    max_memory: int = MAX_MEMORY,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -107,12 +107,11 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
         whole chunks of the first and, as far as memory allows, of the second array.
     tolerance : float, optional
         Absolute differences of numbers up to this value are ignored.
-    max_box_bytes : int, optional
-        Maximum size of a box of the first array; at least one chunk.
-    scheduler, n_workers : optional
-        Where to run the tasks, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
-    progress : callable, optional
-        Called with ``"compare"``, the bytes of the first array done and to do.
+    max_memory : int, optional
+        Bytes of elements that all workers together may hold; each reads at least one chunk.
+    scheduler, n_workers, progress : optional
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -130,25 +129,16 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     >>> found.n_differing, found.elements[0].position, found.largest
     (2, (3,), 6)
     """
-    (difference,) = compare_each(
-        [(first, second)],
-        tolerance=tolerance,
-        max_box_bytes=max_box_bytes,
-        scheduler=scheduler,
-        n_workers=n_workers,
-        progress=progress,
-    )
+    run = RunOptions(scheduler, n_workers, progress)
+    (difference,) = compare_each([(first, second)], run, tolerance, max_memory)
     return difference
 
 
 def compare_each(
     pairs: Sequence[tuple[Readable, Readable]],
-    *,
+    run: RunOptions,
     tolerance: float = 0,
-    max_box_bytes: int = _BOX_BYTES,
-    scheduler: Scheduler = None,
-    n_workers: int | None = None,
-    progress: Progress | None = None,
+    max_memory: int = MAX_MEMORY,
 ) -> list[ArrayDifference | None]:
     """Compare the values of many pairs of arrays in one run; see :func:`compare_arrays`."""
     for first, second in pairs:
@@ -157,17 +147,12 @@ def compare_each(
             raise N5UnrepresentableError(message, kind="option")
     pairs = [(for_reading(first), for_reading(second)) for first, second in pairs]
     merged: list[ArrayDifference | None] = [None] * len(pairs)
-    n_bytes = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)
-    n_done = 0
-    tasks = chain.from_iterable(
-        _tasks(n, first, second, max_box_bytes) for n, (first, second) in enumerate(pairs)
-    )
-    work = partial(_compare_task, tolerance)
-    for n, n_compared, found in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
-        merged[n] = _merge(merged[n], found)
-        n_done += n_compared * _item_size(pairs[n][0])
-        if progress is not None:
-            progress("compare", n_done, n_bytes)
+    total = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)
+    # a worker holds a box of either array, and as much for their differences
+    max_bytes = min(_BOX_BYTES, run.memory_of_worker(max_memory) // 4)
+    tasks = chain.from_iterable(_tasks(n, *pair, max_bytes) for n, pair in enumerate(pairs))
+    for task, found in run.each(partial(_compare_task, tolerance), tasks, "compare", total):
+        merged[task.number] = _merge(merged[task.number], found)
     return [
         None if found is None else replace(found, n_elements=math.prod(first.shape))
         for found, (first, _) in zip(merged, pairs, strict=True)
@@ -176,7 +161,7 @@ def compare_each(
 
 @dataclass(frozen=True, eq=False)
 class _Rest:
-    """All elements outside of the compared boxes; they hold the fill values of the arrays.
+    """The elements outside of the compared boxes, which all hold the fill values of the arrays.
 
     Parameters
     ----------
@@ -194,12 +179,9 @@ class _Rest:
         n_elements = math.prod(touched.shape) - touched.n_elements
         # a later box begins behind the first elements of as many boxes
         some = islice(touched.others(), _SHOWN)
-        first = [p for box in some for p in islice(product(*map(_range, box)), _SHOWN)]
+        ranges = ([range(part.start, part.stop) for part in box] for box in some)
+        first = [p for each in ranges for p in islice(product(*each), _SHOWN)]
         return cls(n_elements, sorted(first)[:_SHOWN])
-
-
-def _range(part: slice) -> range:
-    return range(part.start, part.stop)
 
 
 class _Task(NamedTuple):
@@ -208,6 +190,14 @@ class _Task(NamedTuple):
     second: Readable
     boxes: Sequence[Box]
     rest: _Rest | None = None  # all have the values of the one element in the box
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the elements of the first array that the task compares."""
+        if self.rest is not None:
+            return self.rest.n_elements * _item_size(self.first)
+        sizes = ((part.stop - part.start for part in box) for box in self.boxes)
+        return sum(map(math.prod, sizes)) * _item_size(self.first)
 
 
 def _tasks(number: int, first: Readable, second: Readable, max_bytes: int) -> Iterator[_Task]:
@@ -236,7 +226,7 @@ def _item_size(array: Readable) -> int:
 
 
 def _chunks(array: Readable) -> tuple[int, ...]:
-    """Return the chunks of an array; those of one that has none are single elements."""
+    """Return the shape of the chunks of an array; of single elements if it has none."""
     chunks: Any = getattr(array, "chunks", None)
     if not isinstance(chunks, tuple) or not all(isinstance(n, int) for n in chunks):
         chunks = (1,) * len(array.shape)
@@ -256,23 +246,17 @@ def _merge(a: ArrayDifference | None, b: ArrayDifference | None) -> ArrayDiffere
     )
 
 
-def _compare_task(tolerance: float, task: _Task) -> tuple[int, int, ArrayDifference | None]:
-    """Compare boxes; return number of the pair, number of elements, and the differences."""
-    number, first, second, boxes, rest = task
-    n_elements, found = 0, None
-    for box in boxes:
-        found = _merge(found, _compare_box(tolerance, first, second, box))
-        n_elements += math.prod(part.stop - part.start for part in box)
-    if rest is None:
-        return number, n_elements, found
-    return number, rest.n_elements, None if found is None else _repeated(found, rest)
-
-
-def _repeated(one: ArrayDifference, rest: _Rest) -> ArrayDifference:
-    """Return the difference of elements that all differ like one."""
-    (element,) = one.elements
+def _compare_task(tolerance: float, task: _Task) -> ArrayDifference | None:
+    """Compare the boxes of a task."""
+    found = None
+    for box in task.boxes:
+        found = _merge(found, _compare_box(tolerance, task.first, task.second, box))
+    rest = task.rest
+    if found is None or rest is None:
+        return found
+    (element,) = found.elements  # all elements of the rest differ like this one
     return replace(
-        one,
+        found,
         n_elements=rest.n_elements,
         n_differing=rest.n_elements,
         elements=tuple(replace(element, position=position) for position in rest.positions),
@@ -282,7 +266,7 @@ def _repeated(one: ArrayDifference, rest: _Rest) -> ArrayDifference:
 def _compare_box(
     tolerance: float, first: Readable, second: Readable, box: Box
 ) -> ArrayDifference | None:
-    """Compare a box; return the differences, if there are any."""
+    """Compare the elements of a box; return None if all are equal."""
     a, b = (np.asarray(array[box]) for array in (first, second))
     differs = _differs(a, b)
     if tolerance and differs.any() and _is_number(a) and _is_number(b):
@@ -331,7 +315,7 @@ def _differs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _differs_exactly(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Compare integers with floats, which numpy does as floats, where 2**53 + 1 is 2**53."""
+    """Compare integers with floats exactly; numpy converts both to floats: 2**53 + 1 is 2**53."""
     integers, floats = (a, b) if b.dtype.kind == "f" else (b, a)
     with np.errstate(invalid="ignore", over="ignore"):
         as_floats = integers.astype(floats.dtype)
@@ -344,7 +328,7 @@ def _is_number(array: np.ndarray) -> bool:
 
 
 def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Return the absolute differences of numbers; of integers of one type exactly."""
+    """Return the absolute differences of numbers; they are exact for integers of one type."""
     if a.dtype.kind in "iu" and a.dtype == b.dtype:
         # as unsigned integers: the difference of signed ones may be beyond their range
         unsigned = np.dtype(f"u{a.dtype.itemsize}")

@@ -1,4 +1,4 @@
-"""``n5zarr.compare``: find the differences between two arrays, or two groups with all below."""
+"""``n5zarr.compare``: find the differences between two arrays, groups or containers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located_if_url
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
 from n5zarr.tools.diff.sides import Side, open_side
+from n5zarr.tools.jobs.run import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -80,7 +81,7 @@ class Comparison:
 
     @property
     def is_equal(self) -> bool:
-        """Whether all could be compared, and nothing differs."""
+        """Whether all nodes could be compared, and nothing differs."""
         return not self.differences and not self.problems
 
 
@@ -113,10 +114,9 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
         Absolute differences of numbers up to this value are ignored.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-    scheduler, n_workers : optional
-        Where to run it, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
-    progress : callable, optional
-        Called with ``"compare"``, the bytes of elements done and to do.
+    scheduler, n_workers, progress : optional
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -145,13 +145,8 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     walk = _Walk(with_attributes=attributes)
     differences = list(walk.nodes("", *sides))
     pairs = walk.pairs if values else []
-    found = compare_each(
-        [(a, b) for _, a, b in pairs],
-        tolerance=tolerance,
-        scheduler=scheduler,
-        n_workers=n_workers,
-        progress=progress,
-    )
+    run = RunOptions(scheduler, n_workers, progress)
+    found = compare_each([(a, b) for _, a, b in pairs], run, tolerance)
     differences += [
         Difference(path=path, what="values", values=difference)
         for (path, _, _), difference in zip(pairs, found, strict=True)
@@ -176,7 +171,7 @@ class _Walk:
         self.problems: list[Exception] = []
 
     def nodes(self, path: str, a: Side, b: Side) -> Iterator[Difference]:
-        """Yield the differences of two nodes and all below."""
+        """Yield the differences between two nodes, and all nodes below them."""
         if (a.array is None) != (b.array is None):
             yield Difference(path=path, what="kind", first=_kind(a), second=_kind(b))
             return
@@ -220,7 +215,7 @@ def _kind(side: Side | Exception | None) -> str | None:
 
 
 def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a type in native byte order, which formats do not keep alike."""
+    """Return a data type in native byte order; formats store different byte orders."""
     return np.dtype(dtype).newbyteorder("=")
 
 
@@ -235,7 +230,7 @@ def _axes(path: str, a: Mapping[str, JSON], b: Mapping[str, JSON]) -> Iterator[D
 def _attributes(
     path: str, a: Mapping[str, JSON], b: Mapping[str, JSON], above: str = ""
 ) -> Iterator[Difference]:
-    """Yield the differences of attributes, and inside those that are objects."""
+    """Yield the differences between attributes; objects are compared member by member."""
     for key in sorted({*a, *b}):
         one, two = a.get(key), b.get(key)
         name = above + key.replace("/", "\\/")

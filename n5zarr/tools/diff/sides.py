@@ -36,7 +36,7 @@ __all__ = ["Side", "open_side"]
 
 @dataclass(frozen=True, kw_only=True)
 class Side:
-    """A group or an array, and how to read it.
+    """A group or an array, with its attributes and contents.
 
     Parameters
     ----------
@@ -45,10 +45,10 @@ class Side:
     array : zarr.Array or None
         The array; None for a group.
     children : mapping
-        What is in a group: sides, and errors of what cannot be read.
+        The nodes of a group by name: sides, and errors of nodes that cannot be read.
     axes : mapping
-        What is known of the axes of an array, each a list in C order: ``names``, None if it has
-        none, and in N5 ``units``, ``scale`` and ``translation``.
+        The known properties of the axes of an array, each a list in C order: ``names``, None if it
+        has none, and in N5 ``units``, ``scale`` and ``translation``.
     """
 
     attributes: Mapping[str, JSON]
@@ -60,7 +60,7 @@ class Side:
 def open_side(
     location: Location | AnyArray | zarr.Group, storage_options: Mapping[str, object] | None
 ) -> Side:
-    """Read a node and all below it: documents, and no blocks.
+    """Read the documents of a node and all nodes below it, but no blocks.
 
     Raises
     ------
@@ -125,13 +125,13 @@ def _side_of_zarr(node: AnyArray | zarr.Group) -> Side:
 
 
 def _names(document: Mapping[str, Any]) -> JSON:
-    """Return the names of axes in a document of Zarr; v2 has xarray's attribute for them."""
+    """Return the names of axes in a Zarr document; Zarr v2 has them in an attribute of xarray."""
     names = document.get("dimension_names") or document["attributes"].get(XARRAY_KEY)
     return [name or None for name in names] if isinstance(names, list | tuple) else None
 
 
 def _without_names(attributes: Mapping[str, Any], ndim: int) -> Mapping[str, Any]:
-    """Leave out attributes that are the names of axes, which v3 has elsewhere."""
+    """Leave out attributes that hold the names of axes: Zarr v3 has no such attributes."""
     return {
         key: value
         for key, value in attributes.items()

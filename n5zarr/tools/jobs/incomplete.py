@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
+from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
@@ -74,7 +75,7 @@ def begin(
     path : str
         The destination in it.
     job : mapping
-        What is done, and how: an interrupted run is resumed by the same job only.
+        The task and its options: only the same job resumes an interrupted run.
     resume : bool
         Whether to continue an interrupted run.
     run : str, optional
@@ -158,9 +159,4 @@ def finish(store: Store, path: str) -> None:
 
 def keys_below(store: Store, path: str) -> set[str]:
     """List all keys below a path, relative to it."""
-
-    async def listed() -> set[str]:
-        prefix = f"{path}/" if path else ""
-        return {key.removeprefix(prefix) async for key in store.list_prefix(prefix)}
-
-    return sync(listed())
+    return {key for keys in each_key(store, path) for key in keys}

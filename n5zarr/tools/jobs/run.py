@@ -1,4 +1,4 @@
-"""Run many independent tasks on threads, on processes or on dask's workers."""
+"""Run many independent tasks on threads, on processes or on dask's workers; report progress."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from concurrent.futures import (
 )
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from multiprocessing import get_context
@@ -24,12 +25,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = ["Progress", "Scheduler", "n_cores", "run_tasks"]
+__all__ = ["MAX_MEMORY", "Progress", "RunOptions", "Scheduler", "Task", "run_tasks"]
 
 type Scheduler = object
 """``None``, ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client."""
+
+MAX_MEMORY = 2**30
+"""Bytes that all workers of a job together may hold, unless a user says otherwise."""
 
 _AHEAD = 2  # tasks that wait, for each worker
 
@@ -41,7 +45,105 @@ class Progress(Protocol):
         """Take the name of a stage, the bytes done and the bytes to do."""
 
 
-def n_cores() -> int:
+class Task(Protocol):
+    """A part of a job."""
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of what is done, in bytes; only for the progress."""
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """The options that all jobs have: where their tasks run, and who receives the progress.
+
+    Public functions have them as parameters of these names, so that ``help`` shows them.
+
+    Parameters
+    ----------
+    scheduler, n_workers : optional
+        As for :func:`run_tasks`.
+    progress : callable, optional
+        Called with the name of a stage, the bytes done and the bytes to do.
+    """
+
+    scheduler: Scheduler = None
+    n_workers: int | None = None
+    progress: Progress | None = None
+
+    @property
+    def n_at_once(self) -> int:
+        """Number of tasks that run at once on this machine."""
+        return _n_cores() if self.n_workers is None else self.n_workers
+
+    def memory_of_worker(self, max_memory: int) -> int:
+        """Return the bytes that each worker may use, if all together may use ``max_memory``.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            That is not a positive number (``kind="option"``).
+        """
+        if max_memory < 1:
+            message = f"max_memory: expected bytes above 0, got {max_memory}"
+            raise N5UnrepresentableError(message, kind="option")
+        return max(1, max_memory // max(1, self.n_at_once))
+
+    def checked(self, hidden: Sequence[str] = ()) -> RunOptions:
+        """Check that the scheduler answers, and choose threads for stores of this process.
+
+        Parameters
+        ----------
+        hidden : sequence of str, optional
+            Names of the stores that other processes do not see.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            There is no such scheduler, or it does not see a store (``kind="option"``).
+        """
+        if hidden and self.scheduler not in (None, "threads"):
+            message = (
+                f"scheduler: expected 'threads', as other processes do not see {hidden[0]}, got "
+                f"{self.scheduler!r}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+        options = replace(self, scheduler="threads") if hidden else self
+        next(run_tasks(str, (), scheduler=options.scheduler, n_workers=self.n_workers), None)
+        return options
+
+    def each[T: Task, R](
+        self, work: Callable[[T], R], tasks: Iterable[T], stage: str, total: int
+    ) -> Iterator[tuple[T, R]]:
+        """Run a function for each task, and report the progress after each result.
+
+        Parameters
+        ----------
+        work, tasks
+            As for :func:`run_tasks`.
+        stage : str
+            Name of the stage.
+        total : int
+            The bytes to do; all of them are reported as done at the end.
+
+        Yields
+        ------
+        tuple
+            A task and its result, in any order.
+        """
+        n_done = 0
+        for task, result in run_tasks(
+            work, tasks, scheduler=self.scheduler, n_workers=self.n_workers
+        ):
+            yield task, result
+            n_done = min(total, n_done + task.n_bytes)
+            if self.progress is not None and total:
+                self.progress(stage, n_done, total)
+        if self.progress is not None and n_done < total:
+            self.progress(stage, total, total)
+
+
+def _n_cores() -> int:
     """Count the cores that this process may use."""
     try:
         return len(os.sched_getaffinity(0))
@@ -55,7 +157,7 @@ def run_tasks[T, R](
     *,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
-) -> Iterator[R]:
+) -> Iterator[tuple[T, R]]:
     """Run a function for each task, some at a time, and yield the results as they come.
 
     Tasks are taken as workers become free, so that their number costs no memory. If the caller
@@ -77,8 +179,8 @@ def run_tasks[T, R](
 
     Yields
     ------
-    object
-        What ``work`` returns, in any order.
+    tuple
+        A task, and what ``work`` returns for it, in any order.
 
     Raises
     ------
@@ -89,21 +191,20 @@ def run_tasks[T, R](
     ChildProcessError, ConnectionError
         A process ended before its task was done; the scheduler of dask has gone.
     """
-    n_workers = n_cores() if n_workers is None else n_workers
+    n_workers = _n_cores() if n_workers is None else n_workers
     with _executor(scheduler, n_workers) as (executor, n_at_once, drops):
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)
         remaining = iter(tasks)
-        running: set[Future[R]] = set()
+        running: dict[Future[R], T] = {}
         try:
             while True:
                 free = n_at_once * _AHEAD - len(running)
-                running |= {executor.submit(work, task) for task in islice(remaining, free)}
+                running |= {executor.submit(work, task): task for task in islice(remaining, free)}
                 if not running:
                     return
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for future in done:
-                    yield future.result()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    yield running.pop(future), future.result()
         finally:
             if drops():
                 for future in running:

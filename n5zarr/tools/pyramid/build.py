@@ -12,23 +12,23 @@ from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.conventions.multiscales import remove_levels
-from n5zarr.errors import ErrorsAt, N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.requests import Remove, RemoveTree, list_each
+from n5zarr.storage.requests import Remove, RemoveTree, list_each, request_each
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
 from n5zarr.store.location import located, open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.run import n_cores, run_tasks
+from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.describe import finest_level
 from n5zarr.tools.pyramid.methods import choose_method
-from n5zarr.tools.pyramid.plan import Plan, Workers
+from n5zarr.tools.pyramid.plan import Plan
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.storage.requests import Steps
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.methods import Method
@@ -47,7 +46,7 @@ __all__ = ["Pyramid", "PyramidLevel", "build_pyramid"]
 
 @dataclass(frozen=True, kw_only=True)
 class PyramidLevel:
-    """A level that was made; one value for each axis, in the order of the array.
+    """A level that was written; tuples have one value for each axis, in the order of the array.
 
     Parameters
     ----------
@@ -56,19 +55,19 @@ class PyramidLevel:
     shape, chunks : tuple of int
         Extent of the level and of a block, in elements.
     factors : tuple of int
-        How many elements of ``s0`` one is, along each axis.
+        Number of elements of ``s0`` that become one, along each axis.
     scale, translation : tuple of float
         Distance of elements and position of the first one, in ``units``.
     units : tuple of str or None
-        As ``s0`` has them.
+        Units of the axes, those of ``s0``.
     n_blocks : int
-        Places in the grid of blocks.
+        Number of blocks in the grid.
     n_blocks_stored : int or None
-        Blocks that are there: the others would be empty. None if nothing was written.
+        Number of blocks that exist: the others would be empty. None if nothing was written.
     n_bytes : int
-        Of the elements, before compression.
+        Size of the elements, before compression.
     n_bytes_stored : int or None
-        Of the blocks. None if nothing was written.
+        Size of the stored blocks. None if nothing was written.
     """
 
     path: str
@@ -86,22 +85,22 @@ class PyramidLevel:
 
 @dataclass(frozen=True, kw_only=True)
 class Pyramid:
-    """What :func:`build_pyramid` has made, or would make.
+    """The result of :func:`build_pyramid`: what was written, or would be with ``dry_run``.
 
     Parameters
     ----------
     container : str
         Name of the container.
     path : str
-        Of the group of the levels.
+        Path of the group of the levels.
     method : str
-        How elements became one.
+        Method that combined elements.
     convention : str
-        How the levels are described.
+        Convention that describes the levels.
     levels : tuple of PyramidLevel
         The new levels, the finest first; empty if ``s0`` needs none.
     removed : tuple of str
-        Names of levels that were there before, and were removed.
+        Names of earlier levels that were removed.
     """
 
     container: str
@@ -125,7 +124,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     overwrite: bool = False,
     resume: bool = False,
     dry_run: bool = False,
-    memory: int = 2**28,
+    max_memory: int = MAX_MEMORY,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
     scheduler: Scheduler = None,
@@ -169,14 +168,13 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         levels of a finished one again and compare them.
     dry_run : bool, optional
         Whether to return the planned levels only.
-    memory : int, optional
-        Bytes that each worker may use, in addition to Python; larger blocks need more.
+    max_memory : int, optional
+        Bytes that all workers together may use, in addition to Python; larger blocks need more.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-    scheduler, n_workers : optional
-        As for :func:`n5zarr.tools.jobs.run.run_tasks`: threads by default, or dask's active client.
-    progress : callable, optional
-        Called with the name of a stage, and the bytes of elements done and to do.
+    scheduler, n_workers, progress : optional
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -214,11 +212,12 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         opened, finest = _find(location, path, convention, storage_options)
         with ErrorsAt(f"{opened}: {finest.path}"):
             plan = _plan(opened, finest, factors, levels, method, chunks, compression)
-            workers = _workers(plan, scheduler, n_workers, memory)
+            run, memory = _check_run(plan, RunOptions(scheduler, n_workers, progress), max_memory)
         there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
-    is_finished = resume and not (is_interrupted or overwrite) and plan.is_finished(there)
+    same = [level.path.rpartition("/")[2] for level in plan.levels] == there
+    is_finished = same and resume and not (is_interrupted or overwrite) and plan.is_finished()
     if there and not (resumed or is_finished or overwrite):
         way = "resume=True (--resume) continues it, " if is_interrupted else ""
         incomplete = " of an interrupted run" if is_interrupted else ""
@@ -228,24 +227,14 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         )
         where = f"{opened}: {finest.group or '/'}"
         raise N5UnrepresentableError(message, kind="option", where=where)
-    removed = [] if resumed or is_finished or not plan.made else there
+    removed = [] if resumed or is_finished or not plan.levels else there
     if is_finished and not dry_run:
-        _compare(plan, workers, progress)
-    elif plan.made and not dry_run:
+        plan.compare(run, memory)
+    elif plan.levels and not dry_run:
         _remove(opened, finest.group, removed)
-        plan.run(workers, progress, resume=resumed)
-        finest.check(opened, plan.totals, plan.method)
+        plan.run(run, memory, resume=resumed)
+        finest.check(opened, {level.path: level.total for level in plan.levels}, plan.method)
     return _result(plan, removed, is_written=not dry_run)
-
-
-def _compare(plan: Plan, workers: Workers, progress: Progress | None) -> None:
-    """Compare finished levels with s0: their documents tell neither the method nor the elements."""
-    try:
-        plan.compare(workers, progress)
-    except N5Error as err:
-        if err.kind == "differs":
-            err.add_note("the levels are others; overwrite=True (--overwrite) removes them first")
-        raise
 
 
 def _find(
@@ -296,7 +285,7 @@ def _find(
 
 
 def _check_elements(view: DatasetView, where: str) -> None:
-    """Raise unless an array holds numbers that levels can hold, too."""
+    """Raise if an array has no elements, or its elements cannot be downsampled."""
     if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:
         what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
         message = f"expected a writable array of numbers, got {what}"
@@ -349,11 +338,8 @@ def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
         raise N5UnrepresentableError(message, kind="option") from err
 
 
-def _workers(plan: Plan, scheduler: Scheduler, n_workers: int | None, memory: int) -> Workers:
-    if memory < 1:
-        message = f"memory: expected bytes above 0, got {memory}"
-        raise N5UnrepresentableError(message, kind="option")
-    plan.check_cells(memory)
+def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOptions, int]:
+    """Check the options of a run; return them with the memory of each worker, in bytes."""
     opened = plan.opened
     if opened.durability == "overwrite":
         message = (
@@ -361,21 +347,14 @@ def _workers(plan: Plan, scheduler: Scheduler, n_workers: int | None, memory: in
             "interrupted, got 'overwrite'"
         )
         raise N5UnrepresentableError(message, kind="option")
-    if not opened.storage.is_shared:
-        if scheduler not in (None, "threads"):
-            message = (
-                f"scheduler: expected 'threads', as other processes do not see this store, got "
-                f"{scheduler!r}"
-            )
-            raise N5UnrepresentableError(message, kind="option")
-        scheduler = "threads"
-    # raises now if the scheduler does not answer
-    next(run_tasks(str, (), scheduler=scheduler, n_workers=n_workers), None)
-    return Workers(scheduler, n_workers or n_cores(), memory)
+    options = options.checked([] if opened.storage.is_shared else ["this store"])
+    memory = options.memory_of_worker(max_memory)
+    plan.check_cells(memory)
+    return options, memory
 
 
 def _levels_there(opened: N5Store, group: str) -> list[str]:
-    """List the levels beside ``s0``, complete or not."""
+    """List the existing levels beside ``s0``, complete or not."""
     (entries,) = opened.run(list_each([group]))
     names = {
         e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
@@ -387,41 +366,34 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
     """Remove levels, documents first, so that none reads as wrong numbers."""
     if not names:
         return
-    opened.run(_remove_documents([join(group, name) for name in names]))
+    paths = [join(group, name) for name in names]
+    # and the marks: no run may continue a half-removed level
+    files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
+    opened.run(request_each(map(Remove, files)))
     opened.run(
         opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
     )
     describe_group(opened, group)
-    for name in names:
-        opened.run(_remove_tree(join(group, name)))
-
-
-def _remove_documents(paths: Sequence[str]) -> Steps[None]:
-    # and the marks: no run may continue a half-removed level
-    yield [Remove(join(p, name)) for p in paths for name in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
-
-
-def _remove_tree(path: str) -> Steps[None]:
-    yield [RemoveTree(path)]
+    for path in paths:
+        opened.run(request_each([RemoveTree(path)]))
 
 
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
     finest, opened = plan.finest, plan.opened
     order = finest.placed.view.axis_order
     levels = []
-    for made, total in zip(plan.made, plan.totals.values(), strict=True):
-        axes = present(finest.axes_at(total, plan.method), order)
-        n_stored = len(plan.stored(made.path)) if is_written else None
+    for made in plan.levels:
+        axes = present(finest.axes_at(made.total, plan.method), order)
         level = PyramidLevel(
             path=made.path,
             shape=made.shape,
             chunks=made.block,
-            factors=total,
+            factors=made.total,
             scale=tuple(axis.scale for axis in axes),
             translation=tuple(axis.translation for axis in axes),
             units=tuple(axis.unit for axis in axes),
             n_blocks=n_boxes(made.shape, made.block),
-            n_blocks_stored=n_stored,
+            n_blocks_stored=len(plan.stored(made.path, {})) if is_written else None,
             n_bytes=math.prod(made.shape) * plan.item_size,
             n_bytes_stored=plan.n_bytes_stored(made.path) if is_written else None,
         )

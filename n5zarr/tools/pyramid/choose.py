@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
 __all__ = ["ChosenLevel", "choose_levels"]
 
@@ -25,11 +25,11 @@ class ChosenLevel:
     Parameters
     ----------
     factors : tuple of int
-        How many elements of the level before become one, along each axis.
+        Number of elements of the previous level that become one, along each axis.
     total : tuple of int
-        The same of ``s0``.
+        Number of elements of ``s0`` that become one.
     shape : tuple of int
-        Extent in elements: that of the level before, divided by the factors and rounded up.
+        Extent in elements: that of the previous level, divided by the factors and rounded up.
     """
 
     factors: tuple[int, ...]
@@ -56,9 +56,8 @@ def choose_levels(
     voxel : sequence of float or None
         Distance of elements along axes of space, in one unit; None for others, which stay.
     factors : sequence of int, optional
-        The same for each level. By default 2 along the axes whose voxels are shorter than the
-        square root of 2 times the shortest; so all voxels become as long as those of the coarsest
-        axis, and then all axes are halved.
+        The same for each level. By default 2 along the axes with the shortest voxels, until all
+        voxels have about the same size; then 2 along all axes.
     n_levels : int, optional
         How many; by default until one is at most a block, or 64 elements, along each such axis.
 
@@ -81,42 +80,41 @@ def choose_levels(
     (2, 2, 2) (4, 8, 8) (10, 120, 160)
     """
     _check(factors, n_levels, len(shape))
-    levels: list[ChosenLevel] = []
-    extent = tuple(shape)
+    levels = [ChosenLevel((1,) * len(shape), (1,) * len(shape), tuple(shape))]
+    sizes = list(voxel)
     wanted = [f > 1 for f in factors] if factors else [v is not None for v in voxel]
-    for level in _coarser(extent, voxel, factors):
-        triples = zip(extent, block, wanted, strict=True)
-        if n_levels is None and all(n <= max(b, _SMALL) for n, b, is_one in triples if is_one):
+    while len(levels) - 1 != n_levels:
+        last = levels[-1]
+        if n_levels is None and _is_small(last.shape, block, wanted):
             break
-        if level.shape == extent:
-            message = f"levels: expected at most {len(levels)}, got {n_levels}: "
-            message += f"s{len(levels)} has the shape {extent}"
-            raise N5UnrepresentableError(message, kind="option")
-        levels.append(level)
-        extent = level.shape
-        if len(levels) == n_levels:
-            break
-    return levels
-
-
-def _coarser(
-    shape: tuple[int, ...], voxel: Sequence[float | None], factors: Sequence[int] | None
-) -> Iterator[ChosenLevel]:
-    """Yield coarser levels, without end."""
-    total, sizes = (1,) * len(shape), list(voxel)
-    while True:
-        by = tuple(factors) if factors else _halved(shape, sizes)
-        shape = tuple(-(-n // f) for n, f in zip(shape, by, strict=True))
-        total = tuple(t * f for t, f in zip(total, by, strict=True))
-        if max(total) > _MOST:
-            message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
+        by = tuple(factors) if factors else _halved(last.shape, sizes)
+        coarser = _coarser(last, by)
+        if coarser.shape == last.shape:
+            n, extent = len(levels) - 1, last.shape
+            message = f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {extent}"
             raise N5UnrepresentableError(message, kind="option")
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
-        yield ChosenLevel(by, total, shape)
+        levels.append(coarser)
+    return levels[1:]
+
+
+def _is_small(shape: Sequence[int], block: Sequence[int], wanted: Sequence[bool]) -> bool:
+    """Whether the axes to be downsampled are at most as long as a block, or 64 elements."""
+    triples = zip(shape, block, wanted, strict=True)
+    return all(n <= max(size, _SMALL) for n, size, is_one in triples if is_one)
+
+
+def _coarser(level: ChosenLevel, by: tuple[int, ...]) -> ChosenLevel:
+    """Combine elements of a level."""
+    total = tuple(t * f for t, f in zip(level.total, by, strict=True))
+    if max(total) > _MOST:
+        message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
+        raise N5UnrepresentableError(message, kind="option")
+    return ChosenLevel(by, total, tuple(-(-n // f) for n, f in zip(level.shape, by, strict=True)))
 
 
 def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:
-    """Halve the axes of space with the shortest voxels that have more than one element."""
+    """Return factors that halve the spatial axes with the shortest voxels and several elements."""
     known = {i: abs(v) for i, v in enumerate(voxel) if v is not None and shape[i] > 1}
     shortest = min(known.values(), default=0.0)
     return tuple(

@@ -50,7 +50,7 @@ class Finest:
     axes : tuple of Axis
         Its axes, N5 order; x, y, z, c, t without positions where nothing is known.
     convention : str
-        How the levels are described.
+        Convention that describes the levels.
     is_own : bool
         Whether ``s0`` is described in this convention already.
     """
@@ -62,7 +62,7 @@ class Finest:
 
     @property
     def path(self) -> str:
-        """Of the dataset."""
+        """Path of the dataset."""
         return self.placed.path
 
     @property
@@ -95,9 +95,9 @@ class Finest:
         Parameters
         ----------
         total : sequence of int
-            How many elements of ``s0`` one of the level is, in the order of the array.
+            Number of elements of ``s0`` in one element of the level, in the order of the array.
         method : str
-            How elements become one.
+            How to combine elements.
         """
         by = from_presented(total, self.placed.view.axis_order)
         scales = [axis.scale for axis in self.axes]
@@ -123,7 +123,7 @@ class Finest:
 
     @property
     def _own_factors(self) -> Sequence[float]:
-        """How many elements of full resolution one of ``s0`` is, N5 order."""
+        """Number of elements of full resolution in one element of ``s0``, N5 order."""
         if self.convention == "factors":  # which gives no other scale
             return [axis.scale for axis in self.axes]
         own = numbers(self.placed.view.dataset.attributes.get("downsamplingFactors")) or ()
@@ -162,7 +162,7 @@ class Finest:
         describe_group(opened, self.group, written)
 
     def describe_itself(self, opened: N5Store) -> None:
-        """Describe ``s0`` in the convention of its levels, unless it already is."""
+        """Describe ``s0`` in the convention of its levels, if it is described in another one."""
         if self.is_own:
             return
         in_order = present(self.axes, self.placed.view.axis_order)
@@ -199,9 +199,8 @@ class Finest:
 def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
     """Read the position of ``s0``, and choose how to describe its levels.
 
-    With ``"auto"`` as ``s0`` is, if that convention is written; by factors if ``s0`` has only
-    these, or if BigDataViewer or a group of Paintera's says where it is; else as COSEM's, and
-    ``s0``, too.
+    ``"auto"`` chooses the convention of ``s0`` if n5zarr can write it; factors if ``s0`` has only
+    these, or if BigDataViewer or a group of Paintera places it; otherwise COSEM's, for ``s0``, too.
 
     Raises
     ------
@@ -242,15 +241,15 @@ def document_of(
     Parameters
     ----------
     finest : DatasetAttributes
-        ``s0``, whose elements the level has; its attributes are its own.
+        Document of ``s0``: the level has elements of the same type, but other attributes.
     dimensions, block_size : sequence of int
-        Of the level, N5 order.
+        Extent of the level and of its blocks, in elements, N5 order.
     compression : Compression
-        Of the level.
+        Compression of the level.
     written : Written
-        What says where the level is.
+        Attributes that place the level.
     names : sequence of str
-        Of the axes, N5 order; empty for none.
+        Names of the axes, N5 order; empty for none.
     """
     record = replace(
         Record.from_json(finest.record), shape=None, attributes={}, nonfinite={}, nulls=[]

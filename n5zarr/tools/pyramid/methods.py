@@ -1,4 +1,4 @@
-"""Downsample arrays: each cell of elements becomes one element.
+"""Downsample arrays: combine each cell of elements into one element.
 
 A cell has as many elements along each axis as the factor says; cells at the end of an axis may have
 fewer. ``mean``, ``mode``, ``median`` and ``stride`` give what tensorstore's ``downsample`` gives:
@@ -48,7 +48,7 @@ _LARGE = 128  # elements of a cell: from there on np.sort is faster than a netwo
 
 
 def choose_method(given: str, dtype: np.dtype) -> Method:
-    """Choose the method of downsampling: the given one; for ``"auto"`` by the dtype.
+    """Choose the method of downsampling; ``"auto"`` chooses by the data type.
 
     Integers of 32 and 64 bits are labels nearly always, and the mean of two labels is a third one.
 
@@ -100,7 +100,7 @@ def downsample(
     factors : sequence of int
         Elements of a cell along each axis.
     method : {"mean", "mode", "median", "gaussian", "stride"}
-        What a cell becomes, see the module.
+        How to combine the elements of a cell, see the module.
     around : sequence of (int, int), optional
         How many elements at the begin and at the end of each axis are no part of cells, but may be
         weighed.
@@ -146,7 +146,7 @@ def _downsampled(
 def _alike(
     shape: Sequence[int], factors: Sequence[int]
 ) -> Iterator[tuple[tuple[tuple[slice, slice], ...], tuple[int, ...]]]:
-    """Split an array into parts whose cells have the same extent: those at ends may be smaller.
+    """Split an array into parts with cells of the same extent; cells at ends may be smaller.
 
     Yields
     ------
@@ -193,7 +193,7 @@ def _mean(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
 
 
 def _sum(array: np.ndarray, cell: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
-    """Sum each cell; the fastest axis last, when least is left of the others."""
+    """Sum each cell; the fastest axis comes last, when the array is smallest."""
     total = array.astype(dtype, copy=False)
     for axis, size in enumerate(cell):
         before = (slice(None),) * axis
@@ -245,7 +245,7 @@ def _mode(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
 
 
 def _most_frequent(ordered: Sequence[np.ndarray]) -> np.ndarray:
-    """Count equal elements of sorted cells; the first of the longest runs counts."""
+    """Return the first element of the longest run of equal elements in each sorted cell."""
     best = ordered[0].copy()
     run = np.ones(best.shape, np.min_scalar_type(len(ordered)))
     most = run.copy()
@@ -258,7 +258,7 @@ def _most_frequent(ordered: Sequence[np.ndarray]) -> np.ndarray:
 
 
 def _mode_of_large(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
-    """Sort each cell; the first of the longest runs of equal elements counts."""
+    """Sort each cell, and return the first element of its longest run of equal elements."""
     ordered = _cells_sorted(array, cell)
     number = np.arange(ordered.shape[-1], dtype=np.int32)
     is_first = np.ones(ordered.shape, bool)
@@ -276,7 +276,7 @@ def _median(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
 
 
 def _cells_sorted(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
-    """Copy the elements of each cell, sorted, NaN last, along a last axis."""
+    """Copy the elements of each cell to a new last axis, sorted, with NaN last."""
     pairs = [(n // c, c) for n, c in zip(array.shape, cell, strict=True)]
     cells = array.reshape([n for pair in pairs for n in pair])
     cells = cells.transpose(*range(0, cells.ndim, 2), *range(1, cells.ndim, 2))
@@ -284,7 +284,7 @@ def _cells_sorted(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
 
 
 def _rows(array: np.ndarray, cell: tuple[int, ...]) -> list[np.ndarray]:
-    """Copy the first elements of all cells, the second ones, and so on."""
+    """Return one array for each place in a cell, with the elements of all cells at this place."""
     return [
         array[tuple(slice(o, None, c) for o, c in zip(offsets, cell, strict=True))].copy()
         for offsets in product(*map(range, cell))
@@ -292,7 +292,7 @@ def _rows(array: np.ndarray, cell: tuple[int, ...]) -> list[np.ndarray]:
 
 
 def _sorted(rows: list[np.ndarray]) -> list[np.ndarray]:
-    """Sort each cell, NaN last: the smallest elements of all cells, the second ones, and so on.
+    """Sort each cell, with NaN last; the first array gets the smallest elements of all cells.
 
     By Batcher's network, with numpy on all cells at once: 4 to 10 times as fast as ``np.sort``,
     which sorts one cell after the other. The memory of the rows is used.

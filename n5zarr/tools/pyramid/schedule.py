@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from itertools import chain, pairwise, product
+from itertools import pairwise, product
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.arrays.boxes import box_shape, n_boxes
-from n5zarr.format.grid import block_path
-from n5zarr.format.order import from_presented, present
-from n5zarr.tools.pyramid.work import Pass, Task, blocks_of
+from n5zarr.format.order import present
+from n5zarr.tools.pyramid.work import Pass, PassTask, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.format.order import AxisOrder
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.pyramid.methods import Method
-    from n5zarr.tools.pyramid.work import PassLevel
+    from n5zarr.tools.pyramid.work import Level
 
 __all__ = ["Limits", "next_pass", "tasks"]
 
@@ -35,18 +33,18 @@ _GAUSSIAN = {1: 10, 2: 10, 4: 16, 8: 24}
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """The inputs of planning.
+    """The limits of tasks, and what they depend on.
 
     Parameters
     ----------
     method : str
-        How elements become one.
+        How to combine elements.
     item_size : int
         Bytes of an element.
     memory : int
         Bytes that one worker may use.
     n_workers : int
-        How many there are.
+        Number of workers.
     """
 
     method: Method
@@ -72,15 +70,8 @@ class Limits:
         return _FOR_EACH * self.n_workers
 
 
-def next_pass(
-    store: N5Store,
-    source: PassLevel,
-    levels: Sequence[PassLevel],
-    limits: Limits,
-    *,
-    is_written: bool,
-) -> Pass:
-    """Plan the pass that makes the next levels.
+def next_pass(store: N5Store, source: Level, levels: Sequence[Level], limits: Limits) -> Pass:
+    """Plan the pass that computes the next levels.
 
     As many levels as fit: with tasks for all workers, which are not too long, in the memory that
     each worker may use. One level at least, and only one with ``gaussian``, whose regions depend on
@@ -90,14 +81,12 @@ def next_pass(
     ----------
     store : N5Store
         The container.
-    source : PassLevel
+    source : Level
         The level to be read.
-    levels : sequence of PassLevel
-        The levels that remain to be made; their parts are not used.
+    levels : sequence of Level
+        The levels that remain to be computed; their parts are not used.
     limits : Limits
-        What fits.
-    is_written : bool
-        Whether the document of the source is.
+        The limits of tasks.
     """
     n_levels = 1
     while n_levels < len(levels) and _fits(source, levels[: n_levels + 1], limits):
@@ -108,43 +97,43 @@ def next_pass(
     made, _ = _with_parts(source, levels[:n_levels], region, limits)
     return Pass(
         store=store,
-        source=source.path,
-        document=None if is_written else source.document,
-        extent=source.shape,
-        chunk=source.block,
+        source=source,
         levels=tuple(made),
         region=region,
         method=limits.method,
+        item_size=limits.item_size,
     )
 
 
-def _fits(source: PassLevel, levels: Sequence[PassLevel], limits: Limits) -> bool:
-    """Whether levels can be made in one pass, region by region."""
+def _fits(source: Level, levels: Sequence[Level], limits: Limits) -> bool:
+    """Whether levels can be computed in one pass, region by region."""
     region, n_source = _least(source, levels)
     _, n_bytes = _with_parts(source, levels, region, limits)
-    n_regions = n_boxes(levels[-1].shape, region)
     is_short = math.prod(source.shape) * limits.item_size <= _SHORT
     return (
         limits.method != "gaussian"
-        and (is_short or n_regions >= limits.n_tasks)
+        and (is_short or n_boxes(levels[-1].shape, region) >= limits.n_tasks)
         and n_source * limits.item_size <= _TASK
         and n_bytes <= limits.memory
     )
 
 
-def _least(source: PassLevel, levels: Sequence[PassLevel]) -> tuple[tuple[int, ...], int]:
+def _least(source: Level, levels: Sequence[Level]) -> tuple[tuple[int, ...], int]:
     """Return the smallest region of the coarsest level, and its number of source elements."""
-    last = levels[-1]
-    region = tuple(map(min, last.block, last.shape))
-    total = [math.prod(by) for by in zip(*(level.factors for level in levels), strict=True)]
-    triples = zip(total, region, source.shape, strict=True)
+    region = tuple(map(min, levels[-1].block, levels[-1].shape))
+    triples = zip(_factors(levels), region, source.shape, strict=True)
     return region, math.prod(min(by * r, n) for by, r, n in triples)
+
+
+def _factors(levels: Sequence[Level]) -> list[int]:
+    """Return how many elements of the source become one of the coarsest level, along each axis."""
+    return [math.prod(by) for by in zip(*(level.factors for level in levels), strict=True)]
 
 
 def _grown(
     region: tuple[int, ...], shape: tuple[int, ...], times: int, limits: Limits
 ) -> tuple[int, ...]:
-    """Double a region, its shortest axis first, while it stays small and there are enough."""
+    """Double a region, its shortest axis first, while it stays small and enough regions remain."""
     grown = list(region)
     while times >= 2:
         open_axes = [i for i, n in enumerate(shape) if grown[i] < n]
@@ -157,18 +146,17 @@ def _grown(
 
 
 def _with_parts(
-    source: PassLevel,
-    levels: Sequence[PassLevel],
+    source: Level,
+    levels: Sequence[Level],
     region: tuple[int, ...],
     limits: Limits,
-) -> tuple[list[PassLevel], int]:
-    """Choose the parts in which a region is made; also return the total bytes in memory.
+) -> tuple[list[Level], int]:
+    """Choose the parts in which a region is computed; also return the bytes that they need.
 
-    Parts of a level that is stored are of whole blocks where these fit; those of one that is made
-    always are.
+    Parts of a stored level are whole blocks where these fit; parts of computed levels always are.
     """
     befores = [source, *levels[:-1]]
-    made: list[PassLevel] = []
+    made: list[Level] = []
     total = math.prod(region) * limits.per_element
     for before, level in zip(reversed(befores), reversed(levels), strict=True):
         extent = tuple(
@@ -187,12 +175,7 @@ def _with_parts(
     return made[::-1], total
 
 
-def tasks(
-    job: Pass,
-    stored: np.ndarray,
-    done: Sequence[set[str]],
-    axis_order: AxisOrder,
-) -> Iterator[Task]:
+def tasks(job: Pass, stored: np.ndarray, done: Sequence[set[str]]) -> Iterator[PassTask]:
     """Yield the tasks of a pass: regions that depend on stored blocks and are not done yet.
 
     Parameters
@@ -203,26 +186,35 @@ def tasks(
         Grid positions of the stored blocks of the source, N5 order, one row for each.
     done : sequence of set of str
         For each level the paths of the blocks that an interrupted run has written.
-    axis_order : {"C", "F"}
-        Order of the axes of arrays.
     """
-    positions = stored[:, present([*range(len(job.extent))], axis_order)]
+    order = job.store.axis_order
+    positions = stored[:, present([*range(len(job.region))], order)]
     for place, own in _regions_of(job, positions):
-        there = _done_in(job, place, done, axis_order) if any(done) else None
-        if there is None:
-            yield Task(place, own, (frozenset(),) * len(job.levels))
-        elif not there[1]:
-            yield Task(place, own, there[0])
+        each = zip(place, job.region, job.levels[-1].shape, strict=True)
+        region = tuple(slice(p * n, min((p + 1) * n, end)) for p, n, end in each)
+        source, *regions = job.regions(region, len(job.levels))
+        there = [frozenset[str]() for _ in job.levels]
+        if any(done):
+            names = [
+                {name for name, _ in blocks_of(part, level, order)}
+                for part, level in zip(regions, job.levels, strict=True)
+            ]
+            there = [frozenset(n & known) for n, known in zip(names, done, strict=True)]
+            if there[-1] == names[-1]:  # the blocks that are written last
+                continue
+        n_bytes = math.prod(part.stop - part.start for part in source) * job.item_size
+        yield PassTask(region, own, tuple(there), n_bytes)
 
 
 def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """Yield the places of regions, in order, with the stored blocks that each depends on."""
-    total = [math.prod(by) for by in zip(*(level.factors for level in job.levels), strict=True)]
+    total = _factors(job.levels)
     grid = [-(-n // r) for n, r in zip(job.levels[-1].shape, job.region, strict=True)]
     # small, as there may be millions, with room for the offsets below
     first = np.empty(stored.shape, np.min_scalar_type(-min(2 * max(grid), 2**63)))
     last = np.empty_like(first)
-    for axis, (n, chunk, reach) in enumerate(zip(job.extent, job.chunk, job.reach, strict=True)):
+    limits = zip(job.source.shape, job.source.block, job.reach, strict=True)
+    for axis, (n, chunk, reach) in enumerate(limits):
         size = min(total[axis] * job.region[axis], n)
         begin = stored[:, axis].astype(np.int64) * chunk
         end = begin + np.minimum(chunk, n - begin)  # at most n, which has up to 63 bits
@@ -239,23 +231,6 @@ def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...]
     order = np.lexsort(every.T[::-1])
     every, own = every[order], stored[row[order]]
     starts = np.flatnonzero((every[1:] != every[:-1]).any(axis=1)) + 1
-    if not len(every):
-        return
-    for one, other in pairwise(chain([0], map(int, starts), [len(every)])):
-        yield tuple(map(int, every[one])), own[one:other]
-
-
-def _done_in(
-    job: Pass, place: tuple[int, ...], done: Sequence[set[str]], axis_order: AxisOrder
-) -> tuple[tuple[frozenset[str], ...], bool]:
-    """Return the existing blocks of a region, and whether the region is done."""
-    there: list[frozenset[str]] = []
-    n_blocks = 0
-    for level, region, known in zip(job.levels, job.regions(place)[1:], done, strict=True):
-        paths = {
-            block_path(from_presented(position, axis_order))
-            for position, _ in blocks_of(region, level)
-        }
-        there.append(frozenset(paths & known))
-        n_blocks = len(paths)
-    return tuple(there), len(there[-1]) == n_blocks
+    ends = [*starts.tolist(), len(every)] if len(every) else []
+    for one, other in pairwise([0, *ends]):
+        yield tuple(every[one].tolist()), own[one:other]

@@ -1,9 +1,9 @@
-"""Compute levels of a pyramid region by region: the reading, computing and writing of a task.
+"""Compute levels of a pyramid region by region: read, compute and write a task.
 
-A pass makes one or more levels from the elements of one that is stored. Each of its tasks makes a
-region of the coarsest of them, of whole blocks, and with it all that is needed of the finer ones:
-it is split again and again until a part of the stored level fits into memory, which is then read,
-once. So no two tasks write the same block, and memory does not grow with the number of levels.
+A pass computes one or more levels from a stored one. Each of its tasks computes a region of whole
+blocks of the coarsest level, and all parts of the finer levels on which it depends: the region is
+split until a part of the stored level fits into memory, which is then read once. So no two tasks
+write the same block, and memory does not grow with the number of levels.
 
 A task writes the blocks of finer levels before those of coarser ones: if all blocks of its region
 are there, the whole task is done.
@@ -11,10 +11,9 @@ are there, the whole task is done.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -26,37 +25,35 @@ from n5zarr.format.order import from_presented
 from n5zarr.tools.pyramid.methods import downsample, halo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from zarr.types import AnyArray
 
     from n5zarr.arrays.boxes import Box
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.format.order import AxisOrder
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Pass", "PassLevel", "Task"]
-
-type Region = tuple[tuple[int, int], ...]
-"""First element, and the one after the last, along each axis."""
+__all__ = ["Level", "Pass", "PassTask", "blocks_of"]
 
 
 @dataclass(frozen=True)
-class PassLevel:
-    """A level that a pass makes, or reads; tuples in the order of the array.
+class Level:
+    """A level of a pyramid; tuples in the order of the array.
 
     Parameters
     ----------
     path : str
-        Of the dataset.
+        Path of the dataset.
     document : mapping
-        Its ``attributes.json``, which is not written yet.
+        Its ``attributes.json``; empty if it is written already.
     shape, block : tuple of int
         Extent of the level and of a block, in elements.
-    factors : tuple of int, optional
-        How many elements of the level before become one.
+    factors, total : tuple of int, optional
+        Number of elements of the previous level, and of ``s0``, that become one.
     part : tuple of int, optional
-        Extent of the part of the previous level made at once, in elements of this level.
+        Extent of the part that is computed at once, in elements of this level.
     """
 
     path: str
@@ -64,65 +61,73 @@ class PassLevel:
     shape: tuple[int, ...]
     block: tuple[int, ...]
     factors: tuple[int, ...] = ()
+    total: tuple[int, ...] = ()
     part: tuple[int, ...] = ()
 
-    def source(self, region: Region, extent: tuple[int, ...]) -> Region:
-        """Return the region of the level before, which has this extent."""
-        pairs = zip(region, self.factors, extent, strict=True)
-        return tuple((begin * f, min(end * f, n)) for (begin, end), f, n in pairs)
+    def source(self, region: Box, shape: Sequence[int]) -> Box:
+        """Return the region of the previous level on which a region depends.
+
+        Parameters
+        ----------
+        region : tuple of slice
+            Region of this level.
+        shape : tuple of int
+            Extent of the previous level, in elements.
+        """
+        each = zip(region, self.factors, shape, strict=True)
+        return tuple(slice(s.start * f, min(s.stop * f, n)) for s, f, n in each)
 
 
-class Task(NamedTuple):
-    """A region to make.
+class PassTask(NamedTuple):
+    """A region of the coarsest level, to be computed.
 
     Parameters
     ----------
-    place : tuple of int
-        Position of the region in the grid of regions of the coarsest level.
+    region : tuple of slice
+        The region of the coarsest level, in elements.
     stored : numpy.ndarray
         Positions of the stored blocks of the source that the region depends on; int64, one row for
         each, in the order of the array.
     done : tuple of frozenset of str
-        For each level the paths of the blocks in the region that are there already.
+        For each level the paths of the blocks in the region that exist already.
+    n_bytes : int
+        Size of the region of the source.
     """
 
-    place: tuple[int, ...]
+    region: Box
     stored: np.ndarray
     done: tuple[frozenset[str], ...]
+    n_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class Pass:
-    """A function of a :class:`Task`, which may be pickled.
+    """A function of a :class:`PassTask`, which may be pickled.
 
     Parameters
     ----------
     store : N5Store
         The container, to be written.
-    source : str
-        Path of the dataset that is read.
-    document : mapping or None
-        Its ``attributes.json``, if it is not written yet.
-    extent, chunk : tuple of int
-        Extent of the source and of its blocks, in elements.
-    levels : tuple of PassLevel
-        What is made, the finest level first.
+    source : Level
+        The level that is read.
+    levels : tuple of Level
+        The levels that are computed, the finest one first.
     region : tuple of int
         Extent of a region, in elements of the coarsest level.
     method : str
-        How elements become one.
+        How to combine elements.
+    item_size : int
+        Bytes of an element.
     compares : bool, optional
-        Compare what is stored with what would be written, and write nothing.
+        Whether to compare what is stored with the result, and write nothing.
     """
 
     store: N5Store
-    source: str
-    document: Mapping[str, JSON] | None
-    extent: tuple[int, ...]
-    chunk: tuple[int, ...]
-    levels: tuple[PassLevel, ...]
+    source: Level
+    levels: tuple[Level, ...]
     region: tuple[int, ...]
     method: Method
+    item_size: int
     compares: bool = False
 
     @property
@@ -130,138 +135,117 @@ class Pass:
         """Number of elements around a region of the source on which it depends, along each axis."""
         return halo(self.method, self.levels[0].factors)
 
-    def region_at(self, place: tuple[int, ...]) -> Region:
-        """Return the region of the coarsest level at a position."""
-        triples = zip(place, self.region, self.levels[-1].shape, strict=True)
-        return tuple((p * n, min((p + 1) * n, end)) for p, n, end in triples)
+    def regions(self, region: Box, number: int) -> list[Box]:
+        """Return the regions of all levels up to one, the source first, on which a region depends.
 
-    def regions(self, place: tuple[int, ...]) -> list[Region]:
-        """Return the regions of all levels, and of the source first, at a position."""
-        found = [self.region_at(place)]
-        shapes = [self.extent, *(level.shape for level in self.levels)]
-        for level, shape in zip(reversed(self.levels), reversed(shapes[:-1]), strict=True):
-            found.append(level.source(found[-1], shape))
+        Parameters
+        ----------
+        region : tuple of slice
+            Region of the level.
+        number : int
+            Number of the level; 0 is the source.
+        """
+        found = [region]
+        befores = [self.source, *self.levels][:number]
+        for level, before in zip(self.levels[:number][::-1], befores[::-1], strict=True):
+            found.append(level.source(found[-1], before.shape))
         return found[::-1]
 
-    def n_bytes(self, place: tuple[int, ...], item_size: int) -> int:
-        """Count the bytes of the region of the source."""
-        return math.prod(end - begin for begin, end in self.regions(place)[0]) * item_size
-
-    def __call__(self, task: Task) -> tuple[int, ...]:
-        """Make a region; return the place of the task."""
-        _Work(self, task).make(len(self.levels), self.region_at(task.place))
-        return task.place
+    def __call__(self, task: PassTask) -> None:
+        """Compute a region, and write it."""
+        _Work(self, task).compute(len(self.levels), task.region)
 
 
 class _Work:
     """The state of one task: its open arrays and its results."""
 
-    def __init__(self, job: Pass, task: Task) -> None:
+    def __init__(self, job: Pass, task: PassTask) -> None:
         self.job, self.task = job, task
-        store = job.store
-        source = store if job.document is None else store.assuming(job.source, job.document)
-        self.source = open_array(source, path=job.source)
-        self.arrays = [_to_write(store, level) for level in job.levels]
+        source = job.source
+        store = job.store.assuming(source.path, source.document) if source.document else job.store
+        self.source = open_array(store, path=source.path)
+        self.arrays = [_open_to_write(job.store, level) for level in job.levels]
 
-    def make(self, number: int, region: Region) -> np.ndarray:
-        """Make a region of a level and of all levels below, and write it; level 0 is the source."""
+    def compute(self, number: int, region: Box) -> np.ndarray:
+        """Compute a region of a level, and all finer ones, and write it; level 0 is the source."""
         if number == 0:
-            return np.asarray(self.source[_box(region)])
-        job, level, array = self.job, self.job.levels[number - 1], self.arrays[number - 1]
-        extent = job.levels[number - 2].shape if number > 1 else job.extent
-        whole = tuple(end - begin for begin, end in region)
-        if not self._has_stored(number, region):
-            return np.full(whole, _fill_value(self.source), array.dtype)
-        made = np.full(whole, _fill_value(self.source), array.dtype)
-        for box in boxes(whole, level.part):
-            places = zip(box, region, strict=True)
-            inner = tuple((s.start + begin, s.stop + begin) for s, (begin, _) in places)
-            if not self._has_stored(number, inner):
+            return np.asarray(self.source[region])
+        job, level = self.job, self.job.levels[number - 1]
+        before = [job.source, *job.levels][number - 1]
+        fill = 0 if self.source.fill_value is None else self.source.fill_value
+        made = np.full([part.stop - part.start for part in region], fill, self.source.dtype)
+        if not self._stored_for(number, region).any():
+            return made
+        for box in boxes(made.shape, level.part):
+            inner = _moved(box, [part.start for part in region])
+            if not self._stored_for(number, inner).any():
                 continue
             if number == 1:  # others are written, which takes whole blocks
                 inner = self._stored_part(inner)
-            part = _box(
-                tuple(
-                    (b - begin, e - begin) for (b, e), (begin, _) in zip(inner, region, strict=True)
-                )
-            )
-            wanted = level.source(inner, extent)
-            wider, around = wanted, None
-            if number == 1 and any(job.reach):
-                wider = tuple(
-                    (max(0, begin - h), min(n, end + h))
-                    for (begin, end), h, n in zip(wanted, job.reach, extent, strict=True)
-                )
-                around = [(b - a, d - c) for (a, d), (b, c) in zip(wider, wanted, strict=True)]
-            elements = self.make(number - 1, wider)
+            wanted = level.source(inner, before.shape)
+            each = list(zip(wanted, job.reach, before.shape, strict=True))  # no reach beyond 1
+            wider = tuple(slice(max(0, s.start - r), min(n, s.stop + r)) for s, r, n in each)
+            around = [
+                (s.start - w.start, w.stop - s.stop) for s, w in zip(wanted, wider, strict=True)
+            ]
+            elements = self.compute(number - 1, wider)
+            part = _moved(inner, [-part.start for part in region])
             made[part] = downsample(elements, level.factors, job.method, around)
-        self._write(array, level, region, made)
+        self._write(number, region, made)
         return made
 
-    def _has_stored(self, number: int, region: Region) -> bool:
-        """Whether a region of a level depends on any stored block of the source."""
-        return bool(self._depends_on(number, region).any())
-
-    def _depends_on(self, number: int, region: Region) -> np.ndarray:
+    def _stored_for(self, number: int, region: Box) -> np.ndarray:
         """Tell on which of the stored blocks of the source a region of a level depends."""
-        job = self.job
-        shapes = [job.extent, *(level.shape for level in job.levels)]
-        for k in range(number, 0, -1):
-            region = job.levels[k - 1].source(region, shapes[k - 1])
-        begin, end = np.transpose(region)
-        first = (begin - job.reach) // job.chunk
-        last = (end + job.reach - 1) // job.chunk
-        stored = self.task.stored
+        job, stored = self.job, self.task.stored
+        begin, end = np.transpose([(s.start, s.stop) for s in job.regions(region, number)[0]])
+        first = (begin - job.reach) // job.source.block
+        last = (end + job.reach - 1) // job.source.block
         found: np.ndarray = ((stored >= first) & (stored <= last)).all(axis=1)
         return found
 
-    def _stored_part(self, region: Region) -> Region:
-        """Return the part of a region of the first level outside which all has the fill value."""
+    def _stored_part(self, region: Box) -> Box:
+        """Return the part of a region of the first level that depends on stored blocks."""
         job = self.job
-        blocks = self.task.stored[self._depends_on(1, region)].astype(np.int64)
-        low = blocks.min(axis=0) * job.chunk - job.reach
-        high = (blocks.max(axis=0) + 1) * job.chunk + job.reach
+        blocks = self.task.stored[self._stored_for(1, region)].astype(np.int64)
+        low = blocks.min(axis=0) * job.source.block - job.reach
+        high = (blocks.max(axis=0) + 1) * job.source.block + job.reach
         factors = np.array(job.levels[0].factors)
-        ends = zip(region, (low // factors).tolist(), (-(-high // factors)).tolist(), strict=True)
-        return tuple((max(begin, first), min(end, last)) for (begin, end), first, last in ends)
+        each = zip(region, (low // factors).tolist(), (-(-high // factors)).tolist(), strict=True)
+        return tuple(slice(max(s.start, first), min(s.stop, last)) for s, first, last in each)
 
-    def _write(self, array: AnyArray, level: PassLevel, region: Region, made: np.ndarray) -> None:
+    def _write(self, number: int, region: Box, made: np.ndarray) -> None:
         """Write a region of whole blocks, except existing blocks; or compare it."""
-        done = self.task.done[self.job.levels.index(level)]
-        if not done and not self.job.compares:
-            array[_box(region)] = made
+        job, level, array = self.job, self.job.levels[number - 1], self.arrays[number - 1]
+        done = self.task.done[number - 1]
+        if not done and not job.compares:
+            array[region] = made
             return
-        order = self.job.store.axis_order
-        for position, box in blocks_of(region, level):
-            name = block_path(from_presented(position, order))
-            starts = (begin for begin, _ in region)
-            inner = tuple(slice(s.start - n, s.stop - n) for s, n in zip(box, starts, strict=True))
-            if self.job.compares:
-                if np.asarray(array[box]).tobytes() != made[inner].tobytes():  # NaN, too
-                    message = f"expected the elements that this run computes, got others in {name}"
-                    raise N5Error(message, kind="differs", where=f"{self.job.store}: {level.path}")
+        for name, box in blocks_of(region, level, job.store.axis_order):
+            values = made[_moved(box, [-part.start for part in region])]
+            if job.compares:
+                if np.asarray(array[box]).tobytes() != values.tobytes():  # NaN, too
+                    message = (
+                        f"expected the elements that this run computes, got others in {name}; "
+                        "overwrite=True (--overwrite) removes the levels first"
+                    )
+                    raise N5Error(message, kind="differs", where=f"{job.store}: {level.path}")
             elif name not in done:
-                array[box] = made[inner]
+                array[box] = values
 
 
-def blocks_of(region: Region, level: PassLevel) -> Iterator[tuple[tuple[int, ...], Box]]:
-    """Yield position and box of each block of a region, in the order of the array."""
-    ranges = [
-        range(begin // b, -(-end // b)) for (begin, end), b in zip(region, level.block, strict=True)
-    ]
-    for position in product(*ranges):
-        triples = zip(position, level.block, level.shape, strict=True)
-        yield position, tuple(slice(p * b, min((p + 1) * b, n)) for p, b, n in triples)
+def blocks_of(region: Box, level: Level, axis_order: AxisOrder) -> Iterator[tuple[str, Box]]:
+    """Yield the path below the dataset and the box of each block of a region."""
+    pairs = zip(region, level.block, strict=True)
+    for position in product(*(range(s.start // b, -(-s.stop // b)) for s, b in pairs)):
+        each = zip(position, level.block, level.shape, strict=True)
+        box = tuple(slice(p * b, min((p + 1) * b, n)) for p, b, n in each)
+        yield block_path(from_presented(position, axis_order)), box
 
 
-def _to_write(store: N5Store, level: PassLevel) -> AnyArray:
+def _moved(box: Box, by: Sequence[int]) -> Box:
+    return tuple(slice(s.start + n, s.stop + n) for s, n in zip(box, by, strict=True))
+
+
+def _open_to_write(store: N5Store, level: Level) -> AnyArray:
     array = open_array(store.assuming(level.path, level.document), "r+", path=level.path)
     return array.with_config({"write_empty_chunks": False})
-
-
-def _fill_value(array: AnyArray) -> Any:  # noqa: ANN401 - a number of the array's dtype
-    return 0 if array.fill_value is None else array.fill_value
-
-
-def _box(region: Region) -> Box:
-    return tuple(slice(begin, end) for begin, end in region)

@@ -18,7 +18,7 @@ from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_extent
-from n5zarr.format.order import to_c
+from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.tools.validate.findings import finding
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.shard import Shard
     from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.order import N5Tuple
     from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
 
     type _Problem = tuple[KindOfFinding, str, Severity | None]
@@ -112,7 +111,7 @@ def check_block(
     dataset : DatasetAttributes
         Its dataset.
     path : str
-        Of the dataset.
+        Path of the dataset.
     position : tuple of int
         Position in the grid, N5 order.
     deep : bool
@@ -145,25 +144,12 @@ def check_block(
     if shard is None:
         yield from (found(*problem) for problem in surplus)
     if header.mode is not BlockMode.OBJECT:
-        yield from (found(*problem) for problem in _sizes(header, dataset, position))
+        yield from (found(*problem) for problem in _check_sizes(header, dataset, position))
 
 
 def shard_in(block: StoredBlock, dataset: DatasetAttributes) -> Shard | None:
     """Return the index of a shard of Java N5 4 in the place of a block; None for blocks."""
     return stored_shard(block.size, block.part, dataset.data_type, dataset.compression)
-
-
-def _sizes(
-    header: BlockHeader, dataset: DatasetAttributes, position: N5Tuple
-) -> Iterator[tuple[KindOfFinding, str]]:
-    if dataset.data_type is not DataType.STRING and not dataset.is_label_multiset:
-        try:
-            check_count(header, dataset.data_type)
-        except N5BlockError as err:
-            yield "varlength", err.message
-    problem = _size_problem(header.block_shape, dataset, position)
-    if problem is not None:
-        yield problem
 
 
 def _check_payload(
@@ -174,7 +160,7 @@ def _check_payload(
     *,
     deep: bool,
 ) -> Iterator[_Problem]:
-    """Raise if the payload is damaged; yield what a sound one holds that readers ignore."""
+    """Raise if the payload is damaged; yield problems of bytes that readers ignore."""
     compression, data_type = dataset.compression, dataset.data_type
     if isinstance(compression, Jpeg) and data_type is not DataType.UINT8:
         return
@@ -200,7 +186,7 @@ def _check_payload(
 
 
 def _counts(payload: memoryview, n_bytes: int, dataset: DatasetAttributes) -> tuple[int, int]:
-    """Measure a payload; like Java, ignore the number of elements of text."""
+    """Return the decoded size of a payload, and how many of its bytes are used."""
     if n_bytes == 0:
         return 0, len(payload)
     if dataset.data_type is not DataType.STRING:
@@ -216,7 +202,7 @@ def _trailing(n_more: int) -> _Problem:
 
 
 def _surplus(n_decoded: int, header: BlockHeader, dataset: DatasetAttributes) -> _Problem:
-    """Tell what a payload may be that holds more elements than its header says."""
+    """Describe a payload that holds more elements than its header says."""
     n_bytes = header.n_payload_elements * dataset.data_type.item_size
     if isinstance(dataset.compression, Raw) and n_decoded - n_bytes <= _CHECKSUM:
         return _trailing(n_decoded - n_bytes)
@@ -235,30 +221,32 @@ def _surplus(n_decoded: int, header: BlockHeader, dataset: DatasetAttributes) ->
 # ---------------------------------------------------------------------- sizes
 
 
-def _size_problem(
-    sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple
-) -> tuple[KindOfFinding, str] | None:
-    """Compare the sizes of a block with ``blockSize`` and with its extent in the dataset."""
-    full = dataset.block_size
+def _check_sizes(
+    header: BlockHeader, dataset: DatasetAttributes, position: N5Tuple
+) -> Iterator[tuple[KindOfFinding, str]]:
+    """Compare the sizes of a block with its elements, with ``blockSize`` and with its extent."""
+    if dataset.data_type is not DataType.STRING and not dataset.is_label_multiset:
+        try:
+            check_count(header, dataset.data_type)
+        except N5BlockError as err:
+            yield "varlength", err.message
+    sizes, full = header.block_shape, dataset.block_size
     extent = block_extent(dataset.dimensions, full, position)
     if sizes in (full, extent):
-        return None
+        return
+    last = block_extent(dataset.dimensions, full, N5Tuple(tuple(n - 1 for n in dataset.grid)))
     expected = f"expected {extent}" if extent == full else f"expected {extent}, or {full} padded"
     if not all(map(le, sizes, full)):
-        return "larger-block", f"{expected}, got the larger {sizes}; only Java and n5zarr read it"
-    last = block_extent(
-        dataset.dimensions, full, type(position)(tuple(n - 1 for n in dataset.grid))
-    )
+        yield "larger-block", f"{expected}, got the larger {sizes}; only Java and n5zarr read it"
     # other sizes are of regions that Java saved; these are of blocks at the end of another axis
-    if all(s in (e, b) for s, e, b in zip(sizes, last, full, strict=True)):
-        return "misplaced-block", f"{expected}, got {sizes}, as of a block at another position"
-    if any(map(lt, sizes, extent)):
-        return "short-block", f"{expected}, got {sizes}; the rest of the block reads as 0"
-    return None
+    elif all(s in (e, b) for s, e, b in zip(sizes, last, full, strict=True)):
+        yield "misplaced-block", f"{expected}, got {sizes}, as of a block at another position"
+    elif any(map(lt, sizes, extent)):
+        yield "short-block", f"{expected}, got {sizes}; the rest of the block reads as 0"
 
 
 def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> Form | None:
-    """Return the storage of a block at the end of the dataset; None for a block inside it."""
+    """Tell how a block at the end of the dataset is stored; None for a block inside it."""
     extent = block_extent(dataset.dimensions, dataset.block_size, position)
     if extent == dataset.block_size:
         return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections import Counter
+from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,29 +21,32 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import list_each
 from n5zarr.store.location import located
 from n5zarr.store.missing_nodes import not_found
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.documents import (
     check_broken,
     check_group,
     check_is_object,
     check_version_form,
 )
-from n5zarr.tools.validate.files import ask_quietly, blocks_of, check_group_files, open_to_check
-from n5zarr.tools.validate.findings import Finding, Severity, Validation, finding
-from n5zarr.tools.validate.parts import Part, PartReport, check_parts
+from n5zarr.tools.validate.files import ask_quietly, check_group_files, list_blocks, open_to_check
+from n5zarr.tools.validate.findings import Severity, Validation, finding
+from n5zarr.tools.validate.parts import CheckTask, Part, check_parts
 from n5zarr.tools.validate.shards import size_finding
 from n5zarr.tools.validate.state import open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.validate.findings import Finding
+    from n5zarr.tools.validate.parts import PartReport
     from n5zarr.tools.validate.state import State
 
 __all__ = ["find_problems", "validate"]
@@ -53,7 +56,7 @@ _LARGEST = 2**56  # bytes of an array that are counted for the progress
 _ORDER = get_args(Severity.__value__)
 
 
-def validate(  # noqa: PLR0913 - as its neighbours
+def validate(  # noqa: PLR0913 - one keyword for each option
     location: Location,
     path: str = "",
     *,
@@ -84,12 +87,9 @@ def validate(  # noqa: PLR0913 - as its neighbours
         file is removed when the check is complete.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-    scheduler : optional
-        ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client.
-    n_workers : int, optional
-        Number of threads or processes.
-    progress : callable, optional
-        Called with the name of a stage, and the bytes of the arrays checked and to check.
+    scheduler, n_workers, progress : optional
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
@@ -113,15 +113,15 @@ def validate(  # noqa: PLR0913 - as its neighbours
     """
     location = located(location, storage_options, backend)
     start = time.monotonic()
-    check = _Check.of(location, path, storage_options, deep=deep)
-    findings = list(check.run(state, scheduler, n_workers, progress))
+    check = _Check(*open_to_check(location, path, storage_options, read_only=True), deep)
+    findings = list(check.run(RunOptions(scheduler, n_workers, progress), state))
     findings.sort(key=_rank)
     return Validation(
         container=str(check.opened),
         path=check.path,
         findings=tuple(findings),
         n_groups=check.counts["groups"],
-        n_datasets=check.counts["datasets"],
+        n_datasets=len(check.datasets),
         n_blocks=check.counts["blocks"],
         n_bytes=check.counts["bytes"],
         seconds=time.monotonic() - start,
@@ -129,7 +129,7 @@ def validate(  # noqa: PLR0913 - as its neighbours
     )
 
 
-def find_problems(  # noqa: PLR0913 - as its neighbours
+def find_problems(  # noqa: PLR0913 - one keyword for each option
     location: Location,
     path: str = "",
     *,
@@ -150,8 +150,8 @@ def find_problems(  # noqa: PLR0913 - as its neighbours
         A problem of a document, block or file.
     """
     location = located(location, storage_options, backend)
-    check = _Check.of(location, path, storage_options, deep=deep)
-    yield from check.run(None, scheduler, n_workers, progress)
+    check = _Check(*open_to_check(location, path, storage_options, read_only=True), deep)
+    yield from check.run(RunOptions(scheduler, n_workers, progress))
 
 
 def _rank(each: Finding) -> tuple[object, ...]:
@@ -166,32 +166,16 @@ class _Check:
     path: str
     deep: bool
     counts: Counter[str] = field(default_factory=Counter)
-    found: list[Finding] = field(default_factory=list)  # and not yet yielded
-    # of the blocks at the end of each dataset, see `Done`
+    found: deque[Finding] = field(default_factory=deque)  # and not yet yielded
+    # of the blocks at the end of each dataset, see `PartReport`
     n_usual: Counter[str] = field(default_factory=Counter)
-    padded: dict[str, list[N5Tuple]] = field(default_factory=dict)
-    odd: dict[str, list[N5Tuple]] = field(default_factory=dict)
+    padded: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
+    odd: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
     grids: dict[str, list[N5Tuple]] = field(default_factory=dict)
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
 
-    @classmethod
-    def of(
-        cls,
-        location: Location,
-        path: str,
-        storage_options: Mapping[str, object] | None,
-        *,
-        deep: bool,
-    ) -> _Check:
-        opened, node = open_to_check(location, path, storage_options, read_only=True)
-        return cls(opened, node, deep)
-
     def run(
-        self,
-        state: str | os.PathLike[str] | None,
-        scheduler: Scheduler,
-        n_workers: int | None,
-        progress: Progress | None,
+        self, run: RunOptions, state: str | os.PathLike[str] | None = None
     ) -> Iterator[Finding]:
         """Check nodes, then blocks, then those blocks that the others make suspicious."""
         with asking_once():
@@ -199,33 +183,37 @@ class _Check:
         yield from self._flush()
         total = sum(map(_n_bytes, self.datasets.values()))
         job: dict[str, JSON] = {"container": str(self.opened), "path": self.path, "deep": self.deep}
-        n_done = 0
         with open_state(state, job) as known:
-            for parts in (self._parts(), self._suspicious_parts()):
-                tasks = self._tasks(parts, known)
-                work = partial(check_parts, self.opened, deep=self.deep)
-                for done in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
-                    for each in done:
-                        known.note(each)
-                        self._take(each)
-                        n_done += each.n_blocks * self._block_bytes(each.path)
-                    yield from self._flush()
-                    if progress is not None and total:
-                        progress("validate", min(n_done, total), total)
-                yield from self._flush()
+            yield from self._check_parts(self._parts(), known, run, "validate", total)
+            suspicious = [  # padded blocks of datasets in which others are truncated
+                Part(path, self.datasets[path], some, outside=True)
+                for path, positions in self.padded.items()
+                if self.n_usual[path]
+                for some in batched(positions, _BLOCKS)
+            ]
+            total = sum(part.n_bytes for part in suspicious)
+            yield from self._check_parts(suspicious, known, run, "validate padding", total)
         yield from self._judge_odd()
         for path, grids in self.grids.items():
             yield size_finding(str(self.opened), path, self.datasets[path], grids)
-        if progress is not None and total:
-            progress("validate", total, total)
+
+    def _check_parts(
+        self, parts: Iterable[Part], known: State, run: RunOptions, stage: str, total: int
+    ) -> Iterator[Finding]:
+        work = partial(check_parts, self.opened, deep=self.deep)
+        for _, reports in run.each(work, self._tasks(parts, known), stage, total):
+            for report in reports:
+                known.note(report)
+                self._take(report)
+            yield from self._flush()
+        yield from self._flush()
+
+    def _ask[T](self, steps: Steps[T]) -> T:
+        return ask_quietly(self.opened, steps)
 
     def _flush(self) -> Iterator[Finding]:
-        found, self.found = self.found, []
-        yield from found
-
-    def _block_bytes(self, path: str) -> int:
-        dataset = self.datasets[path]
-        return math.prod(dataset.block_size) * dataset.data_type.item_size
+        while self.found:
+            yield self.found.popleft()
 
     # ------------------------------------------------------------------ nodes
 
@@ -242,48 +230,45 @@ class _Check:
         return node
 
     def _check_nodes(self, top: GroupAttributes | DatasetView | Broken) -> None:
-        """Check the documents of all nodes, and remember the datasets."""
+        """Check the documents of all groups, and collect the datasets."""
         if not self.path:
             with suppress(N5Error):  # found below
-                self.found += check_version_form(ask_quietly(self.opened, read_document("")))
-        walk = Walk(self.opened.container.nodes, partial(ask_quietly, self.opened))
+                self.found += check_version_form(self._ask(read_document("")))
+        walk = Walk(self.opened.container.nodes, self._ask)
         for found, _ in walk.run(self.path, top):
             self._check_node(found)
 
     def _check_node(self, found: WalkNode) -> None:
-        ask, path, node = partial(ask_quietly, self.opened), found.path, found.node
+        path, node = found.path, found.node
         if isinstance(node, Broken | Unreadable):
             self.found += check_broken(path, node)
             self._check_below_broken(path, node)
         elif isinstance(node, DatasetView):
-            self.counts["datasets"] += 1
             self.datasets[path] = node.dataset
         elif isinstance(node, GroupAttributes):
             self.counts["groups"] += 1
             names = None if found.children is None else [child.name for child in found.children]
             self.found += check_group(path, node, names)
-            self.found += check_group_files(ask, path)
+            self.found += check_group_files(self._ask, path)
             if not node.attributes:
-                self.found += check_is_object(path, ask(read_document(path)))
+                self.found += check_is_object(path, self._ask(read_document(path)))
 
     def _check_below_broken(self, path: str, node: Broken | Unreadable) -> None:
         """Check the nodes below a node without a valid document, if they can be read."""
         if isinstance(node, Unreadable) or node.error.kind in ("foreign", "path"):
             return
-        ask = partial(ask_quietly, self.opened)
         try:
-            parsed = parse_attributes(ask(read_document(path)))
+            parsed = parse_attributes(self._ask(read_document(path)))
         except N5Error as err:
             parsed = None
             if err.kind != "json":
                 return  # a dataset: its blocks cannot be recognised without its keys
         if isinstance(parsed, DatasetAttributes):  # a dataset of objects, which is no array
-            self.counts["datasets"] += 1
             self.datasets[path] = parsed
             return
-        names = [e.name for e in ask(list_each([path]))[0] if e.is_dir is not False]
+        names = [e.name for e in self._ask(list_each([path]))[0] if e.is_dir is not False]
         if node.error.kind == "json" and not all(map(is_block_name, names)):
-            walk = Walk(self.opened.container.nodes, ask)
+            walk = Walk(self.opened.container.nodes, self._ask)
             below = iter(walk.run(path, GroupAttributes(attributes={})))
             next(below)
             for found, _ in below:
@@ -292,45 +277,27 @@ class _Check:
     # ------------------------------------------------------------------ blocks
 
     def _parts(self) -> Iterator[Part]:
-        """List the blocks of all datasets; problems of other files go into the findings."""
-        ask = partial(ask_quietly, self.opened)
+        """Yield the document of each dataset, then its blocks."""
         for path, dataset in self.datasets.items():
-            positions: list[N5Tuple] = []
-            is_first = True
-            for each in blocks_of(ask, path, dataset.grid, go_on=True):
-                if isinstance(each, Finding):
-                    self.found.append(each)
-                    continue
-                positions.append(each)
-                if len(positions) == _BLOCKS:
-                    yield Part(path, dataset, tuple(positions), is_first)
-                    positions, is_first = [], False
-            if positions or is_first:
-                yield Part(path, dataset, tuple(positions), is_first)
+            yield Part(path, dataset, ())
+            positions = list_blocks(self._ask, path, dataset.grid, self.found.append)
+            for some in batched(positions, _BLOCKS):
+                yield Part(path, dataset, some)
 
-    def _suspicious_parts(self) -> Iterator[Part]:
-        """Return the padded blocks of datasets in which others are truncated."""
-        for path, positions in self.padded.items():
-            if self.n_usual[path]:
-                for some in batched(positions, _BLOCKS):
-                    yield Part(path, self.datasets[path], some, outside=True)
-
-    def _tasks(self, parts: Iterator[Part], known: State) -> Iterator[Sequence[Part]]:
-        """Put parts together into tasks, and take the results of those that are done."""
+    def _tasks(self, parts: Iterable[Part], known: State) -> Iterator[CheckTask]:
+        """Put parts together into tasks, and take the reports of those that are done."""
         task: list[Part] = []
-        size = 0
         for part in parts:
-            done = known.done.get(part.key)
-            if done is not None:
-                self._take(done)
+            if part.key in known.done:
+                self._take(known.done[part.key])
                 continue
             task.append(part)
-            size += len(part.positions) + 8  # about as long as a document takes
-            if size >= _BLOCKS:
-                yield task
-                task, size = [], 0
+            # a document takes about as long as 8 blocks
+            if sum(len(part.positions) or 8 for part in task) >= _BLOCKS:
+                yield CheckTask(task)
+                task = []
         if task:
-            yield task
+            yield CheckTask(task)
 
     def _take(self, done: PartReport) -> None:
         path = done.path
@@ -338,10 +305,8 @@ class _Check:
         self.counts["blocks"] += done.n_blocks
         self.counts["bytes"] += done.n_bytes
         self.n_usual[path] += done.n_usual
-        for positions, kept in ((done.padded, self.padded), (done.odd, self.odd)):
-            if positions:
-                kept.setdefault(path, []).extend(positions)
-
+        self.padded[path] += done.padded
+        self.odd[path] += done.odd
         if done.grids is not None:
             before = self.grids.get(path, done.grids)
             self.grids[path] = [grid for grid in before if grid in done.grids]

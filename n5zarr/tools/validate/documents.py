@@ -44,6 +44,12 @@ _SPELLINGS = {"blocksize": "blockSize", "datatype": "dataType", "compressiontype
 _SPELLINGS |= {"dimensions": "dimensions", "compression": "compression"}
 
 
+def _of_document(
+    kind: KindOfFinding, path: str, message: str, severity: Severity | None = None
+) -> Finding:
+    return finding(kind, path, f"attributes.json: {message}", severity=severity)
+
+
 def check_broken(path: str, node: Broken | Unreadable) -> Iterator[Finding]:
     """Describe the defect of a node that cannot be read."""
     error = node.error
@@ -52,17 +58,14 @@ def check_broken(path: str, node: Broken | Unreadable) -> Iterator[Finding]:
     elif isinstance(error, N5AttributesError):
         for problem in error.problems:
             kind = problem.kind if problem.kind in _KINDS else "member"
-            yield finding(kind, path, f"attributes.json: {problem}")  # type: ignore[arg-type]
-    elif error.kind == "foreign":
-        yield finding("foreign", path, error.message)
+            yield _of_document(kind, path, str(problem))  # type: ignore[arg-type]
+    elif error.kind in ("foreign", "path"):  # not of the document
+        yield finding("foreign" if error.kind == "foreign" else "name", path, error.message)
     elif error.kind == "version":
-        yield finding("version", path, f"attributes.json: {error.message}")
-    elif error.kind == "path":
-        yield finding("name", path, error.message)
-    elif isinstance(error, N5UnsupportedError):
-        yield finding("unsupported", path, f"attributes.json: {error.message}")
+        yield _of_document("version", path, error.message)
     else:
-        yield finding("member", path, f"attributes.json: {error.message}")
+        is_unsupported = isinstance(error, N5UnsupportedError)
+        yield _of_document("unsupported" if is_unsupported else "member", path, error.message)
 
 
 def check_version_form(document: JSON) -> Iterator[Finding]:
@@ -76,8 +79,13 @@ def check_version_form(document: JSON) -> Iterator[Finding]:
     text = version if isinstance(version, str) else None
     # Java ignores a version without digits
     if text is None or (re.search("[0-9]", text) and not _FULL_VERSION.search(text)):
-        message = f'n5: expected three numbers in quotes, such as "4.0.0", got {version!r:.40}: '
-        yield finding("version", "", f"{message}Java fails to open it", severity="warning")
+        yield finding(
+            "version",
+            "",
+            f'n5: expected three numbers in quotes, such as "4.0.0", got {version!r:.40}: '
+            "Java fails to open it",
+            severity="warning",
+        )
 
 
 # ---------------------------------------------------------------------- datasets
@@ -93,7 +101,7 @@ def check_dataset(ask: Ask, nodes: Nodes, path: str, view: DatasetView) -> Itera
     nodes : Nodes
         The container.
     path : str
-        Of the dataset.
+        Path of the dataset.
     view : DatasetView
         The dataset.
     """
@@ -101,17 +109,20 @@ def check_dataset(ask: Ask, nodes: Nodes, path: str, view: DatasetView) -> Itera
     misses = [*_near_misses(path, dataset.attributes)]
     yield from misses
     if not (dataset.has_block_size or misses):
-        message = f"attributes.json: expected blockSize, got none: read as {dataset.block_size}"
-        yield finding("no-block-size", path, f"{message}; Java N5 4 takes it for a group: add it")
+        yield _of_document(
+            "no-block-size",
+            path,
+            f"expected blockSize, got none: read as {dataset.block_size}; Java N5 4 takes it for a "
+            "group: add it",
+        )
     try:
         placed = ask(each_once(read_placed(nodes, path, view)))
     except N5Error as err:
-        yield finding("axes", path, f"attributes.json: {err.message}")
+        yield _of_document("axes", path, err.message)
         return
     for problem in placed.problems:
         is_unusual = problem.startswith("the registration") or problem.endswith("is known")
-        severity: Severity | None = "note" if is_unusual else None
-        yield finding("axes", path, f"attributes.json: {problem}", severity=severity)
+        yield _of_document("axes", path, problem, "note" if is_unusual else None)
     if not placed.problems:
         yield from _contradictions(ask, nodes, placed)
 
@@ -121,8 +132,8 @@ def _near_misses(path: str, attributes: Mapping[str, JSON]) -> Iterator[Finding]
     for key, value in attributes.items():
         meant = _meant(key, value)
         if meant is not None:
-            message = f"attributes.json: expected the key {meant!r}, got {key!r}: correct it"
-            yield finding("near-miss", path, message)
+            text = f"expected the key {meant!r}, got {key!r}: correct it"
+            yield _of_document("near-miss", path, text)
 
 
 def _meant(key: str, value: JSON) -> str | None:
@@ -161,10 +172,10 @@ def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]
         stated = resolution_in(placed.view.dataset.attributes) if name == "n5viewer" else None
         if _agree(mine, theirs) or (stated and _agree(mine, [(s, mine[0][1]) for s in stated])):
             continue
-        yield finding(
+        yield _of_document(
             "contradiction",
             placed.path,
-            f"attributes.json: {chosen.convention} states voxels of {_text(mine)}, {name} of "
+            f"{chosen.convention} states voxels of {_text(mine)}, {name} of "
             f"{_text(theirs)}, x first; n5zarr.set_geometry writes one of them",
         )
 
@@ -199,8 +210,8 @@ def _text(sizes: Sequence[_Size]) -> str:
 def check_is_object(path: str, document: JSON) -> Iterator[Finding]:
     """Check that the document of a group is an object, if there is one."""
     if document is not None and not isinstance(document, dict):
-        message = f"attributes.json: expected an object, got {document!r:.40}: a group without"
-        yield finding("not-an-object", path, f"{message} attributes")
+        text = f"expected an object, got {document!r:.40}: a group without attributes"
+        yield _of_document("not-an-object", path, text)
 
 
 def check_group(
@@ -211,7 +222,7 @@ def check_group(
     Parameters
     ----------
     path : str
-        Of the group.
+        Path of the group.
     group : GroupAttributes
         The group.
     children : sequence of str or None
@@ -225,11 +236,12 @@ def check_group(
         misses = [*_near_misses(path, attributes)]
         yield from misses
         if not misses and len(present) >= 3 and missing and not set(missing) & recorded:
-            message = (
-                f"attributes.json: expected a dataset, got a group: it has {', '.join(present)}, "
-                f"but no {', '.join(missing)}"
+            yield _of_document(
+                "near-miss",
+                path,
+                f"expected a dataset, got a group: it has {', '.join(present)}, but no "
+                f"{', '.join(missing)}",
             )
-            yield finding("near-miss", path, message)
     if children is not None:
         yield from _levels(path, attributes, children)
 
@@ -238,32 +250,25 @@ def _levels(
     path: str, attributes: Mapping[str, JSON], children: Sequence[str]
 ) -> Iterator[Finding]:
     """Find levels that a group lists and that do not exist."""
-    for name in dict.fromkeys(_listed(attributes)):
+    there = f"there are {', '.join(sorted(children)[:8]) or 'none'}"
+    # also of OME-NGFF 0.5's ``ome``
+    listed = [path_of(entry) for image in images_in(attributes) for entry in entries_in(image)]
+    for name in dict.fromkeys(filter(None, listed)):
         if name.partition("/")[0] not in children:
-            message = f"attributes.json: multiscales lists {name!r}, which does not exist"
-            yield finding("levels", path, f"{message}: {_there(children)}")
+            text = f"multiscales lists {name!r}, which does not exist: {there}"
+            yield _of_document("levels", path, text)
     misread = misread_images(attributes)
     if misread is not None:
-        message = f"attributes.json: multiscales: {misread}: n5-universe (Fiji) reads none"
-        yield finding("levels", path, f"{message}: put each image into a group of its own")
-    factors = [attributes.get(key) for key in ("downsamplingFactors", "scales")]
+        text = f"multiscales: {misread}: n5-universe (Fiji) reads none: put each image into a group"
+        yield _of_document("levels", path, f"{text} of its own")
     numbers = [int(name[1:]) for name in children if level_of(name) is not None]
     if not numbers:
         return  # of BigDataViewer's setups: the levels are below the time points
-    for key, value in zip(("downsamplingFactors", "scales"), factors, strict=True):
-        is_list = isinstance(value, list) and all(isinstance(v, list) for v in value)
-        n = len(value) if is_list and isinstance(value, list) else 0
-        lacking = [f"s{k}" for k in range(n) if k not in numbers]
+    for key in ("downsamplingFactors", "scales"):
+        value = attributes.get(key)
+        if not isinstance(value, list) or not all(isinstance(v, list) for v in value):
+            continue
+        lacking = [f"s{k}" for k in range(len(value)) if k not in numbers]
         if lacking:
-            message = f"attributes.json: {key} has {n} levels, but no {', '.join(lacking)}"
-            yield finding("levels", path, f"{message}: {_there(children)}")
-
-
-def _there(children: Sequence[str]) -> str:
-    return f"there are {', '.join(sorted(children)[:8]) or 'none'}"
-
-
-def _listed(attributes: Mapping[str, JSON]) -> Iterator[str]:
-    """Yield the paths of levels in ``multiscales``, also in OME-NGFF 0.5's ``ome``."""
-    for image in images_in(attributes):
-        yield from filter(None, map(path_of, entries_in(image)))
+            text = f"{key} has {len(value)} levels, but no {', '.join(lacking)}: {there}"
+            yield _of_document("levels", path, text)

@@ -7,8 +7,8 @@ import re
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from n5zarr.container.prefix_listing import blocks_by_prefix
-from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
+from n5zarr.container.prefix_listing import StoredBlocks, blocks_by_prefix
+from n5zarr.errors import N5Error, N5FormatError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.foreign import ZARR_DOCUMENTS
@@ -16,11 +16,12 @@ from n5zarr.format.grid import is_block_name, parse_block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, Entry, List, Steps
+from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
 from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
+from n5zarr.tools.jobs.nodes import check_writable_store
 from n5zarr.tools.validate.blocks import ENDS
 from n5zarr.tools.validate.findings import finding
 
@@ -28,16 +29,15 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from n5zarr.container.block_listing import Ask
-    from n5zarr.container.prefix_listing import StoredBlocks
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.validate.findings import Finding, Severity
+    from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
 
 __all__ = [
     "ask_quietly",
-    "blocks_of",
     "check_group_files",
     "each_or_error",
+    "list_blocks",
     "open_to_check",
     "open_to_repair",
     "read_ends",
@@ -70,17 +70,12 @@ def reason(err: Exception) -> str:
     return err.message if isinstance(err, N5Error) else f"{type(err).__name__}: {err}"
 
 
-def _list(paths: Sequence[str]) -> Steps[Sequence[Sequence[Entry] | None]]:
-    answers: Sequence[Sequence[Entry] | None] = yield [List(p, unfinished=True) for p in paths]
-    return answers
-
-
 def _is_harmless(name: str) -> bool:
     return name in ZARR_DOCUMENTS or _HARMLESS.fullmatch(name) is not None
 
 
 def _may_be_left(entry: Entry) -> bool:
-    """Whether an entry is a file, or a directory that a killed program was removing."""
+    """Whether an entry may be a leftover: a file, or a directory that was being removed."""
     return not entry.is_dir or is_unfinished(entry.name)
 
 
@@ -88,18 +83,20 @@ def _leftover(path: str, file: str) -> Finding | None:
     """Recognise leftovers of killed writers, in groups and among blocks."""
     name = file.rpartition("/")[2]
     if is_unfinished(name):
+        kind: KindOfFinding = "unfinished-file"
         message = "expected no unfinished file, got one of a killed writer; --clean removes it"
-        return finding("unfinished-file", path, f"{message} it", file=file)
-    if name.endswith(".__lock"):
-        message = "expected no lock file, got one that a killed tensorstore left; --clean removes"
-        return finding("lock-file", path, f"{message} it", file=file)
-    if name == INCOMPLETE_JSON:
+    elif name.endswith(".__lock"):
+        kind = "lock-file"
+        message = "expected no lock file, got one of a killed tensorstore; --clean removes it"
+    elif name == INCOMPLETE_JSON:
+        kind = "incomplete"
         message = (
             "expected a complete result, got the mark of an interrupted run; --resume continues, "
             "--overwrite starts again"
         )
-        return finding("incomplete", path, message, file=file)
-    return None
+    else:
+        return None
+    return finding(kind, path, message, file=file)
 
 
 def open_to_check(
@@ -125,24 +122,22 @@ def open_to_repair(
 ) -> tuple[N5Store, str]:
     """Open a container to change files in it; raise if the store is read-only."""
     opened, node = open_to_check(location, path, storage_options)
-    if opened.read_only:
-        message = "expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
+    check_writable_store(opened)
     return opened, node
 
 
 def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
-    """Run a flow; its warnings are findings here."""
+    """Run a flow without its warnings: checks report these as findings."""
     return opened.storage.run(steps)
 
 
 # ---------------------------------------------------------------------- datasets
 
 
-def blocks_of(
-    ask: Ask, path: str, grid: N5Tuple, *, go_on: bool = False
-) -> Iterator[N5Tuple | Finding]:
-    """Yield the grid positions of the stored blocks of a dataset in order, and all stray files.
+def list_blocks(
+    ask: Ask, path: str, grid: N5Tuple, report: Callable[[Finding], None]
+) -> Iterator[N5Tuple]:
+    """Yield the grid positions of the stored blocks of a dataset in order; report all other files.
 
     N5 spec, "File-system specification", items 5 and 6: paths of blocks, which may be missing.
 
@@ -154,47 +149,63 @@ def blocks_of(
         The dataset.
     grid : tuple of int
         Number of blocks along each axis, N5 order.
-    go_on : bool
-        Whether a directory that storage refuses to list is a finding, and no error.
+    report : callable
+        Receives a finding for each other file, and each directory that storage refuses to list.
 
     Yields
     ------
-    tuple of int or Finding
-        A position in N5 order, or the problem of a file or directory.
+    tuple of int
+        A position in N5 order.
     """
-    listed = _by_prefix(ask, path, grid, go_on=go_on)
-    if listed is not None:
+    (listed,) = each_or_error(lambda paths: [ask(blocks_by_prefix(p, grid)) for p in paths], [path])
+    if isinstance(listed, StoredBlocks):
         yield from map(N5Tuple, map(tuple, listed.rows.tolist()))
-        yield from _strays_among(path, listed.others, grid)
+        for stray in _strays_among(path, listed.others, grid):
+            report(stray)
         return
+    # storage cannot list them together, or refuses a directory, which single listings tell
+    n_levels = max(1, len(grid))
     folders = [""]
-    for level in range(max(1, len(grid))):
-        is_last = level == max(1, len(grid)) - 1
-        below: list[str] = []
-        for folder, entries in _listed(ask, path, folders, go_on=go_on):
-            if isinstance(entries, Exception):
-                yield finding("unreadable", path, reason(entries), file=join(path, folder))
-                continue
-            names = _block_names(entries or (), is_last=is_last)
-            for entry in entries or ():
-                if entry.name not in names:
-                    yield from _stray(path, folder, entry, is_last=is_last)
-            inside = [join(folder, name) for name in sorted(names, key=_index)]
-            if is_last:
-                yield from _positions(path, inside, grid)
+    for _ in range(n_levels - 1):
+        each = _names_in(ask, path, folders, report, is_last=False)
+        folders = [join(folder, name) for folder, names in each for name in names]
+    for folder, names in _names_in(ask, path, folders, report, is_last=True):
+        for name in names:
+            position = parse_block_path(join(folder, name), grid)
+            if position is None:
+                report(_outside_grid(path, join(folder, name), grid))
             else:
-                below += inside
-        folders = below
+                yield position
 
 
-def _by_prefix(ask: Ask, path: str, grid: N5Tuple, *, go_on: bool) -> StoredBlocks | None:
-    """List the blocks together; None if storage cannot, or if directories tell what it refuses."""
-    try:
-        return ask(blocks_by_prefix(path, grid))
-    except Exception as err:
-        if go_on and (isinstance(err, N5Error) or is_of_one_key(err)):
-            return None
-        raise
+def _names_in(
+    ask: Ask,
+    path: str,
+    folders: Sequence[str],
+    report: Callable[[Finding], None],
+    *,
+    is_last: bool,
+) -> Iterator[tuple[str, list[str]]]:
+    """List directories in a dataset; yield the names of blocks, or of directories of blocks."""
+    for some in batched(folders, _LISTINGS):
+        paths = [join(path, folder) for folder in some]
+        listings = each_or_error(lambda p: ask(_list(p)), paths)
+        for folder, entries in zip(some, listings, strict=True):
+            if isinstance(entries, Exception):
+                report(finding("unreadable", path, reason(entries), file=join(path, folder)))
+                continue
+            names = []
+            for entry in entries or ():
+                if is_block_name(entry.name) and entry.is_dir in (None, not is_last):
+                    names.append(entry.name)
+                elif join(folder, entry.name) != ATTRIBUTES_JSON:
+                    report(_stray(path, folder, entry, is_last=is_last))
+            # shorter names are smaller numbers, as there are no leading zeros
+            yield folder, sorted(names, key=lambda name: (len(name), name))
+
+
+def _list(paths: Sequence[str]) -> Steps[list[Sequence[Entry] | None]]:
+    return request_each(List(path, unfinished=True) for path in paths)
 
 
 def _strays_among(path: str, keys: Sequence[str], grid: N5Tuple) -> Iterator[Finding]:
@@ -209,70 +220,44 @@ def _strays_among(path: str, keys: Sequence[str], grid: N5Tuple) -> Iterator[Fin
                 if is_last:
                     yield _outside_grid(path, join(*names), grid)
                 continue
-            if (folder, name) not in seen:
+            if (folder, name) not in seen and join(*names) != ATTRIBUTES_JSON:
                 seen.add((folder, name))
-                yield from _stray(path, folder, Entry(name, is_dir), is_last=is_last)
+                yield _stray(path, folder, Entry(name, is_dir), is_last=is_last)
             break
 
 
-def _listed(
-    ask: Ask, path: str, folders: Sequence[str], *, go_on: bool
-) -> Iterator[tuple[str, Sequence[Entry] | Exception | None]]:
-    """List directories in a dataset, some at a time."""
-
-    def list_them(paths: Sequence[str]) -> Sequence[Sequence[Entry] | None]:
-        return ask(_list(paths))
-
-    for some in batched(folders, _LISTINGS):
-        paths = [join(path, folder) for folder in some]
-        listings = each_or_error(list_them, paths) if go_on else list_them(paths)
-        yield from zip(some, listings, strict=True)
-
-
-def _index(name: str) -> tuple[int, str]:
-    return len(name), name  # no leading zeros: shorter is smaller
-
-
-def _block_names(entries: Sequence[Entry], *, is_last: bool) -> set[str]:
-    return {e.name for e in entries if is_block_name(e.name) and e.is_dir in (None, not is_last)}
-
-
-def _positions(path: str, names: Sequence[str], grid: N5Tuple) -> Iterator[N5Tuple | Finding]:
-    for name in names:
-        position = parse_block_path(name, grid)
-        yield _outside_grid(path, name, grid) if position is None else position
-
-
 def _outside_grid(path: str, name: str, grid: N5Tuple) -> Finding:
-    message = f"expected a position below {grid}, got {name.replace('/', ', ')}"
-    message += "; it is never read: remove it, or correct dimensions"
+    message = (
+        f"expected a position below {grid}, got {name.replace('/', ', ')}; it is never read: "
+        "remove it, or correct dimensions"
+    )
     return finding("outside-grid", path, message, file=join(path, name))
 
 
-def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Iterator[Finding]:
-    """Classify an entry in the directory of a dataset that is not a block."""
+def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Finding:
+    """Classify an entry in the directory of a dataset that is neither a block nor its document."""
     name, file = entry.name, join(path, folder, entry.name)
-    if name == ATTRIBUTES_JSON and not folder:
-        return
     leftover = _leftover(path, file) if _may_be_left(entry) else None
     if leftover is not None:
-        yield leftover
-    elif _LEADING_ZERO.fullmatch(name):
-        message = f"expected a name without leading zeros, got {name!r}: no program reads it; "
-        message += f"rename it to {name.lstrip('0') or '0'!r} if there is no such block"
-        yield finding("leading-zero", path, message, file=file)
+        return leftover
+    kind: KindOfFinding = "stray-file"
+    severity: Severity | None = None
+    if _LEADING_ZERO.fullmatch(name):
+        kind = "leading-zero"
+        message = (
+            f"expected a name without leading zeros, got {name!r}: no program reads it; rename it "
+            f"to {name.lstrip('0') or '0'!r} if there is no such block"
+        )
     elif is_block_name(name):
-        wanted = "a block" if is_last else "a directory of blocks"
-        got = "a directory" if is_last else "a file"
-        message = f"expected {wanted}, got {got}; no program reads it"
-        yield finding("stray-file", path, message, file=file)
+        wanted, got = ("block", "directory") if is_last else ("directory of blocks", "file")
+        message = f"expected a {wanted}, got a {got}; no program reads it"
     elif entry.is_dir and not folder:
         message = "a directory in a dataset: it is not listed; open it by its path"
-        yield finding("stray-file", path, message, file=file, severity="note")
+        severity = "note"
     else:
         message = "expected blocks only, got another file; remove it if it is not needed"
-        severity: Severity | None = "note" if not folder or _is_harmless(name) else None
-        yield finding("stray-file", path, message, file=file, severity=severity)
+        severity = "note" if not folder or _is_harmless(name) else None
+    return finding(kind, path, message, file=file, severity=severity)
 
 
 # ---------------------------------------------------------------------- groups
@@ -303,7 +288,7 @@ def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
 
 
 def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
-    """Tell whether a file in a group is a link that leads nowhere: a node may have been there."""
+    """Report a file in a group; a broken link is an error, as its target may be a node."""
     try:
         ask(read_ends([file]))
     except N5FormatError as err:
@@ -317,7 +302,7 @@ def _file_in_group(ask: Ask, path: str, file: str) -> Finding:
 
 
 def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
-    """Tell whether a file is a block, by its header: the rank is that of its path, or higher."""
+    """Report a file in a group if its header is that of a block."""
     (ends,) = each_or_error(lambda keys: ask(read_ends(keys)), [file])
     if isinstance(ends, Exception) and not isinstance(ends, N5FormatError):
         yield finding("unreadable", join(*file.split("/")[:-1]), reason(ends), file=file)
@@ -341,5 +326,4 @@ def _orphan(ask: Ask, file: str) -> Iterator[Finding]:
 
 def read_ends(keys: Sequence[str]) -> Steps[Sequence[tuple[int, bytes, bytes] | None]]:
     """Read size, first and last bytes of some keys; None for each missing one."""
-    answers: Sequence[tuple[int, bytes, bytes] | None] = yield [Ends(k, ENDS, ENDS) for k in keys]
-    return answers
+    return (yield from request_each(Ends(key, ENDS, ENDS) for key in keys))

@@ -63,16 +63,16 @@ type KindOfFinding = Literal[
 
 
 class Rule(NamedTuple):
-    """What a kind of finding means.
+    """The meaning of a kind of finding.
 
     Parameters
     ----------
     severity : {"error", "warning", "note"}
         How severe it is, unless a finding says otherwise.
     meaning : str
-        What is wrong.
+        The problem.
     way_out : str
-        What to do.
+        How to solve it.
     repair : {"clean", "quarantine"} or None
         The repair that takes care of it.
     """
@@ -382,7 +382,7 @@ class Validation:
 
     @cached_property
     def by_kind(self) -> Mapping[str, int]:
-        """Number of findings of each kind, those of none left out."""
+        """Number of findings of each kind that occurs."""
         return dict(sorted(Counter(each.kind for each in self.findings).items()))
 
     @cached_property

@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from n5zarr.storage.requests import Remove, RemoveTree, Stamp, Steps
+from n5zarr.storage.requests import Remove, RemoveTree, Stamp, request_each
 from n5zarr.store.location import located
 from n5zarr.tools.validate.files import open_to_repair
 
@@ -16,21 +16,21 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.validate.findings import Finding
 
-__all__ = ["Cleaned", "clean_leftovers"]
+__all__ = ["Cleanup", "clean_leftovers"]
 
 _HOUR = 3600.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cleaned:
-    """What :func:`n5zarr.clean_leftovers` did.
+class Cleanup:
+    """The result of :func:`n5zarr.clean_leftovers`.
 
     Parameters
     ----------
     removed : tuple of str
-        The files that are gone, below the root of the container.
+        The removed files, below the root of the container.
     kept : mapping of str to str
-        Why others were kept, by file.
+        Reasons why other files were kept, by file.
     """
 
     removed: tuple[str, ...]
@@ -44,7 +44,7 @@ def clean_leftovers(
     min_age: float = _HOUR,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-) -> Cleaned:
+) -> Cleanup:
     """Remove leftovers that a check has found: unfinished files, and lock files of tensorstore.
 
     No program reads these files. Recently written files are kept, because a writer may be about to
@@ -81,26 +81,12 @@ def clean_leftovers(
     for each in findings:
         if each.repair != "clean" or each.file is None:
             continue
-        age = _age(opened.run(_stamp(each.file)))
-        if age is not None and age < min_age:
+        (stamp,) = opened.run(request_each([Stamp(each.file)]))  # of local files with their time
+        age = max(0.0, time.time() - int(stamp[1]) / 1e9) if isinstance(stamp, tuple) else min_age
+        if age < min_age:
             kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
         else:
-            opened.run(_remove(each.file))
+            # a file, or a directory that was being removed
+            opened.run(request_each([Remove(each.file), RemoveTree(each.file)]))
             removed.append(each.file)
-    return Cleaned(removed=tuple(removed), kept=kept)
-
-
-def _age(stamp: object) -> float | None:
-    """Return the seconds since a local file was written; None if unknown."""
-    if not isinstance(stamp, tuple):
-        return None
-    return max(0.0, time.time() - int(stamp[1]) / 1e9)
-
-
-def _stamp(key: str) -> Steps[object]:
-    (answer,) = yield [Stamp(key)]
-    return answer
-
-
-def _remove(key: str) -> Steps[None]:
-    yield [Remove(key), RemoveTree(key)]  # a file, or a directory that was being removed
+    return Cleanup(removed=tuple(removed), kept=kept)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import batched
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from n5zarr.codecs.block import decode_numeric
 from n5zarr.errors import N5BlockError
@@ -39,25 +40,23 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.blocks import Form
     from n5zarr.tools.validate.findings import KindOfFinding
 
-__all__ = ["Part", "PartReport", "check_parts"]
+__all__ = ["CheckTask", "Part", "PartReport", "check_parts"]
 
 _AT_A_TIME = 32  # blocks in one batch of requests
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some blocks of a dataset, to be checked together.
+    """Some blocks of a dataset, to be checked together, or its document.
 
     Parameters
     ----------
     path : str
-        Of the dataset.
+        Path of the dataset.
     dataset : DatasetAttributes
-        What its document says.
+        Its document.
     positions : tuple of tuple of int
-        Grid positions of the blocks, N5 order.
-    is_first : bool
-        Whether to check the document of the dataset, too.
+        Grid positions of the blocks, N5 order; none to check the document of the dataset.
     outside : bool
         Whether to check only the elements of blocks outside the dataset.
     """
@@ -65,49 +64,54 @@ class Part:
     path: str
     dataset: DatasetAttributes
     positions: tuple[N5Tuple, ...]
-    is_first: bool = False
     outside: bool = False
 
     @property
+    def n_bytes(self) -> int:
+        """Decoded size of the blocks."""
+        n_elements = math.prod(self.dataset.block_size)
+        return len(self.positions) * n_elements * self.dataset.data_type.item_size
+
+    @property
     def key(self) -> str:
-        """The identity of a part, which differs if the dataset has changed."""
+        """A text that identifies the part; it differs if the dataset has changed."""
         dataset = self.dataset
         form = (dataset.dimensions, dataset.block_size, dataset.type_name, dataset.compression)
         what = (form, self.positions, self.outside)
         return f"{self.path}:{zlib.crc32(repr(what).encode()):08x}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True)
 class PartReport:
-    """What came of a part.
+    """The result of checking a part.
 
     Parameters
     ----------
     key : str
-        Of the part.
-    findings : tuple of Finding
+        Key of the part.
+    findings : list of Finding
         The problems.
     n_blocks, n_bytes : int
-        How many blocks were there, and their size as stored.
+        Number of blocks that exist, and their stored size.
     n_usual : int
-        How many blocks at the end of the dataset are truncated, or padded with one value.
-    padded : tuple of tuple of int
+        Number of blocks at the end of the dataset that are truncated, or padded with one value.
+    padded : list of tuple of int
         Grid positions of the blocks whose padding has not been checked.
-    odd : tuple of tuple of int
-        Grid positions of those that have other values outside of the dataset.
-    grids : tuple of tuple of int or None
+    odd : list of tuple of int
+        Grid positions of the blocks that have other values outside of the dataset.
+    grids : list of tuple of int or None
         Numbers of blocks in a shard of Java N5 4 that fit all files that are shards; None if
         there are none.
     """
 
     key: str
-    findings: tuple[Finding, ...]
-    n_blocks: int
-    n_bytes: int
-    n_usual: int
-    padded: tuple[N5Tuple, ...]
-    odd: tuple[N5Tuple, ...]
-    grids: tuple[N5Tuple, ...] | None = None
+    findings: list[Finding] = field(default_factory=list)
+    n_blocks: int = 0
+    n_bytes: int = 0
+    n_usual: int = 0
+    padded: list[N5Tuple] = field(default_factory=list)
+    odd: list[N5Tuple] = field(default_factory=list)
+    grids: list[N5Tuple] | None = None
 
     @property
     def path(self) -> str:
@@ -121,72 +125,58 @@ class PartReport:
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> PartReport:
         """Parse the result of :meth:`to_json`."""
-        findings = tuple(map(Finding.from_json, members["findings"]))
-        padded, odd = (
-            tuple(N5Tuple(tuple(position)) for position in members[name])
-            for name in ("padded", "odd")
-        )
-        given = members.get("grids")
-        grids = None if given is None else tuple(N5Tuple(tuple(grid)) for grid in given)
-        known = {"findings": findings, "padded": padded, "odd": odd, "grids": grids}
-        return cls(**{**members, **known})
+        report = cls(**members)
+        report.findings = list(map(Finding.from_json, members["findings"]))
+        for name in ("padded", "odd", "grids"):
+            if members[name] is not None:
+                setattr(report, name, [N5Tuple(tuple(numbers)) for numbers in members[name]])
+        return report
 
 
-def check_parts(opened: N5Store, parts: Sequence[Part], *, deep: bool) -> list[PartReport]:
-    """Check some blocks.
+class CheckTask(NamedTuple):
+    """The parts that a worker checks together."""
 
-    Parameters
-    ----------
-    opened : N5Store
-        The container.
-    parts : sequence of Part
-        The blocks, by dataset.
-    deep : bool
-        Whether to decode all of them.
-    """
+    parts: Sequence[Part]
+
+    @property
+    def n_bytes(self) -> int:
+        """Decoded size of the blocks."""
+        return sum(part.n_bytes for part in self.parts)
+
+
+def check_parts(opened: N5Store, task: CheckTask, *, deep: bool) -> list[PartReport]:
+    """Check the parts of a task; with ``deep``, decode every block."""
     with asking_once():  # datasets of one group share the documents above
-        return [_check_part(opened, part, deep=deep) for part in parts]
+        return [_check_part(opened, part, deep=deep) for part in task.parts]
 
 
 def _check_part(opened: N5Store, part: Part, *, deep: bool) -> PartReport:
-    findings = [*_check_document(opened, part.path)] if part.is_first else []
-    padded: list[N5Tuple] = []
-    odd: list[N5Tuple] = []
-    n_usual = n_blocks = n_bytes = 0
-    grids: list[N5Tuple] | None = None
+    report = PartReport(part.key)
+    if not part.positions:
+        report.findings += _check_document(opened, part.path)
     for position, block in _read(opened, part, deep=deep):
         if isinstance(block, Exception):
             is_payload = getattr(block, "kind", None) == "payload"
             kind: KindOfFinding = "payload" if is_payload else "unreadable"
-            findings.append(finding(kind, part.path, reason(block), block=position))
+            report.findings.append(finding(kind, part.path, reason(block), block=position))
             continue
         form: Form | None = "padded"
         if not part.outside:
-            n_blocks += 1
-            n_bytes += block.size
             found = list(check_block(block, part.dataset, part.path, position, deep=deep))
+            report.findings += found
+            report.n_blocks += 1
+            report.n_bytes += block.size
             form = _form(block, part, position, found)
-            findings += found
-            if any(each.kind == "shard" for each in found):
-                shard = shard_in(block, part.dataset)
-                if shard is not None and shard.n > 1:
-                    grids = possible_grids(shard, position, part.dataset, grids)
+            shard = shard_in(block, part.dataset)
+            if shard is not None and shard.n > 1:
+                report.grids = possible_grids(shard, position, part.dataset, report.grids)
         if form == "padded" and not (deep or part.outside):
-            padded.append(position)
+            report.padded.append(position)
         elif form == "padded" and _is_odd(block, part, position):
-            odd.append(position)
+            report.odd.append(position)
         else:
-            n_usual += form in ("padded", "truncated")
-    return PartReport(
-        key=part.key,
-        findings=tuple(findings),
-        n_blocks=n_blocks,
-        n_bytes=n_bytes,
-        n_usual=n_usual,
-        padded=tuple(padded),
-        odd=tuple(odd),
-        grids=None if grids is None else tuple(grids),
-    )
+            report.n_usual += form in ("padded", "truncated")
+    return report
 
 
 def _check_document(opened: N5Store, path: str) -> Iterator[Finding]:
@@ -203,36 +193,30 @@ def _read(
 
     In the place of a file that cannot be read comes the error.
     """
-    read = _read_blocks if deep or part.outside else _read_ends
+    ask = partial(ask_quietly, opened)
+
+    def read_whole(key: str) -> bytes | None:
+        return ask(read_key(key))
+
+    def read(keys: Sequence[str]) -> list[StoredBlock | None]:
+        if deep or part.outside:
+            return [None if data is None else whole(data) for data in ask(read_each(keys))]
+        return [
+            None if found is None else StoredBlock(*found, partial(read_whole, key))
+            for key, found in zip(keys, ask(read_ends(keys)), strict=True)
+        ]
+
     for positions in batched(part.positions, _AT_A_TIME):
         keys = [join(part.path, block_path(position)) for position in positions]
-        found = each_or_error(partial(read, opened), keys)
-        for position, block in zip(positions, found, strict=True):
+        for position, block in zip(positions, each_or_error(read, keys), strict=True):
             if block is not None:
                 yield position, block
-
-
-def _read_blocks(opened: N5Store, keys: Sequence[str]) -> list[StoredBlock | None]:
-    each = ask_quietly(opened, read_each(keys))
-    return [None if data is None else whole(data) for data in each]
-
-
-def _read_ends(opened: N5Store, keys: Sequence[str]) -> list[StoredBlock | None]:
-    ends = ask_quietly(opened, read_ends(keys))
-    return [
-        None if found is None else StoredBlock(*found, partial(_read_whole, opened, key))
-        for key, found in zip(keys, ends, strict=True)
-    ]
-
-
-def _read_whole(opened: N5Store, key: str) -> bytes | None:
-    return ask_quietly(opened, read_key(key))
 
 
 def _form(
     block: StoredBlock, part: Part, position: N5Tuple, found: Sequence[Finding]
 ) -> Form | None:
-    """Tell how a block at the end of a dataset is stored, if it is sound and of numbers."""
+    """Tell how a block at the end of a dataset is stored; None unless it is sound, of numbers."""
     dataset = part.dataset
     is_sound = all(each.severity != "error" for each in found)
     is_numeric = dataset.data_type not in (DataType.STRING, DataType.OBJECT)

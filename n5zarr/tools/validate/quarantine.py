@@ -11,6 +11,7 @@ import hashlib
 import json
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,11 +20,10 @@ from zarr.storage import FsspecStore
 from n5zarr.container.nodes import read_document
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
-from n5zarr.format.grid import block_path, is_block_name
+from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
-from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
+from n5zarr.storage.requests import Remove, Update, put_each, read_key, request_each
 from n5zarr.store.location import located, located_if_url
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding
 
-__all__ = ["Quarantined", "Restored", "quarantine_blocks", "restore_blocks"]
+__all__ = ["Quarantine", "Restoration", "quarantine_blocks", "restore_blocks"]
 
 _LIST = "quarantine.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Quarantined:
-    """What :func:`n5zarr.quarantine_blocks` did.
+class Quarantine:
+    """The result of :func:`n5zarr.quarantine_blocks`.
 
     Parameters
     ----------
@@ -51,9 +51,9 @@ class Quarantined:
         The directory that holds the blocks now, for :func:`n5zarr.restore_blocks`; empty if no
         block was moved.
     moved : tuple of str
-        The blocks, below the root of the container.
+        The moved blocks, below the root of the container.
     kept : mapping of str to str
-        Why others were kept, by block.
+        Reasons why other blocks were kept, by block.
     """
 
     quarantine: str
@@ -62,13 +62,13 @@ class Quarantined:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Restored:
-    """What :func:`n5zarr.restore_blocks` did.
+class Restoration:
+    """The result of :func:`n5zarr.restore_blocks`.
 
     Parameters
     ----------
     moved : tuple of str
-        The blocks that are in the container again.
+        The restored blocks, below the root of the container.
     kept : mapping of str to str
         Reasons why other blocks stay, by block.
     """
@@ -84,7 +84,7 @@ def quarantine_blocks(
     to: Location | None = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-) -> Quarantined:
+) -> Quarantine:
     """Move damaged blocks out of a container, so that programs can read and write it again.
 
     The blocks are then missing, and read as 0. The list ``quarantine.json`` beside the moved blocks
@@ -115,13 +115,13 @@ def quarantine_blocks(
     opened, _ = open_to_repair(location, "", storage_options)
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
-        return Quarantined(quarantine="", moved=(), kept={})
+        return Quarantine(quarantine="", moved=(), kept={})
     folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
     storage = _outside(opened, to)
     records: dict[str, dict[str, object]] = {}
     kept: dict[str, str] = {}
     for each in damaged:
-        key = join(each.path, block_path(N5Tuple(each.block or ())))
+        key = str(each.key)
         data = opened.run(read_key(key))
         if data is None or not _is_damaged(opened, each, data):
             kept[key] = "it is gone" if data is None else "it is sound: it was written again"
@@ -133,12 +133,13 @@ def quarantine_blocks(
         storage.run(put_each([(f"{folder}/{_LIST}", listed.encode())]))
     moved = []
     for key, record in records.items():
-        if opened.run(_remove_same(key, str(record["sha256"]))):
+        change = partial(_removed_if_same, str(record["sha256"]))
+        if opened.run(request_each([Update(key, change)])) == [None]:
             moved.append(key)
         else:
             kept[key] = "it was written again meanwhile"
     quarantine = f"{storage}/{folder}" if moved else ""
-    return Quarantined(quarantine=quarantine, moved=tuple(moved), kept=kept)
+    return Quarantine(quarantine=quarantine, moved=tuple(moved), kept=kept)
 
 
 def restore_blocks(
@@ -147,13 +148,13 @@ def restore_blocks(
     *,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend = "fsspec",
-) -> Restored:
+) -> Restoration:
     """Move blocks from quarantine back to their original places.
 
     Parameters
     ----------
     quarantine : path, URL or zarr store
-        ``quarantine`` of :class:`Quarantined`.
+        ``quarantine`` of :class:`Quarantine`.
     location : path, URL or zarr store
         The container.
     storage_options, backend : optional
@@ -176,14 +177,14 @@ def restore_blocks(
         data = storage.run(read_key(key))
         if data is None:
             kept[key] = "it is not in quarantine"
-        elif opened.run(_put_back(key, data)) != data:
+        elif opened.run(request_each([Update(key, partial(_unless_written, data))])) != [data]:
             kept[key] = "there is a block again"
         else:
-            storage.run(_remove(key))
+            storage.run(request_each([Remove(key, prune=True)]))
             moved.append(key)
     if not kept:
-        storage.run(_remove(_LIST))
-    return Restored(moved=tuple(moved), kept=kept)
+        storage.run(request_each([Remove(_LIST, prune=True)]))
+    return Restoration(moved=tuple(moved), kept=kept)
 
 
 def _listed(storage: Storage) -> list[str]:
@@ -207,7 +208,7 @@ def _listed(storage: Storage) -> list[str]:
 
 
 def _outside(opened: N5Store, to: Location | None) -> Storage:
-    """Open the place for blocks, which is not in the container."""
+    """Open the directory for blocks, which must not be in the container."""
     storage = open_storage(_beside(opened) if to is None else to)
     root, there = opened.storage.root, storage.root
     if root is not None and there is not None and there.is_relative_to(root):
@@ -217,7 +218,7 @@ def _outside(opened: N5Store, to: Location | None) -> Storage:
 
 
 def _beside(opened: N5Store) -> Location:
-    """Return the place beside a container."""
+    """Return the default directory for blocks, beside the container."""
     root = opened.storage.root
     if root is not None:
         return Path(f"{root}.quarantine")
@@ -243,20 +244,11 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _remove(key: str) -> Steps[None]:
-    yield [Remove(key, prune=True)]
+def _removed_if_same(digest: str, now: bytes | None) -> bytes | None:
+    """Remove a block that still has the same bytes."""
+    return None if now is not None and _digest(now) == digest else now
 
 
-def _remove_same(key: str, digest: str) -> Steps[bool]:
-    """Remove a block that still has the same bytes; return whether it is gone."""
-
-    def change(now: bytes | None) -> bytes | None:
-        return None if now is not None and _digest(now) == digest else now
-
-    (left,) = yield [Update(key, change)]
-    return left is None
-
-
-def _put_back(key: str, data: bytes) -> Steps[bytes | None]:
-    (now,) = yield [Update(key, lambda there: data if there is None else there)]
-    return None if now is None else bytes(now)
+def _unless_written(data: bytes, now: bytes | None) -> bytes:
+    """Write a block back, unless there is one again."""
+    return data if now is None else now

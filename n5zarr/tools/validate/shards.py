@@ -69,7 +69,7 @@ def _products(n: int, ndim: int) -> Iterator[N5Tuple]:
 
 
 def _is_inside(there: np.ndarray, grid: N5Tuple, position: N5Tuple, blocks: N5Tuple) -> bool:
-    """Whether all blocks of a shard are inside of the dataset; at least its place is."""
+    """Whether the position of a shard and all its blocks are inside of the dataset."""
     first = tuple(map(mul, position, grid))
     last = [axis.max(initial=0) for axis in to_n5(np.unravel_index(there, to_c(grid)))]
     return all(f + k < n for f, k, n in zip(first, last, blocks, strict=True))
@@ -83,11 +83,11 @@ def size_finding(
     Parameters
     ----------
     container, path : str
-        Names of these.
+        Name of the container, and path of the dataset.
     dataset : DatasetAttributes
         Its document.
     grids : iterable of tuple of int
-        What fits all files, see :func:`possible_grids`.
+        The grids of :func:`possible_grids` that fit all files.
     """
     grids = list(grids)
     sizes = [_text(map(mul, grid, dataset.block_size)) for grid in grids]

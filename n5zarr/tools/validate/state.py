@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.validate.parts import PartReport
@@ -19,20 +19,19 @@ if TYPE_CHECKING:
 __all__ = ["State", "open_state"]
 
 
-class State:
-    """The parts that are done, and the file that remembers them.
+class State(NamedTuple):
+    """The parts that an interrupted check has completed, and a file that records others.
 
     Parameters
     ----------
-    done : dict
-        By key.
+    done : mapping
+        Reports of the completed parts, by key.
     note : callable
-        Remembers one more.
+        Records one more report.
     """
 
-    def __init__(self, done: dict[str, PartReport], note: Callable[[PartReport], None]) -> None:
-        self.done = done
-        self.note = note
+    done: Mapping[str, PartReport]
+    note: Callable[[PartReport], None]
 
 
 @contextmanager
@@ -44,7 +43,7 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
     file : path or None
         A local file, which need not exist; None to remember nothing.
     job : mapping
-        What is checked, and how.
+        The container, the path and the options of the check.
 
     Raises
     ------
@@ -73,24 +72,14 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
 
 
 def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
-    done: dict[str, PartReport] = {}
-    is_of_job = False
+    """Read the reports of an interrupted check, by key."""
+    lines = []
     # any file may be given by mistake
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-        try:
-            document = json.loads(line) if line.strip() else None
-        except ValueError:  # cut, as the check was killed
-            continue
-        if document is None:
-            continue
-        if not is_of_job and document != job:
-            break
-        if document == job:
-            is_of_job = True
-        else:
-            part = PartReport.from_json(document)
-            done[part.key] = part
-    if not is_of_job and path.stat().st_size:
+        with suppress(ValueError):  # empty, or cut, as the check was killed
+            lines.append(json.loads(line))
+    if lines[:1] != [job] and path.stat().st_size:
         message = f"state: {path}: expected the state of this check, {job}, got another file"
         raise N5UnrepresentableError(f"{message}; remove it, or give another name", kind="option")
-    return done
+    reports = (PartReport.from_json(line) for line in lines if line != job)
+    return {report.key: report for report in reports}

@@ -16,24 +16,24 @@ from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.container.coords_view import Coordinate
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Warn
+from n5zarr.storage.requests import Warn, each_once
+from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from n5zarr.container.axes import Placed
-    from n5zarr.container.memory import Node
-    from n5zarr.container.node_names import Broken
     from n5zarr.container.nodes import Nodes
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
+    from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.chunk_grid import ChunkGrid
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Member", "VirtualArray", "VirtualCoordinate", "VirtualGroup", "chunk_key", "read_tree"]
+__all__ = ["Member", "VirtualArray", "VirtualCoordinate", "VirtualGroup", "chunk_key", "members_of"]
 
 _LONGEST = 2**20  # positions of an axis; the references hold all of them
 
@@ -72,7 +72,7 @@ class VirtualArray:
     dims : tuple of str or None
         Names of the dimensions; empty if they have none.
     attributes : mapping
-        Of the array.
+        Attributes of the array.
     """
 
     path: str
@@ -146,29 +146,34 @@ def chunk_key(path: str, coords: tuple[int, ...], zarr_format: ZarrFormat) -> st
     return DEFAULT_NAMES[zarr_format].key(path, coords)
 
 
-def read_tree(
-    nodes: Nodes, path: str, node: Node, *, coords: bool, chunk_grid: ChunkGrid = "regular"
-) -> Steps[list[Member]]:
+def members_of(
+    store: N5Store, path: str, *, coords: bool, chunk_grid: ChunkGrid = "regular"
+) -> list[Member]:
     """Read a node and all nodes below it, and lay them out; each group precedes its members.
 
     Parameters
     ----------
-    nodes : Nodes
+    store : N5Store
         The container; its format is that of the hierarchy.
     path : str
         Path of the node, which becomes the root. A dataset becomes an array in the root.
-    node : DatasetView or GroupAttributes
-        The node.
     coords : bool
         Whether axes become coordinates.
     chunk_grid : {"regular", "rectilinear"}, optional
         Whether chunks at the end of an axis are truncated.
+
+    Raises
+    ------
+    FileNotFoundError
+        No node exists at the path.
     """
-    tree = _Tree(nodes, coords=coords, chunk_grid=chunk_grid)
+    node = store.node(path)
+    if node is None:
+        raise not_found(store, path)
+    tree = _Tree(store.container.nodes, coords=coords, chunk_grid=chunk_grid)
     if isinstance(node, GroupAttributes):
-        return (yield from tree.group(path, "", node))[0]
-    placed = yield from read_placed(nodes, path, node)
-    return [VirtualGroup(path="", attributes={}), *(yield from tree.alone(placed, ""))]
+        return store.run(each_once(tree.group(path, "", node)))[0]
+    return store.run(each_once(tree.root(path, node)))
 
 
 @dataclass(frozen=True)
@@ -182,7 +187,7 @@ class _Tree:
     ) -> Steps[tuple[list[Member], list[_Frame]]]:
         """Lay out a group; return its members, and the dimensions of each group in it."""
         layout = yield from read_layout(self.nodes, source, group)
-        yield from _warn_of(layout.broken)
+        yield [Warn(f"omitted: {child.error}") for child in layout.broken]
         below: list[Member] = []
         frames: list[_Frame] = []
         for name, child in sorted(layout.groups.items()):
@@ -208,8 +213,13 @@ class _Tree:
         attributes = layout.attributes if self.coords else group.attributes
         return [VirtualGroup(path=path, attributes=attributes), *here, *below], frames
 
+    def root(self, path: str, view: DatasetView) -> Steps[list[Member]]:
+        """Lay out a dataset as an array in the root."""
+        placed = yield from read_placed(self.nodes, path, view)
+        return [VirtualGroup(path="", attributes={}), *(yield from self.alone(placed, ""))]
+
     def alone(self, placed: Placed, path: str) -> Steps[list[Member]]:
-        """Lay out a dataset as an array of a group, which is there already."""
+        """Lay out a dataset as the only array of a group that is laid out already."""
         if not self.coords:
             return [self.array(placed, path, placed.path.rpartition("/")[2] or "data")]
         each = (placed, *placed.coordinates.values())
@@ -269,13 +279,9 @@ def _frame_of(path: str, datasets: Mapping[str, Placed]) -> _Frame:
 
 
 def _is_aligned(above: _Frame, below: _Frame) -> bool:
-    """Whether a group may be above another: in xarray, it passes its coordinates on."""
+    """Whether a group and one below agree: in xarray, the lower one inherits coordinates."""
     for dim, (size, axis) in above.items():
         other_size, other = below.get(dim, (size, None))
         if size != other_size or (None not in (axis, other) and axis != other):
             return False
     return True
-
-
-def _warn_of(broken: Sequence[Broken]) -> Steps[None]:
-    yield [Warn(f"omitted: {child.error}") for child in broken]

@@ -16,8 +16,9 @@ from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
-from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
+from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
+from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -108,22 +109,17 @@ class N5Parser:
     def _entries(
         self, store: N5Store, members: list[Member], root: str
     ) -> dict[str, dict[str, dict[str, object]]]:
-        """Refer to all chunks: entries of manifests, by array and key."""
+        """Make the entries of manifests for all chunks, by path of the array and key."""
         entries: dict[str, dict[str, dict[str, object]]] = {}
         counts = Counts(str(store), self.max_inlined)
-        steps = each_chunk(store, members, scheduler=self.scheduler, n_workers=self.n_workers)
-        for array, chunks in steps:
+        run = RunOptions(self.scheduler, self.n_workers)
+        for array, chunks in each_chunk(store, members, run):
             counts.add(array, chunks)
             of_array = entries.setdefault(array.path, {})
             for chunk in chunks:
-                entry: dict[str, object] = {
-                    "path": f"{root}{chunk.key}",
-                    "offset": chunk.offset,
-                    "length": chunk.length,
-                }
-                if chunk.data is not None:
-                    entry |= {"path": "", "offset": 0, "data": chunk.data}
-                of_array[".".join(map(str, chunk.coords)) or "c"] = entry
+                at = {"path": f"{root}{chunk.key}", "offset": chunk.offset, "length": chunk.length}
+                key = ".".join(map(str, chunk.coords)) or "c"
+                of_array[key] = at if chunk.data is None else _inlined(chunk.data)
         return entries
 
 
@@ -140,7 +136,7 @@ def _tree(
     members: list[Member],
     entries: Mapping[str, dict[str, dict[str, object]]],
 ) -> Any:  # noqa: ANN401 - as above
-    """Make the group at the root; the members of a group follow it."""
+    """Make the root group from members; each group precedes its members."""
     arrays: dict[str, dict[str, object]] = {}
     groups: dict[str, dict[str, object]] = {}
     for member in reversed(members):
@@ -162,8 +158,7 @@ def _tree(
             of_array = entries.get(member.path, {})
         else:
             grid = (min(member.coordinate.size, 1),)
-            data = member.chunk
-            of_array = {} if data is None else {"0": _inlined(data)}
+            of_array = {} if member.chunk is None else {"0": _inlined(member.chunk)}
         manifest = manifests.ChunkManifest(of_array, shape=grid)
         array = manifests.ManifestArray(metadata=metadata, chunkmanifest=manifest)
         arrays.setdefault(above, {})[name] = array

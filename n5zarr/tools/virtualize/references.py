@@ -1,16 +1,19 @@
-"""Refer to the chunks of a dataset inside its blocks, after the header."""
+"""Refer to chunks as parts of blocks; copy chunks that are not parts of blocks."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
-from n5zarr.errors import ErrorsAt, N5BlockError
+from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
+from n5zarr.tools.jobs.nodes import block_tasks
+from n5zarr.tools.virtualize.layout import VirtualArray
 from n5zarr.zarr_view.chunks import (
     START,
     chunk_part,
@@ -20,20 +23,28 @@ from n5zarr.zarr_view.chunks import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Steps
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.nodes import BlockTask
+    from n5zarr.tools.jobs.run import RunOptions
+    from n5zarr.tools.virtualize.layout import Member
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Chunk", "refer"]
+__all__ = ["MAX_INLINED", "Chunk", "Counts", "each_chunk"]
 
+MAX_INLINED = 2**26
+"""Bytes of chunks that are copied, at most, unless a user asks for more."""
+
+_BATCH = 256  # blocks that one task refers to
 _WHOLE = 16  # blocks that are read whole at a time
 
 
 class Chunk(NamedTuple):
-    """A chunk of an array: where its bytes are, or the bytes.
+    """A chunk of an array: the place of its bytes, or the bytes.
 
     Parameters
     ----------
@@ -44,7 +55,7 @@ class Chunk(NamedTuple):
     offset, length : int
         Where the chunk is in the block, in bytes.
     data : bytes or None
-        The chunk, where no part of the block is it.
+        The chunk itself, if it is not a part of the block.
     """
 
     coords: tuple[int, ...]
@@ -54,10 +65,44 @@ class Chunk(NamedTuple):
     data: bytes | None = None
 
 
-def refer(
+def each_chunk(
+    store: N5Store, members: Sequence[Member], run: RunOptions
+) -> Iterator[tuple[VirtualArray, list[Chunk]]]:
+    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order."""
+    arrays = [member for member in members if isinstance(member, VirtualArray)]
+    total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
+    tasks = (
+        _Task(array, blocks)
+        for array in arrays
+        for blocks in block_tasks(store, array.source, array.view, _BATCH)
+    )
+    for task, chunks in run.each(partial(_refer_to_task, store), tasks, "referring", total):
+        yield task.array, chunks
+
+
+class _Task(NamedTuple):
+    array: VirtualArray
+    blocks: BlockTask
+
+    @property
+    def n_bytes(self) -> int:
+        return self.blocks.n_bytes
+
+
+def _refer_to_task(store: N5Store, task: _Task) -> list[Chunk]:
+    """Refer to some blocks of one array."""
+    path, view, positions = task.blocks
+    try:
+        return store.run(_refer(path, view, positions, is_local=store.storage.has_stamps))
+    except N5Error as err:
+        err.where = f"{store}: {err.where or path or '/'}"
+        raise
+
+
+def _refer(
     path: str, view: DatasetView, positions: Sequence[N5Tuple], *, is_local: bool
 ) -> Steps[list[Chunk]]:
-    """Refer to the blocks at some positions; read their headers, and whole those that are no chunk.
+    """Refer to the blocks at some positions: read their headers, and other blocks completely.
 
     Parameters
     ----------
@@ -109,7 +154,7 @@ def refer(
 
 
 def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:
-    """Whether a file may be a shard of Java N5 4, by its end; reading all of it tells."""
+    """Whether the end of a file looks like a shard of Java N5 4."""
     if ends is None:
         return False
     size, first, last = ends
@@ -119,7 +164,7 @@ def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:
 def _part(
     start: memoryview, size: int, view: DatasetView, position: N5Tuple
 ) -> tuple[int, int] | None:
-    """Find the chunk by the beginning of the block; None also if that seems damaged."""
+    """Find the chunk by the beginning of a block; None if it is no part, or seems damaged."""
     try:
         return chunk_part(start, size, view, position)
     except N5BlockError:
@@ -127,7 +172,7 @@ def _part(
 
 
 def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -> Chunk:
-    """Find the chunk in a whole block, or make it."""
+    """Find the chunk in a completely read block, or make it."""
     name = block_path(position)
     key = join(path, name)
     data = memoryview(block)
@@ -142,3 +187,55 @@ def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -
         else:
             made = codec_chain.encode(decode_chunk(data, view, position), view.transcoded)
     return Chunk(coords, key, 0, len(memoryview(made)), bytes(made))
+
+
+class Counts:
+    """Count chunks, and raise if too many bytes are copied.
+
+    Parameters
+    ----------
+    container : str
+        Name of the container.
+    max_inlined : int
+        Maximum number of bytes of copied chunks.
+    """
+
+    def __init__(self, container: str, max_inlined: int) -> None:
+        self._container, self._max_inlined = container, max_inlined
+        names = ("n_referenced", "n_bytes_referenced", "n_inlined", "n_bytes_inlined")
+        self.numbers = dict.fromkeys(names, 0)
+
+    def add(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
+        """Count some chunks.
+
+        Raises
+        ------
+        N5UnsupportedError
+            More is copied than may be (``kind="option"``).
+        """
+        for chunk in chunks:
+            what = "referenced" if chunk.data is None else "inlined"
+            self.numbers[f"n_{what}"] += 1
+            self.numbers[f"n_bytes_{what}"] += chunk.length
+        if self.numbers["n_bytes_inlined"] > self._max_inlined:
+            where = f"{self._container}: {array.source or '/'}"
+            raise _too_much(array, self._max_inlined).located(where)
+
+
+def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
+    """Make the error that says why chunks are copied, and what to do."""
+    view = array.view
+    ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
+    if view.passes_payloads and codec_of(view.compression).passes:
+        why = "its blocks are truncated at the end of axes"
+        if view.chunk_grid == "regular":
+            grid = "chunk_grid='rectilinear' (--chunk-grid)"
+            ways = f"{grid} refers to them, too, in JSON and Icechunk; {ways}"
+    else:
+        stored = f"{view.dataset.type_name} with {view.dataset.compression.type}"
+        why = f"no codec of zarr-python reads its blocks, of {stored}"
+    message = (
+        f"expected to copy at most {max_inlined} bytes of chunks into the references, got more: "
+        f"{why}; {ways}"
+    )
+    return N5UnsupportedError(message, kind="option")

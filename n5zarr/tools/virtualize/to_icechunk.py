@@ -1,4 +1,4 @@
-"""Write virtual Icechunk chunks: one commit to a repository.
+"""Write references as virtual chunks of Icechunk: one commit to a repository.
 
 Documentation: https://icechunk.io/en/stable/virtual/. A reader has to allow the repository to read
 the container: ``authorize_virtual_chunk_access`` of ``icechunk.Repository.open``. Documents are
@@ -47,7 +47,7 @@ class IcechunkWriter:
     options : mapping or None
         For Icechunk's storage of a URL, such as ``region`` or ``endpoint_url``.
     message : str
-        Of the commit.
+        Message of the commit.
     overwrite : bool
         Whether a repository that holds something gets another commit.
     """
@@ -125,7 +125,7 @@ class IcechunkWriter:
             raise N5UnsupportedError(message, kind="option") from err
 
     def finish(self) -> None:
-        """Commit."""
+        """Make the commit."""
         self._session.commit(self._message)
 
     def close(self) -> None:
@@ -141,13 +141,13 @@ def _library() -> ModuleType:
 
 
 def _quoted(url: str) -> str:
-    """Quote the path of a URL; that of HTTP is quoted already."""
+    """Quote the path of a URL; URLs of HTTP are quoted already."""
     scheme, separator, place = url.partition("://")
     return url if scheme in ("http", "https") else f"{scheme}{separator}{quote(place)}"
 
 
 def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> Any:  # noqa: ANN401 - icechunk exports no type for it
-    """Return where a repository is kept."""
+    """Open the storage of a repository."""
     scheme = scheme_of(out) if is_url(out) else ""
     parts = urlsplit(out)
     place: dict[str, object] = {"bucket": parts.netloc, "prefix": parts.path.strip("/")}
@@ -172,7 +172,7 @@ def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> A
 
 
 def _virtual_store(icechunk: ModuleType, prefix: str, options: Mapping[str, object]) -> Any:  # noqa: ANN401 - icechunk exports no type for it
-    """Describe how Icechunk reads the blocks, from the options with which fsspec does."""
+    """Make the store with which Icechunk reads blocks, from the options of fsspec."""
     client = options.get("client_kwargs")
     client = client if isinstance(client, dict) else {}
     match scheme_of(prefix):

@@ -39,13 +39,8 @@ _SPARSE_RECORD = 1000  # of an array most of whose chunks must be missing
 _MOST_STORED = 10**8  # chunks that a container may have
 
 
-def _record_size(n_chunks: int) -> int:
-    """Return how many references a file has; those that are missing take space in it, too."""
-    return _LARGEST_RECORD if n_chunks <= _MOST_STORED else _SPARSE_RECORD
-
-
 class _References:
-    """Turn members and chunks into references; subclasses keep them."""
+    """Turn members and chunks into references, which subclasses store."""
 
     def __init__(self, container: str, zarr_format: ZarrFormat) -> None:
         self._container = container
@@ -74,7 +69,7 @@ class _References:
 
 
 class JsonWriter(_References):
-    """One JSON file, which appears when it is complete.
+    """Write one JSON file, which appears when it is complete.
 
     Parameters
     ----------
@@ -140,7 +135,7 @@ class JsonWriter(_References):
 
 
 class ParquetWriter(_References):
-    """A directory of Parquet files, which fsspec writes.
+    """Write a directory of Parquet files with fsspec.
 
     Parameters
     ----------
@@ -158,10 +153,12 @@ class ParquetWriter(_References):
         self, container: str, out: str, options: Mapping[str, object] | None, n_chunks: int
     ) -> None:
         super().__init__(container, 2)
+        # references of a file; missing ones take space in it, too
+        size = _LARGEST_RECORD if n_chunks <= _MOST_STORED else _SPARSE_RECORD
         self._mapper: Any = _mapper(
             out if is_url(out) else str(Path(local_path(out)).absolute()),
             storage_options=dict(options or {}),
-            record_size=max(1, min(n_chunks, _record_size(n_chunks))),
+            record_size=max(1, min(n_chunks, size)),
         )
 
     @override
@@ -180,7 +177,7 @@ class ParquetWriter(_References):
 
 @contextmanager
 def _without_notices() -> Iterator[None]:
-    """Ignore that pandas will drop fastparquet, which fsspec asks for."""
+    """Ignore the warning of pandas about fastparquet, which fsspec uses."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The 'fastparquet' engine", DeprecationWarning)
         yield

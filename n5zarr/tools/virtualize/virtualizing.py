@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from zarr.buffer import cpu
 
@@ -14,9 +14,10 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
 from n5zarr.store.location import located, open_container
-from n5zarr.tools.virtualize.chunks import MAX_INLINED, Counts, each_chunk, members_of
-from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup
+from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.places import plain_prefix, url_of_container
+from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
 from n5zarr.tools.virtualize.to_icechunk import IcechunkWriter
 from n5zarr.tools.virtualize.to_kerchunk import JsonWriter, ParquetWriter
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
@@ -27,10 +28,9 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.virtualize.layout import Member
-    from n5zarr.tools.virtualize.references import Chunk
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ReferenceFormat", "Virtualized", "virtualize"]
+__all__ = ["ReferenceFormat", "Virtualization", "virtualize"]
 
 type ReferenceFormat = Literal["json", "parquet", "icechunk"]
 
@@ -47,7 +47,7 @@ _DOCUMENTS = ("attributes.json", "zarr.json")  # of containers, which are never 
 
 
 @dataclass(frozen=True)
-class Virtualized:
+class Virtualization:
     """The result of :func:`virtualize`.
 
     Parameters
@@ -85,14 +85,7 @@ class Virtualized:
     n_missing: int
 
 
-class _Writer(Protocol):
-    def add(self, member: Member) -> None: ...
-
-    def refer(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None: ...
-
-    def finish(self) -> None: ...
-
-    def close(self) -> None: ...
+type _Writer = JsonWriter | ParquetWriter | IcechunkWriter
 
 
 def virtualize(  # noqa: PLR0913 - two places with their options, and what is written
@@ -114,7 +107,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
-) -> Virtualized:
+) -> Virtualization:
     """Write references to the blocks of a container, for readers of plain Zarr.
 
     N5 spec, "File-system specification", items 8 and 9: a block has a header and a payload, and the
@@ -154,16 +147,13 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
         :class:`~n5zarr.N5Store`.
     destination_options : dict, optional
         Options for the URL of ``destination``: of fsspec, or of Icechunk's storage.
-    scheduler : optional
-        Where to run the tasks, see :func:`~n5zarr.tools.jobs.run.run_tasks`.
-    n_workers : int, optional
-        Number of threads or processes.
-    progress : callable, optional
-        Called with the name of a stage, and the uncompressed bytes of chunks done and to do.
+    scheduler, n_workers, progress : optional
+        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
+        that takes the name of a stage, the bytes done and the bytes to do.
 
     Returns
     -------
-    Virtualized
+    Virtualization
         Numbers of arrays and chunks, and where they were written.
 
     Raises
@@ -191,13 +181,9 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     (4, 18, 45)
     """
     location = located(location, storage_options, backend)
-    target = _Target(
-        _place(str(destination)),
-        _format(str(destination), format),
-        destination_options,
-        message,
-        overwrite,
-    )
+    out = str(destination)
+    place = out if is_url(out) else str(Path(local_path(out)).expanduser())
+    target = _Target(place, _format(out, format), destination_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
     opened, node_path = open_container(
         location, path, storage_options=storage_options, read_only=True
@@ -211,10 +197,8 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     try:
         for member in members:
             writer.add(member)
-        steps = each_chunk(
-            opened, members, scheduler=scheduler, n_workers=n_workers, progress=progress
-        )
-        for array, chunks in steps:
+        run = RunOptions(scheduler, n_workers, progress)
+        for array, chunks in each_chunk(opened, members, run):
             counts.add(array, chunks)
             writer.refer(array, chunks)
         writer.finish()
@@ -225,7 +209,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
 
 @dataclass(frozen=True)
 class _Target:
-    """What is written, and where."""
+    """The destination of the references, and how to write them."""
 
     out: str
     format: ReferenceFormat
@@ -261,7 +245,7 @@ class _Target:
                 )
 
     def _check_free(self) -> None:
-        """Raise if something is there, unless it may be references, to replace."""
+        """Raise if the destination exists, unless it holds references that may be replaced."""
         is_there, may_be_ours = self._look()
         if is_there and not may_be_ours:
             kind = "a file" if self.format == "json" else "a directory"
@@ -272,30 +256,26 @@ class _Target:
             raise FileExistsError(message)
 
     def _look(self) -> tuple[bool, bool]:
-        """Tell whether something is there, and whether it may be references."""
+        """Tell whether the destination exists, and whether it may hold references."""
         is_json = self.format == "json"
+        document: bytes | None = None
         if is_url(self.out):
             folder, _, name = self.out.rstrip("/").rpartition("/")
             store = tolerant(store_of_url(folder, self.options, read_only=True, backend="fsspec"))
             key = name if is_json else f"{name}/{_PARQUET_DOCUMENT}"
             value = sync(store.get(key, cpu.buffer_prototype))
-            found = None if value is None else value.to_bytes()
-            is_there = found is not None or not (is_json or sync(store.is_empty(name)))
+            document = None if value is None else value.to_bytes()
+            is_file = value is not None
+            is_there = is_file or not (is_json or sync(store.is_empty(name)))
         else:
             path = Path(self.out).resolve()
-            name, is_there = path.name, path.exists()
-            if is_json:
-                return is_there, path.is_file() and name not in _DOCUMENTS
-            is_there = path.is_file() or (path.is_dir() and any(path.iterdir()))
-            file = path / _PARQUET_DOCUMENT
-            found = file.read_bytes() if file.is_file() else None
+            name, is_file = path.name, path.is_file()
+            is_there = path.exists() if is_json or is_file else any(path.glob("*"))
+            if not is_json and (path / _PARQUET_DOCUMENT).is_file():
+                document = (path / _PARQUET_DOCUMENT).read_bytes()
         if is_json:
-            return is_there, found is not None and name not in _DOCUMENTS
-        return is_there, found is not None and b'"record_size"' in found
-
-
-def _place(out: str) -> str:
-    return out if is_url(out) else str(Path(local_path(out)).expanduser())
+            return is_there, is_file and name not in _DOCUMENTS
+        return is_there, document is not None and b'"record_size"' in document
 
 
 def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
@@ -332,12 +312,12 @@ def _zarr_format(
 
 def _result(
     counts: Counts, container: str, target: _Target, members: Sequence[Member]
-) -> Virtualized:
+) -> Virtualization:
     """Return a summary of the written references."""
     arrays = [member for member in members if isinstance(member, VirtualArray)]
     n_groups = sum(isinstance(member, VirtualGroup) for member in members)
     n_chunks = sum(array.n_chunks for array in arrays)
-    return Virtualized(
+    return Virtualization(
         container=container,
         prefix=plain_prefix(container),
         path=target.out,
@@ -345,9 +325,6 @@ def _result(
         n_groups=n_groups,
         n_arrays=len(arrays),
         n_coordinates=len(members) - n_groups - len(arrays),
-        n_referenced=counts.n_referenced,
-        n_bytes_referenced=counts.n_bytes_referenced,
-        n_inlined=counts.n_inlined,
-        n_bytes_inlined=counts.n_bytes_inlined,
-        n_missing=n_chunks - counts.n_referenced - counts.n_inlined,
+        n_missing=n_chunks - counts.numbers["n_referenced"] - counts.numbers["n_inlined"],
+        **counts.numbers,
     )

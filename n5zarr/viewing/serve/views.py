@@ -87,24 +87,27 @@ class _StoredView(ServedView):
         self._seconds = 0.0  # moving average of the duration of a read in this thread
 
     async def _run[T](self, steps: Steps[T]) -> T:
-        """Run a flow here while it reads cached files, and in a thread if it computes or waits.
+        """Run a flow in this thread while it reads cached files, else in another thread.
 
-        With a thread for each, two fifths fewer small blocks are read in a second, and some take
-        seconds: threads wait for the interpreter again after each call of the system.
+        With another thread for each flow, the server would read two fifths fewer small blocks in a
+        second, since threads wait for the interpreter after each system call.
         """
         storage = self._store.storage
-        if not storage.supports_sync:
-            return await from_other_loop(self._store.run_async(steps))  # clients belong to that one
+        if not storage.supports_sync:  # zarr's event loop has its clients
+            return await from_other_loop(self._store.run_async(steps))
         warn = self._store.container.warn
         start = time.perf_counter()
 
         def may_take_long(requests: Sequence[Request]) -> bool:
-            return self._seconds >= _SLOW or any(map(_may_take_long, requests))
+            return self._seconds >= _SLOW or any(
+                isinstance(request, Work) or (isinstance(request, Get) and request.settled)
+                for request in requests
+            )
 
         try:
             done = drive(steps, partial(storage.answer, warn=warn), pauses_at=may_take_long)
-        finally:  # after some reads in threads, one here tells whether files are slow still
-            taken = min(time.perf_counter() - start, 10 * _SLOW)  # one alone tells little
+        finally:  # a pause counts as fast, so that after some of them one read here is tried again
+            taken = min(time.perf_counter() - start, 10 * _SLOW)  # one slow read tells little
             self._seconds += 0.05 * (taken - self._seconds)
         if isinstance(done, Paused):
             return await asyncio.to_thread(storage.run, steps, warn, done.requests)
@@ -117,10 +120,6 @@ class _StoredView(ServedView):
         stamps = self._store.run(_stamps(keys))
         latest = time.time_ns() - _SETTLED
         return stamps if all(each is not None and each[1] < latest for each in stamps) else None
-
-
-def _may_take_long(request: object) -> bool:
-    return isinstance(request, Work) or (isinstance(request, Get) and request.settled)
 
 
 def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, ...] | None, ...]]:

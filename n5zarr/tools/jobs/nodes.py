@@ -1,0 +1,101 @@
+"""Open the containers that a job changes, walk over their nodes, and make tasks of blocks."""
+
+from __future__ import annotations
+
+import logging
+from itertools import batched
+from typing import TYPE_CHECKING, NamedTuple
+
+from n5zarr.container.block_listing import stored_positions
+from n5zarr.container.walk import Walk
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.grid import block_path
+from n5zarr.format.path import join
+from n5zarr.store.missing_nodes import not_found
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from n5zarr.container.block_listing import Ask
+    from n5zarr.container.walk import WalkNode
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.store.n5_store import N5Store
+    from n5zarr.zarr_view.dataset_view import DatasetView
+
+__all__ = ["BlockTask", "block_tasks", "check_writable_store", "walk"]
+
+_log = logging.getLogger(__name__)
+
+
+def check_writable_store(opened: N5Store) -> None:
+    """Raise if a store is read-only.
+
+    Raises
+    ------
+    N5UnsupportedError
+        It is (``kind="read-only"``).
+    """
+    if opened.read_only:
+        message = "expected a writable store, got a read-only one"
+        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
+
+
+def walk(opened: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNode]:
+    """Yield a node and all nodes below it.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The container.
+    path : str
+        The node.
+    ask : callable, optional
+        Runs a flow; by default that of the container.
+
+    Raises
+    ------
+    FileNotFoundError
+        The node does not exist.
+    """
+    node = opened.node(path)
+    if node is None:
+        raise not_found(opened, path)
+    for found, _ in Walk(opened.container.nodes, ask or opened.run).run(path, node):
+        yield found
+
+
+class BlockTask(NamedTuple):
+    """Some stored blocks of a dataset that a worker handles together.
+
+    Parameters
+    ----------
+    path : str
+        Path of the dataset.
+    view : DatasetView
+        The dataset.
+    positions : tuple of tuple of int
+        Grid positions of the blocks, N5 order.
+    """
+
+    path: str
+    view: DatasetView
+    positions: tuple[N5Tuple, ...]
+
+    @property
+    def keys(self) -> list[str]:
+        """The keys of the blocks."""
+        return [join(self.path, block_path(position)) for position in self.positions]
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the blocks, decoded and with their full extent."""
+        return len(self.positions) * self.view.full_n_bytes
+
+
+def block_tasks(opened: N5Store, path: str, view: DatasetView, n: int) -> Iterator[BlockTask]:
+    """List the stored blocks of a dataset, and yield tasks of at most ``n`` blocks."""
+    n_blocks = 0
+    for positions in batched(stored_positions(opened.run, path, view.dataset.grid), n):
+        n_blocks += len(positions)
+        yield BlockTask(path, view, positions)
+    _log.info("%s: /%s: %d blocks", opened, path, n_blocks)
