@@ -62,7 +62,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.rechunk.rechunk": 77,
     "n5zarr.tools.pyramid.build.build_pyramid": 126,
     "n5zarr.tools.diff.nodes.compare": 74,
-    "n5zarr.tools.download.run.download": 88,
+    "n5zarr.tools.convert.download.download": 88,
     "n5zarr.tools.empty_blocks.remove_empty_blocks": 81,
     "n5zarr.tools.virtualize.virtualizing.virtualize": 114,
     "n5zarr.tools.statistics.block_statistics": 66,

@@ -38,7 +38,7 @@ def download(
         typer.Option(metavar="PATH", help="Dataset or group below URL. May be repeated."),
     ] = None,
     select: Annotated[
-        str | None, typer.Option(metavar="GLOB", help="Datasets below URL, such as 'em/s*'.")
+        str | None, typer.Option(metavar="GLOB", help="Datasets or groups, such as 'em/s*'.")
     ] = None,
     box: Annotated[
         str | None,

@@ -12,7 +12,6 @@ from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.store.buffers import as_buffer
 from n5zarr.tools.convert.convert import plan_copies
-from n5zarr.tools.convert.copying import encode_unit, is_encodable
 from n5zarr.tools.convert.derived_store import DerivedStore
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.target import ZarrDestination
@@ -52,7 +51,7 @@ class OmeStore(DerivedStore):
         target = ZarrDestination(open_storage(MemoryStore()), "")
         copies = plan_copies(tree, target, Layout(), 0)
         each = zip(tree.arrays, copies, strict=True)
-        self._copies = {path: copy for path, copy in each if is_encodable(copy)}
+        self._copies = {path: copy for path, copy in each if copy.can_encode}
         left_out = {join(path, "zarr.json") for path in tree.arrays.keys() - self._copies.keys()}
         documents = target.documents()
         self._documents = {key: documents[key] for key in documents.keys() - left_out}
@@ -69,7 +68,8 @@ class OmeStore(DerivedStore):
         value: BufferLike | None = self._documents.get(key)
         if value is None:
             found = self._find(key)
-            value = None if found is None else await asyncio.to_thread(encode_unit, *found)
+            if found is not None:
+                value = await asyncio.to_thread(found[0].encode, found[1])
         return as_buffer(value, prototype, byte_range)
 
     def _find(self, key: str) -> tuple[ArrayCopy, tuple[int, ...]] | None:

@@ -21,7 +21,7 @@ from n5zarr import N5Store
 from n5zarr.errors import N5Warning
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import List, Remove
-from n5zarr.tools.convert.verify import verify_copies
+from n5zarr.tools.convert.convert import verify_copies
 from n5zarr.viewing.contrast import contrast_limits
 from n5zarr.viewing.images import find_images, open_tree
 from n5zarr.viewing.ome_store import OmeStore
@@ -137,6 +137,7 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
     from n5zarr.tools.convert.from_n5 import n5_tree  # noqa: PLC0415
     from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
     from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
+    from n5zarr.tools.jobs.run import RunOptions  # noqa: PLC0415
 
     make(tmp_path / "v.n5")
     n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
@@ -146,13 +147,13 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
         Layout(None, None, None),
         2**20,
     )
-    verify_copies([copy], None, 1, None)
+    verify_copies([copy], RunOptions(n_workers=1))
     other = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=BLOCK, dtype="u1", fill_value=5)
     for number, position in enumerate(POSITIONS):
         other[box_of(position)] = values_of(number)
     object.__setattr__(copy.target, "array", other)
     with pytest.raises(n5zarr.N5Error, match="expected the values"):
-        verify_copies([copy], None, 1, None)
+        verify_copies([copy], RunOptions(n_workers=1))
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])

@@ -14,7 +14,7 @@ from uuid import uuid4
 import numpy as np
 import zarr
 
-from n5zarr.errors import N5FormatError, N5MissingDependencyError
+from n5zarr.errors import N5FormatError, import_optional
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.tools.convert.source import ArraySource, SourceTree
 
@@ -85,11 +85,7 @@ def tiff_tree(file: str) -> SourceTree:
 
 
 def _tifffile() -> Any:  # noqa: ANN401 - the extra may be missing
-    try:
-        import tifffile  # noqa: PLC0415 - the extra may be missing
-    except ImportError as err:
-        raise N5MissingDependencyError("tifffile", "reading TIFF", "tiff") from err
-    return tifffile
+    return import_optional("tifffile", "reading TIFF", "tiff")
 
 
 def _opened_tiff(file: str) -> Any:  # noqa: ANN401 - the extra may be missing

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, ClassVar, override
+from uuid import uuid4
 
 import zarr
 from zarr.buffer import cpu
@@ -19,18 +21,18 @@ from zarr.storage import MemoryStore, StorePath
 
 from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.format.compression import Zstd
+from n5zarr.format.compression import Compression, Zstd
 from n5zarr.format.path import join
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
 from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
-from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete, remove_unfinished
 from n5zarr.tools.jobs.stored import stored_chunks
 from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from zarr.abc.store import Store
@@ -43,7 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.source import ArraySource
     from n5zarr.tools.jobs.boxes import Box, StoredChunks
 
-__all__ = ["ArrayTarget", "Destination", "ZarrDestination", "ZarrTarget"]
+__all__ = ["ArrayTarget", "Destination", "Output", "ZarrDestination", "ZarrTarget"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +72,11 @@ class ArrayTarget(ABC):
     def encoded(self) -> AnyArray:
         """The array with the codecs that :meth:`put` takes."""
         return self.array
+
+    @property
+    def compression(self) -> Compression | None:
+        """The compression of N5 blocks; None for another format."""
+        return None
 
     @abstractmethod
     def key(self, position: tuple[int, ...]) -> str:
@@ -122,8 +129,8 @@ class ZarrTarget(ArrayTarget):
 
 
 @dataclass(eq=False)
-class Destination(ABC):
-    """The place to which arrays and groups are written.
+class Output(ABC):
+    """A path in a storage that is marked as incomplete until all is written.
 
     Parameters
     ----------
@@ -135,17 +142,76 @@ class Destination(ABC):
 
     storage: Storage
     path: str
-    _memory: MemoryStore = field(default_factory=MemoryStore)
+
+    resuming: ClassVar[str] = "resume=True (--resume) continues the run"
+
+    def __str__(self) -> str:
+        return join(str(self.storage), self.path)
 
     @property
+    def store(self) -> Store:
+        """The store with N5's or Zarr's stored keys, for writing."""
+        return self.storage.store.with_read_only(read_only=False)
+
+    @contextmanager
+    def writing(self, job: Mapping[str, JSON], *, resume: bool) -> Iterator[set[str]]:
+        """Mark the destination as incomplete while its chunks are written; then write documents.
+
+        Parameters
+        ----------
+        job : mapping
+            What is done, and how, for a run that continues this one.
+        resume : bool
+            Whether to continue an interrupted run.
+
+        Yields
+        ------
+        set of str
+            Keys that an interrupted run has written.
+        """
+        run = uuid4().hex
+        done = begin(self.store, self.path, job, resume=resume, run=run)
+        try:
+            yield {join(self.path, key) for key in done}
+            confirm(self.store, self.path, run)
+            ask_storage(self.storage, remove_unfinished(self.path, done))
+            self.commit()
+            finish(self.store, self.path)
+        except Exception as err:
+            err.add_note(f"{self} stays incomplete; {self.resuming}")
+            raise
+
     @abstractmethod
+    def commit(self) -> None:
+        """Write the documents."""
+
+    def write_missing(self, documents: Mapping[str, bytes]) -> None:
+        """Write the documents that do not exist, one after the other."""
+        for key, value in documents.items():
+            ask_storage(self.storage, _put_if_missing(key, value))
+
+
+@dataclass(eq=False)
+class Destination(Output):
+    """The place to which arrays and groups are written.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the destination.
+    path : str
+        What is written, in it; ``""`` for all of it.
+    zarr_format : {3, 2}, optional
+        The format of documents.
+    """
+
+    zarr_format: ZarrFormat = 3
+    _memory: MemoryStore = field(default_factory=MemoryStore, init=False)
+
+    @property
     def documents_store(self) -> Store:
         """The store in memory that presents the documents as Zarr."""
-
-    @property
-    @abstractmethod
-    def zarr_format(self) -> ZarrFormat:
-        """The format of documents."""
+        return self._memory
 
     def create_group(self, path: str, attributes: Mapping[str, JSON]) -> None:
         """Make the document of a group, and of the groups above it."""
@@ -160,14 +226,6 @@ class Destination(ABC):
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> ArrayTarget:
         """Make the document of an array like another one, and open it for writing."""
 
-    def __str__(self) -> str:
-        return join(str(self.storage), self.path)
-
-    @property
-    def store(self) -> Store:
-        """The store with N5's or Zarr's stored keys, for writing."""
-        return self.storage.store.with_read_only(read_only=False)
-
     def check_free(self, *, overwrite: bool, resume: bool) -> bool:
         """Raise if the destination exists, unless it is an interrupted run or may be removed.
 
@@ -181,17 +239,20 @@ class Destination(ABC):
         N5UnrepresentableError
             The destination exists (``kind="option"``).
         """
-        is_free = overwrite or sync(self.store.is_empty(self.path))
-        is_free = is_free or ask_storage(self.storage, _has_unfinished_only(self.path))
-        if not is_free and read_incomplete(self.store, self.path) is None:
-            if resume and self._has_all_documents():
-                return True
-            message = (
-                f"{self}: expected a destination that does not exist, got one; overwrite=True "
-                "(--overwrite) removes it first"
-            )
-            raise N5UnrepresentableError(message, kind="option")
-        return False
+        if (
+            overwrite
+            or sync(self.store.is_empty(self.path))
+            or ask_storage(self.storage, _has_unfinished_only(self.path))
+            or read_incomplete(self.store, self.path) is not None
+        ):
+            return False
+        if resume and self._has_all_documents():
+            return True
+        message = (
+            f"{self}: expected a destination that does not exist, got one; overwrite=True "
+            "(--overwrite) removes it first"
+        )
+        raise N5UnrepresentableError(message, kind="option")
 
     def _has_all_documents(self) -> bool:
         """Whether all documents of the destination are there as they would be written."""
@@ -217,11 +278,14 @@ class Destination(ABC):
         found = sync(all_of())
         return dict(sorted(found.items(), key=lambda item: -item[0].count("/")))
 
+    @override
     def commit(self) -> None:
         """Write the documents; above the destination only missing ones."""
         for key, value in self.documents().items():
-            put = put_each([(key, value)]) if self._is_own(key) else _put_if_missing(key, value)
-            ask_storage(self.storage, put)
+            if self._is_own(key):
+                ask_storage(self.storage, put_each([(key, value)]))
+            else:
+                self.write_missing({key: value})
 
     def _is_own(self, key: str) -> bool:
         """Whether a document is of the destination, and not of a group above it."""
@@ -246,57 +310,39 @@ def _put_if_missing(key: str, value: bytes) -> Steps[None]:
 class ZarrDestination(Destination):
     """A Zarr hierarchy; see :class:`Destination`."""
 
-    format: ZarrFormat = 3
-
-    @property
-    def documents_store(self) -> MemoryStore:
-        """As of :class:`Destination`."""
-        return self._memory
-
-    @property
-    def zarr_format(self) -> ZarrFormat:
-        """As of :class:`Destination`."""
-        return self.format
-
+    @override
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> ZarrTarget:
-        """As of :class:`Destination`."""
-        full = join(self.path, path)
-        like = source.encoded if _has_format(source.encoded, self.format) else None
+        full, like = join(self.path, path), source.encoded
         chunks = layout.chunks_of(source)
         options: dict[str, Any] = {}
-        if like is not None:
+        if like is not None and like.metadata.zarr_format == self.zarr_format:
             options = {"filters": like.filters, "compressors": like.compressors}
-            if self.format == 3:
+            if self.zarr_format == 3:
                 options["serializer"] = like.serializer
                 if chunks != source.chunks and isinstance(like.serializer, BytesCodec):
                     options["serializer"] = BytesCodec()  # as this machine: nothing passes through
         compression = layout.compression
         if compression is None and source.blocks and not is_portable(source.blocks.compression):
             compression = Zstd()
-        if compression is not None and self.format == 3:
+        if compression is not None and self.zarr_format == 3:
             options["compressors"] = zarr_compressors(compression)
         elif compression is not None:
             options["compressors"] = numcodecs_compressor(compression)
-        if self.format == 2:
+        if self.zarr_format == 2:
             options["chunk_key_encoding"] = {"name": "v2", "separator": "/"}
-        names = source.dimension_names if self.format == 3 else None
         array = zarr.create_array(
             self._memory,
             name=full or None,
             shape=source.shape,
             dtype=source.dtype,
             chunks=chunks,
-            shards=layout.shards_of(source, chunks) if self.format == 3 else None,
+            shards=layout.shards_of(source, chunks) if self.zarr_format == 3 else None,
             fill_value=source.fill_value,
             attributes=json.loads(json.dumps(dict(source.attributes))),
-            dimension_names=names,
-            zarr_format=self.format,
+            dimension_names=source.dimension_names if self.zarr_format == 3 else None,
+            zarr_format=self.zarr_format,
             **options,
         )
         where = StorePath(self.store, full)
         written: Any = zarr.AsyncArray(metadata=array.metadata, store_path=where)
         return ZarrTarget(full, zarr.Array(written), self.storage)
-
-
-def _has_format(array: AnyArray | None, zarr_format: ZarrFormat) -> bool:
-    return array is not None and array.metadata.zarr_format == zarr_format
