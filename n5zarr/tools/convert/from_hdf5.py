@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from zarr.dtype import VariableLengthUTF8
 
-from n5zarr.errors import N5UnsupportedError, N5Warning, import_optional
+from n5zarr.errors import N5UnsupportedError, N5Warning
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.tools.convert.source import ArraySource, SourceTree
 from n5zarr.tools.jobs.stored import stored_chunks
+from n5zarr.tools.optional import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -16,10 +16,11 @@ from urllib.parse import quote, urlsplit
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, import_optional
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.url import is_url, local_path
+from n5zarr.tools.optional import import_optional
 from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
 from n5zarr.tools.virtualize.places import plain_prefix, scheme_of, url_of_block
 
