@@ -25,9 +25,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Self, get_args
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from types import TracebackType
 
-__all__ = [
+__all__ = [  # without what only the modules of the package use
     "KINDS",
     "Kind",
     "N5AttributesError",
@@ -115,6 +116,37 @@ def _rebuild(cls: type[N5Error], state: dict[str, object]) -> N5Error:
     return error
 
 
+class ErrorsAt:
+    """A context that adds to each N5Error in it where it happened; see :meth:`N5Error.located`.
+
+    Parameters
+    ----------
+    where : str or callable
+        Container, path and block, or a function that returns them, called only for an error.
+
+    Examples
+    --------
+    >>> with ErrorsAt("em/s0"):
+    ...     raise N5UnsupportedError("expected numbers", kind="data-type")
+    Traceback (most recent call last):
+    n5zarr.errors.N5UnsupportedError: em/s0: expected numbers
+    """
+
+    __slots__ = ("_where",)
+
+    def __init__(self, where: str | Callable[[], str]) -> None:
+        self._where = where
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, _: type[BaseException] | None, err: BaseException | None, __: TracebackType | None
+    ) -> None:
+        if isinstance(err, N5Error):
+            err.located(self._where if isinstance(self._where, str) else self._where())
+
+
 class N5FormatError(N5Error, ValueError):
     """The stored data violate the N5 format."""
 
@@ -168,6 +200,11 @@ class N5UnsupportedError(N5Error, NotImplementedError):
 
 class N5UnrepresentableError(N5Error, ValueError):
     """A request that N5 cannot express."""
+
+
+def option_error(message: str, *, where: str = "") -> N5UnrepresentableError:
+    """Make the error of an argument whose value is not allowed (``kind="option"``)."""
+    return N5UnrepresentableError(message, kind="option", where=where)
 
 
 class N5MissingDependencyError(N5Error, ImportError):

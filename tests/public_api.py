@@ -24,7 +24,7 @@ SNAPSHOT = Path(__file__).parent / "public_api.txt"
 MODULES = ("n5zarr", "n5zarr.xarray", "n5zarr.hdmf", "n5zarr.format", "n5zarr.errors")
 # Public to the modules of the package, and no part of what users may rely on.
 INTERNALS = {
-    "ask", "assuming", "container", "dataset_of", "locate", "node", "reopened", "run", "run_sync",
+    "assuming", "container", "dataset_of", "locate", "node", "reopened", "run", "run_async",
     "showing", "storage",
 }  # fmt: skip
 

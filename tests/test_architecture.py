@@ -55,7 +55,7 @@ LONG_FUNCTIONS = {
     "n5zarr.cli.convert.convert": 89,  # an option of the command in each of them
     "n5zarr.arrays.opening.open_node": 99,
     "n5zarr.codecs.single_block.decode_block": 65,
-    "n5zarr.hdmf.conversion.convert": 84,
+    "n5zarr.hdmf.conversion.convert": 80,
     "n5zarr.store.set_geometry.set_geometry": 85,
     "n5zarr.tools.convert.convert.convert": 167,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
@@ -69,14 +69,14 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.validate.check.validate": 71,
     "n5zarr.viewing.view.view": 77,
     "n5zarr.xarray.bdv.open_bdv": 71,
-    "n5zarr.xarray.pyramids.open_level": 71,
+    "n5zarr.xarray.pyramids.open_level": 69,
     "n5zarr.xarray.write.to_n5": 126,
     "n5zarr.cli.download.download": 61,
     "n5zarr.store.inspect.describe_tree": 62,
     "n5zarr.store.location.open_container": 61,
     "n5zarr.tools.validate.quarantine.quarantine_blocks": 62,
     "n5zarr.viewing.serve.app.make_app": 62,
-    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 63,
+    "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 62,
     "n5zarr.xarray.interest_points.write_interest_points": 61,
 }
 # Modules that import others of the package inside functions, with the reason.

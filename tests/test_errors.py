@@ -11,6 +11,7 @@ import pytest
 from n5zarr import errors
 from n5zarr.errors import (
     KINDS,
+    ErrorsAt,
     N5AttributesError,
     N5BlockError,
     N5Error,
@@ -127,6 +128,32 @@ def test_locating_returns_the_same_error(error: N5Error) -> None:
     assert error.located("elsewhere") is error
     assert error.where == (before or "elsewhere")
     assert error.located("a third place").where == (before or "elsewhere")
+
+
+def test_a_context_adds_the_place_and_keeps_cause_and_traceback() -> None:
+    cause = OSError()
+
+    def fail() -> None:
+        raise N5BlockError("cut off", kind="payload") from cause
+
+    with (
+        pytest.raises(N5BlockError, match=r"^em: block 0: cut off$") as caught,
+        ErrorsAt(lambda: "em"),
+        ErrorsAt("em: block 0"),
+    ):
+        fail()
+    assert caught.value.__cause__ is cause
+    assert caught.traceback[-1].name == "fail"
+
+
+def test_a_context_leaves_other_errors_and_asks_for_the_place_only_for_an_error() -> None:
+    def place() -> str:
+        raise AssertionError
+
+    with ErrorsAt(place):
+        pass
+    with pytest.raises(KeyError), ErrorsAt(place):
+        raise KeyError
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ from n5zarr.arrays.box import Box
 from n5zarr.arrays.described import DescribedArray, own_info
 from n5zarr.arrays.html import html_of
 from n5zarr.arrays.nodes import kinds_below, node_at, nodes_below, tree_of
-from n5zarr.arrays.open_dataset import dataset_at, is_local
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.order import present
+from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
         NDArrayLikeOrScalar,
         OrthogonalSelection,
     )
-    from n5zarr.arrays.open_dataset import OpenDataset
-    from n5zarr.format.order import N5Tuple
     from n5zarr.store.info import Info
 
 __all__ = ["N5Array", "N5Group", "with_fast_path"]
@@ -215,7 +213,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         elif to_write and store.read_only:
             reason = "the store is read only"
         else:
-            dataset = store.run_sync(dataset_at(store, self.path, 3, anew=to_write))
+            dataset = store.run(dataset_at(store, self.path, 3, anew=to_write))
             if dataset is not None and dataset.holds(self.chunks, self.dtype):
                 return dataset
             reason = "the dataset with these chunks and elements no longer exists"

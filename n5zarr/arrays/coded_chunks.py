@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import merge_and_encode_chunk
-from n5zarr.arrays.remote_blocks import each
+from n5zarr.arrays.remote_blocks import run_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,13 +47,13 @@ async def update_chunks(
     store: N5Store = items[0][0].store
 
     async def update(k: int) -> None:
-        change = partial(_changed, transform, items[k], value, drop_axes)
-        await store.run(store.container.update(items[k][0].path, change))
+        change = partial(_change_part, transform, items[k], value, drop_axes)
+        await store.run_async(store.container.update(items[k][0].path, change))
 
-    await each(update, len(items), store.concurrency)
+    await run_each(update, len(items), store.concurrency)
 
 
-def _changed(
+def _change_part(
     transform: ChunkTransform,
     item: BatchItem,
     value: NDBuffer,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,15 +12,15 @@ import zarr
 from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.array import with_fast_path
-from n5zarr.codecs.compress import compress
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.conventions.describe import Written
 from n5zarr.conventions.model import axes_of
 from n5zarr.conventions.neuroglancer import KEYS
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.format.order import from_presented, present
+from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
 from n5zarr.store.location import located, open_container
@@ -29,14 +29,11 @@ from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import numpy.typing as npt
     from zarr.types import AnyArray
 
     from n5zarr._zarr_private import ZDType
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
@@ -147,7 +144,11 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         store, path, axis_order=axis_order, storage_options=storage_options, durability=durability
     )
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
-    per_axis = _in_n5_order(given, len(extent), opened.axis_order)
+    per_axis = {
+        name: from_presented(_one_each(name, values, len(extent)), opened.axis_order)
+        for name, values in given.items()
+        if values is not None
+    }
     zdtype = _zdtype(dtype)
     options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
     if "axes" in per_axis:
@@ -164,7 +165,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         options |= {"serializer": N5BlockCodec(parsed, opened.axis_order), "compressors": None}
     else:
         options["compressors"] = zarr_compressors(parsed)
-    written = _described(opened, node, per_axis, attributes or {})
+    written = _describe_axes(opened, node, per_axis, attributes or {})
     array = zarr.create_array(
         opened,
         name=node or None,
@@ -189,26 +190,16 @@ def _given_or_of(
     """Return shape and dtype of a new array, by default those of its elements."""
     if elements is None:
         if shape is None or dtype is None:
-            message = f"expected shape and dtype, or data, got shape {shape} and dtype {dtype}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"expected shape and dtype, or data, got shape {shape} and dtype {dtype}"
+            )
         return shape, dtype
     if shape is not None and tuple(map(index, shape)) != elements.shape:
-        message = f"data: expected the shape {tuple(shape)}, got {elements.shape}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"data: expected the shape {tuple(shape)}, got {elements.shape}")
     return elements.shape, elements.dtype if dtype is None else dtype
 
 
-def _in_n5_order(
-    given: Mapping[str, Sequence[Any] | None], ndim: int, axis_order: AxisOrder
-) -> dict[str, Sequence[Any]]:
-    return {
-        name: from_presented(_one_each(name, values, ndim), axis_order)
-        for name, values in given.items()
-        if values is not None
-    }
-
-
-def _described(
+def _describe_axes(
     opened: N5Store,
     path: str,
     per_axis: Mapping[str, Sequence[Any]],
@@ -248,8 +239,7 @@ def _floats(name: str, values: Sequence[Any] | None) -> list[float]:
 
 def _check_texts(name: str, values: Sequence[Any] | None) -> None:
     if not all(isinstance(value, str | None) for value in values or ()):
-        message = f"{name}: expected a text for each axis, got {list(values or ())}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"{name}: expected a text for each axis, got {list(values or ())}")
 
 
 def _converted(
@@ -258,7 +248,9 @@ def _converted(
     """Convert elements to a dtype; raise if that fails, or if they cannot be written."""
     if elements is None:
         return None
-    compress(bytes(dtype.itemsize), compression, dtype.itemsize)  # its package may be missing
+    codec_of(compression).compress(
+        bytes(dtype.itemsize), compression, dtype.itemsize
+    )  # its package may be missing
     if elements.dtype.kind in "OUT" and dtype.kind in "OUT":
         join_strings(text for text in elements.reshape(-1).tolist() if isinstance(text, str))
         return elements
@@ -294,23 +286,25 @@ def _block_size(
         above 0 (``kind="option"``).
     """
     if ratio is not None and (len(ratio) != len(extent) or min(ratio) <= 0):
-        message = f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
+        )
     if not isinstance(chunks, str):
         return tuple(map(index, _one_each("chunks", chunks, len(extent))))
     if chunks != "auto":
-        message = f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
+        )
     if n_elements is not None and index(n_elements) < 1:
-        message = f"chunk_elements: expected a number above 0, got {n_elements}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"chunk_elements: expected a number above 0, got {n_elements}")
     return automatic_block_size(extent, ratio, n_elements or 2**20)
 
 
 def _one_each[T](name: str, values: Sequence[T], ndim: int) -> tuple[T, ...]:
     """Return values as JSON types; raise unless there is one for each dimension."""
     if len(values) != ndim:
-        message = f"{name}: expected {ndim} values, one for each dimension, got {len(values)}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"{name}: expected {ndim} values, one for each dimension, got {len(values)}"
+        )
     # JSON has no numpy scalars
     return tuple(value.item() if isinstance(value, np.generic) else value for value in values)

@@ -68,7 +68,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         if found is None:
             return super().nchunks_initialized
         store, path, view = found
-        return sum(map(len, stored_rows(store.ask, path, view.dataset.grid)))
+        return sum(map(len, stored_rows(store.run, path, view.dataset.grid)))
 
     @override
     def resize(self, new_shape: ShapeLike) -> None:
@@ -88,7 +88,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
             return
         store, path, view = found
         sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
-        store.ask(remove_outside(path, view.dataset, _dimensions(view, self.shape)))
+        store.run(remove_outside(path, view.dataset, _dimensions(view, self.shape)))
 
 
 def _dataset_of(array: AnyArray) -> tuple[N5Store, str, DatasetView] | None:
@@ -97,7 +97,7 @@ def _dataset_of(array: AnyArray) -> tuple[N5Store, str, DatasetView] | None:
     if not isinstance(store, N5Store) or array.shards is not None:
         return None
     steps = store.dataset_of(array.path, array.metadata.zarr_format, as_blocks=True)
-    found = store.ask(steps)
+    found = store.run(steps)
     return None if found is None else (store, found[0], found[1])
 
 

@@ -23,11 +23,11 @@ from numcodecs.blosc import list_compressors as blosc_libraries
 from n5zarr._zarr_private import max_workers
 from n5zarr.arrays.native import addresses
 from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.buffers import REUSED, scratch
-from n5zarr.codecs.compress import compress, decompress_reused, within_limits
+from n5zarr.codecs.buffers import REUSED, BufferLike, Scratch, scratch
+from n5zarr.codecs.compress import codec_of, decompress_reused
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
-from n5zarr.format.order import from_presented
+from n5zarr.format.order import N5Tuple, from_presented
 from n5zarr.storage.interface import Durability
 from n5zarr.storage.writing import sync_directories
 
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from n5zarr.arrays.open_dataset import OpenDataset
-    from n5zarr.codecs.buffers import BufferLike, Scratch
-    from n5zarr.format.order import N5Tuple
 
 __all__ = ["can_do", "is_compiled", "read_box", "write_box"]
 
@@ -176,8 +174,9 @@ def write_box(
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
     n_stored = _most_packed(n_bytes) + len(dataset.view.full_header)
     item_size = dataset.view.dataset.data_type.item_size
-    pack = _or_none(partial(compress, compression=compression, item_size=item_size))
-    match within_limits(compression, item_size):
+    codec = codec_of(compression)
+    pack = _or_none(partial(codec.compress, compression=compression, item_size=item_size))
+    match codec.within_limits(compression, item_size):
         case Zstd(level=level):
             parameters: tuple[int, int, int, str] = (level, 0, 0, "")
         case Blosc(clevel=level, shuffle=shuffle, block_size=block_size, cname=cname):

@@ -56,10 +56,7 @@ def _addresses_in(module: str, names: tuple[str, ...]) -> list[int]:
         if spec is None or spec.origin is None:  # CDLL would search the whole process
             return [0] * len(names)
         library = ctypes.CDLL(spec.origin)
-        return [_address(getattr(library, name)) for name in names]
+        functions = [getattr(library, name) for name in names]
+        return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
     except (ImportError, OSError, AttributeError):
         return [0] * len(names)
-
-
-def _address(function: object) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0  # type: ignore[arg-type]

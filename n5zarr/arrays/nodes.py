@@ -84,7 +84,7 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | Group:
         document = node.document()  # not remembered as served: Zarr cannot change it
         document["attributes"] = json.loads(json.dumps(document["attributes"]))
     else:
-        value = store.ask(store.container.document(MetadataKey(path, "zarr.json"), node))
+        value = store.run(store.container.document(MetadataKey(path, "zarr.json"), node))
         document = json.loads(value or b"{}")
     if not isinstance(node, DatasetView):
         return zarr.Group(zarr.AsyncGroup.from_dict(where, document))
@@ -139,7 +139,7 @@ def kinds_below(group: Group, max_depth: int | None) -> Iterator[tuple[str, Node
         return None
     node = None if store.storage.has_stamps else store.container.memory.node(path)
     node = node or store.node(path)  # another program may have turned it into a dataset
-    return _below(store, path, node, max_depth) if isinstance(node, GroupAttributes) else None
+    return _nodes_below(store, path, node, max_depth) if isinstance(node, GroupAttributes) else None
 
 
 def tree_of(
@@ -157,11 +157,11 @@ def tree_of(
     return sync(KnownGroup(own.metadata, own.store_path).tree(max_nodes=max_nodes, plain=plain))
 
 
-def _below(
+def _nodes_below(
     store: N5Store, path: str, group: GroupAttributes, max_depth: int | None
 ) -> Iterator[tuple[str, Node]]:
     depth = None if max_depth is None else max_depth + 1
-    for found, _ in Walk(store.container.nodes, store.ask, Selection(depth)).run(path, group):
+    for found, _ in Walk(store.container.nodes, store.run, Selection(depth)).run(path, group):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         if isinstance(found.node, Broken):
@@ -179,10 +179,10 @@ def _is_ordinary(view: DatasetView) -> bool:
 def _metadata(document: dict[str, Any]) -> ArrayV3Metadata:
     """Parse the document of an ordinary array."""
     attributes = document.pop("attributes")
-    return with_attributes(_parsed(json.dumps(document)), attributes)
+    return with_attributes(_parse_metadata(json.dumps(document)), attributes)
 
 
 @lru_cache(maxsize=256)
-def _parsed(document: str) -> ArrayV3Metadata:
+def _parse_metadata(document: str) -> ArrayV3Metadata:
     """Parse a document; zarr takes longer for this than for the rest of an opening."""
     return ArrayV3Metadata.from_dict(json.loads(document))

@@ -12,7 +12,7 @@ from zarr.errors import ArrayNotFoundError, GroupNotFoundError
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import node_at
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located, open_container
@@ -121,8 +121,9 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     wanted = {name: value for name, value in conditions.items() if value is not None}
     if wanted or compression is not None:
         if mode not in ("r", "r+") or delete_existing:
-            message = f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
+            )
         _check_wanted(opened, node, wanted, compression)
     if delete_existing:
         _delete(opened, node, mode)
@@ -131,8 +132,10 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     if fill_missing:
         return found
     if not isinstance(found, zarr.Array):
-        message = "fill_missing: expected only with an array, got a group"
-        raise N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")
+        raise option_error(
+            "fill_missing: expected only with an array, got a group",
+            where=f"{opened}: {node or '/'}",
+        )
     return found.with_config({"read_missing_chunks": False})
 
 
@@ -187,8 +190,9 @@ def open_array(
     (20, 48, 64)
     """
     if mode not in ("r", "r+"):
-        message = f"mode: expected 'r' or 'r+', got {mode!r}; n5zarr.create_array creates arrays"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"mode: expected 'r' or 'r+', got {mode!r}; n5zarr.create_array creates arrays"
+        )
     found = open_node(store, mode, path=path, **options)
     if isinstance(found, zarr.Array):
         return found
@@ -242,8 +246,9 @@ def open_group(  # noqa: PLR0913 - as its neighbours
     )
     if isinstance(found, zarr.Group):
         return found
-    message = "expected a group, got an array; n5zarr.open_array opens it"
-    raise N5UnrepresentableError(message, kind="option", where=str(found.store_path))
+    raise option_error(
+        "expected a group, got an array; n5zarr.open_array opens it", where=str(found.store_path)
+    )
 
 
 def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) -> AnyArray | Group:
@@ -267,14 +272,17 @@ def _no_array(opened: N5Store, node: str, way: str) -> N5UnrepresentableError:
     """Make the error of a group in place of an array; name the arrays in it."""
     check_group(opened, node)
     below = datasets_below(opened, node) or "none"
-    message = f"expected an array, got a group; arrays in it: {below}; {way}"
-    return N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")
+    return option_error(
+        f"expected an array, got a group; arrays in it: {below}; {way}",
+        where=f"{opened}: {node or '/'}",
+    )
 
 
 def _delete(opened: N5Store, node: str, mode: str) -> None:
     if mode not in ("a", "w", "w-"):
-        message = f"delete_existing: expected a mode that creates, 'a', 'w' or 'w-', got {mode!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"delete_existing: expected a mode that creates, 'a', 'w' or 'w-', got {mode!r}"
+        )
     sync(opened.delete_dir(node))
 
 
@@ -296,8 +304,7 @@ def _check_wanted(
         else:
             expected = value if name == "ndim" else tuple(map(index, value))
         if actual != expected:
-            message = f"{name}: expected {expected}, got {actual}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
+            raise option_error(f"{name}: expected {expected}, got {actual}", where=where)
     if compression is not None:
         _check_compression(opened, node, compression)
 
@@ -309,5 +316,7 @@ def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -
     if isinstance(view, DatasetView):
         stored = compression_to_json(view.dataset.compression)
     if any(stored.get(name) != value for name, value in wanted.items()):
-        message = f"compression: expected {dict(wanted)}, got {stored or 'a group'}"
-        raise N5UnrepresentableError(message, kind="option", where=f"{opened}: {node or '/'}")
+        raise option_error(
+            f"compression: expected {dict(wanted)}, got {stored or 'a group'}",
+            where=f"{opened}: {node or '/'}",
+        )

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Self, cast, override
 
 import numpy as np
 import zarr
-from zarr.abc.codec import CodecPipeline
+from zarr.abc.codec import Codec, CodecPipeline
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import (
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.abc.codec import Codec
     from zarr.abc.store import Store
 
     from n5zarr._zarr_private import (
@@ -174,7 +173,7 @@ class N5CodecPipeline(CodecPipeline):
         store: N5Store = batch[0][0].store
         if not is_local(store):
             path = self._path_of(batch[0])
-            await store.run(dataset_at(store, path, self.metadata.zarr_format, anew=True))
+            await store.run_async(dataset_at(store, path, self.metadata.zarr_format, anew=True))
 
     async def _read(
         self, batch: Sequence[BatchItem], out: NDBuffer, drop_axes: tuple[int, ...]
@@ -219,7 +218,7 @@ class N5CodecPipeline(CodecPipeline):
         except Exception:
             for store_path, *_ in batch:
                 store: N5Store = store_path.store
-                await store.run(store.container.check_chunk(store_path.path))
+                await store.run_async(store.container.check_chunk(store_path.path))
             raise
 
     # ------------------------------------------------------------------ writing
@@ -278,11 +277,11 @@ class N5CodecPipeline(CodecPipeline):
             return None
         find = partial(dataset_at, store, path, self.metadata.zarr_format)
         if is_local(store):
-            dataset = store.run_sync(find(anew=to_write))
+            dataset = store.run(find(anew=to_write))
         else:
-            dataset = await store.run(find())
+            dataset = await store.run_async(find())
             if to_write and dataset is not None and not _has_only_full_blocks(dataset, batch):
-                dataset = await store.run(find(anew=True))
+                dataset = await store.run_async(find(anew=True))
         dtype = spec.dtype.to_native_dtype()
         if dataset is not None and dataset.holds(spec.shape, dtype):
             return dataset

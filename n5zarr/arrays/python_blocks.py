@@ -19,12 +19,12 @@ from n5zarr._zarr_private import MISSING, PRESENT
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_numeric, pad_or_truncate
-from n5zarr.codecs.buffers import scratch
+from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.compression import Raw
-from n5zarr.format.order import to_c
+from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage import files
 
 if TYPE_CHECKING:
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr_private import BatchItem, GetResult
     from n5zarr.arrays.open_dataset import OpenDataset
-    from n5zarr.codecs.buffers import BufferLike, Scratch
-    from n5zarr.format.order import N5Tuple
 
 __all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]
 

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from functools import partial
 from operator import gt
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING
 
 import numpy as np
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import merge_and_encode_chunk
 from n5zarr.arrays.batch import fill_value_of
-from n5zarr.arrays.open_dataset import dataset_at, is_local
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import SMALL_BLOCK, share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
 from n5zarr.codecs.shard import check_not_sharded, in_memory
-from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
-from n5zarr.format.order import to_c
-from n5zarr.storage.requests import Put, Remove, Update, Work
+from n5zarr.format.order import N5Tuple, to_c
+from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, answer_to
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, NDBuffer
 
     from n5zarr._zarr_private import ArraySpec, BatchItem
-    from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.requests import Check, Steps
 
 __all__ = ["BlockWriter", "write_blocks"]
 
@@ -125,9 +122,10 @@ class BlockWriter:
         *_, value_selection, is_complete = item
         if drop_axes or not is_complete or not isinstance(value_selection, tuple):
             return False
-        runs = [part for part in value_selection if _is_run(part)]
+        runs = [p for p in value_selection if isinstance(p, slice) and p.step in (1, None)]
         shape = self.value.shape
-        if shape and not (len(runs) == len(shape) and all(map(_ends_within, runs, shape))):
+        is_within = all(part.stop <= n for part, n in zip(runs, shape, strict=False))
+        if shape and not (len(runs) == len(shape) and is_within):
             return False  # needs broadcasting, or is an error
         extent = tuple(part.stop - part.start for part in runs)
         return extent == self._view.presented(
@@ -142,7 +140,8 @@ class BlockWriter:
         key = self.dataset.key(position)
         if self.writes_whole(item, drop_axes):
             return _write_whole(key, partial(self.encode, item))
-        return _write_part(key, self.change(item, drop_axes))
+        # under a lock, so that writers of other parts lose nothing
+        return answer_to(Update(key, self.change(item, drop_axes)))
 
     def encode(self, item: BatchItem) -> tuple[bytes, BufferLike] | None:
         """Encode a whole block into its header and payload.
@@ -194,7 +193,7 @@ class BlockWriter:
             nonlocal extent
             if old is not None:
                 self._check_not_sharded(position, *in_memory(old))
-            try:
+            with ErrorsAt(partial(self.dataset.where, position)):
                 extent = self._extent_now(position, old)
                 new = merge_and_encode_chunk(
                     None if old is None else cpu.Buffer.from_bytes(old),
@@ -207,8 +206,6 @@ class BlockWriter:
                     decode=decode,
                     encode=encode,
                 )
-            except N5Error as err:
-                raise err.located(self.dataset.where(position)) from err.__cause__
             return None if new is None else new.to_bytes()
 
         return change
@@ -255,7 +252,7 @@ class BlockWriter:
         dataset = self.dataset
         if old is not None and is_local(dataset.store) and self._is_outgrown(position, old):
             steps = dataset_at(dataset.store, dataset.path, self._view.zarr_format, anew=True)
-            dataset = dataset.store.run_sync(steps) or dataset
+            dataset = dataset.store.run(steps) or dataset
         return dataset.extent(position)
 
     def _presented(self, block: np.ndarray) -> np.ndarray:
@@ -266,16 +263,3 @@ class BlockWriter:
 def _write_whole(key: str, encode: Callable[[], tuple[bytes, BufferLike] | None]) -> Steps[None]:
     (parts,) = yield [Work(encode)]
     yield [Remove(key) if parts is None else Put(key, b"".join(parts))]
-
-
-def _write_part(key: str, change: Callable[[bytes | None], bytes | None]) -> Steps[None]:
-    """Replace a block under a lock, so that writers of other parts lose nothing."""
-    yield [Update(key, change)]
-
-
-def _is_run(part: object) -> TypeGuard[slice]:
-    return isinstance(part, slice) and part.step in (1, None)
-
-
-def _ends_within(part: slice, n: int) -> bool:
-    return bool(part.stop <= n)

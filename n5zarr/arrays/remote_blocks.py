@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.buffers import scratch
+from n5zarr.codecs.buffers import BufferLike, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
 
 if TYPE_CHECKING:
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
     from n5zarr.arrays.python_writing import BlockWriter
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["each", "read_remote", "write_remote"]
+__all__ = ["read_remote", "run_each", "write_remote"]
 
 _SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than passing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
@@ -49,14 +48,14 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         if reader.has_slabs and takes_parts:
             results[k] = await _read_slab(reader, item, position)
         if results[k] is None:
-            block = await dataset.store.run(_get(dataset.key(position)))
+            block = await dataset.store.run_async(_get(dataset.key(position)))
             stored = None if block is None else memoryview(block)
             if stored is None or stored.nbytes <= small:
                 results[k] = _put_block(reader, item, position, stored)
             else:
                 results[k] = await asyncio.to_thread(_put_block, reader, item, position, stored)
 
-    await each(read, len(items), dataset.store.concurrency)
+    await run_each(read, len(items), dataset.store.concurrency)
     return results
 
 
@@ -81,7 +80,7 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
     # with a header of another size, the part may be outside the block, which is an error
     start, part = await asyncio.gather(
         _read_start(dataset, key),
-        dataset.store.run(_get(key, rows)),
+        dataset.store.run_async(_get(key, rows)),
         return_exceptions=True,
     )
     if isinstance(start, BaseException) or isinstance(part, BaseException):
@@ -97,13 +96,13 @@ async def _read_start(dataset: OpenDataset, key: str) -> BufferLike | None:
     Then it may be a shard of Java N5 4. On some servers the length needs a request of its own.
     """
     header, n_bytes = dataset.view.full_header, dataset.view.full_n_bytes
-    measured = dataset.store.container.memory.measured
-    if dataset.path in measured:
-        return await dataset.store.run(_get(key, (0, len(header))))
-    ends = await dataset.store.run(_ends(key, len(header)))
+    memory = dataset.store.container.memory
+    if memory.ends_with_elements(dataset.path):
+        return await dataset.store.run_async(_get(key, (0, len(header))))
+    ends = await dataset.store.run_async(_ends(key, len(header)))
     if ends is None or ends[0] != len(header) + n_bytes:
         return None
-    measured.add(dataset.path)
+    memory.keep_that_ends_with_elements(dataset.path)
     return ends[1][: len(header)]
 
 
@@ -125,9 +124,9 @@ async def write_remote(
         if steps is None:
             left.append(items[k])
         else:
-            await store.run(steps)
+            await store.run_async(steps)
 
-    await each(write, len(items), store.concurrency)
+    await run_each(write, len(items), store.concurrency)
     return left
 
 
@@ -143,7 +142,7 @@ def _ends(key: str, first: int) -> Steps[tuple[int, bytes, bytes] | None]:
     return ends
 
 
-async def each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
+async def run_each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
     """Call a function with each number below ``n``, several at a time; stop at the first error."""
     numbers = iter(range(n))
 

@@ -18,19 +18,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.codecs.buffers import damaged, max_unpacked
-from n5zarr.codecs.compress import compress, decompress, decompress_all
+from n5zarr.codecs.buffers import BufferLike, damaged, max_unpacked
+from n5zarr.codecs.compress import codec_of, decompress, decompress_all
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import CTuple, to_c, to_n5
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
-    from n5zarr.format.order import N5Tuple
 
 __all__ = [
     "Block",
@@ -380,7 +378,9 @@ def format_block(block: Block, data_type: DataType, compression: Compression) ->
             raise header_error(f"expected {header.n_payload_elements} elements, got {n_elements}")
         elements = np.ascontiguousarray(block.data, data_type.dtype).tobytes()
     check_header(header, len(header.block_shape), data_type)
-    return header.to_bytes() + bytes(compress(elements, compression, data_type.item_size))
+    return header.to_bytes() + bytes(
+        codec_of(compression).compress(elements, compression, data_type.item_size)
+    )
 
 
 def object_payload(data: memoryview, compression: Compression) -> bytes:
@@ -436,4 +436,6 @@ def encode_parts(
         contiguous = np.ascontiguousarray(array_c, data_type.dtype)
         elements = contiguous.reshape(-1).view("u1").data
         header = BlockHeader(mode=BlockMode.DEFAULT, block_shape=block_shape)
-    return header.to_bytes(), compress(elements, compression, data_type.item_size)
+    return header.to_bytes(), codec_of(compression).compress(
+        elements, compression, data_type.item_size
+    )

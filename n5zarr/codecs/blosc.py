@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 import numcodecs.blosc as library
 
-from n5zarr.codecs.buffers import damaged, max_unpacked
+from n5zarr.codecs.buffers import BufferLike, Scratch, damaged, max_unpacked
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.compression import Blosc
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from types import ModuleType
 
-    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.lenient_json import JSON
 
 _HEADER = struct.Struct(
@@ -46,6 +45,8 @@ _FORMATS = ("blosclz", "lz4", "snappy", "zlib", "zstd")  # bits 5 to 7 of the fl
 
 class BloscCodec(Codec[Blosc]):
     """Blosc 1."""
+
+    judges_ends = True  # the header has all lengths
 
     def compress(self, data: BufferLike, compression: Blosc, item_size: int) -> BufferLike:
         """Compress into one buffer."""
@@ -90,10 +91,6 @@ class BloscCodec(Codec[Blosc]):
         """Compare the lengths in the header, as :meth:`usable`."""
         return _end_of_buffer(start, n_bytes, size)
 
-    def judges_ends(self, compression: Blosc) -> bool:
-        """Return True: the header has all lengths."""
-        return True
-
     def store(self, data: BufferLike, compression: Blosc) -> BufferLike:
         """Copy into an uncompressed buffer."""
         stored: bytes = library.compress(data, b"lz4", 0, library.NOSHUFFLE)
@@ -103,15 +100,8 @@ class BloscCodec(Codec[Blosc]):
         self, payload: memoryview, n_bytes: int, memory: Scratch
     ) -> memoryview | None:
         """Decompress a buffer that announces ``n_bytes``."""
-        try:
-            end = _end_of_buffer(payload, n_bytes) if len(payload) >= _HEADER.size else None
-            if end is None:
-                return None
-            out = memory.bytes(n_bytes, "decompressed")
-            library.decompress(payload[:end], out)
-        except (RuntimeError, ValueError):
-            return None
-        return out
+        end = _end_of_buffer(payload, n_bytes)
+        return None if end is None else memory.filled(library.decompress, payload[:end], n_bytes)
 
     def detects_incomplete(self, compression: Blosc) -> bool:
         """Return True: the header has the length of the buffer."""

@@ -27,10 +27,7 @@ __all__ = [
 ]
 
 REUSED = 2**26  # bytes; larger blocks get new memory, which no thread keeps
-_FIRST, _PIECE = (
-    2**9,
-    2**16,
-)  # bytes of input, or of surplus output, per call of a decompressor
+_FIRST, _PIECE = 2**9, 2**16  # bytes of input or surplus output per call of a decompressor
 
 type BufferLike = bytes | bytearray | memoryview
 
@@ -84,6 +81,20 @@ class Scratch:
         if buffer is None or buffer.nbytes < n_bytes:
             buffer = self._buffers[purpose] = np.empty(n_bytes, "u1")
         return memoryview(buffer)[:n_bytes]
+
+    def filled(
+        self,
+        decompress: Callable[[BufferLike, memoryview], object],
+        stream: memoryview,
+        n_bytes: int,
+    ) -> memoryview | None:
+        """Decompress a stream into this memory; None if the library refuses the stream."""
+        out = self.bytes(n_bytes, "decompressed")
+        try:
+            decompress(stream, out)
+        except (RuntimeError, ValueError):
+            return None
+        return out
 
 
 _thread_memory = threading.local()

@@ -9,14 +9,13 @@ from __future__ import annotations
 import bz2
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.buffers import damaged, read_streams
+from n5zarr.codecs.buffers import BufferLike, Streams, damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Bzip2
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.codecs.buffers import BufferLike, Streams
     from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"BZh"
@@ -25,6 +24,8 @@ _END_MARK = 0x177245385090
 
 class Bzip2Codec(Codec[Bzip2]):
     """bzip2."""
+
+    judges_ends = True  # there is a mark at either end
 
     def compress(self, data: BufferLike, compression: Bzip2, item_size: int) -> BufferLike:
         """Compress into one stream."""
@@ -46,10 +47,6 @@ class Bzip2Codec(Codec[Bzip2]):
     def is_bounded(self, payload: memoryview, n_bytes: int, compression: Bzip2) -> bool | None:
         """Return False if other streams may follow; a stream has no size."""
         return None if bytes(payload).find(_MAGIC, 1) < 0 else False
-
-    def judges_ends(self, compression: Bzip2) -> bool:
-        """Return True: there is a mark at either end."""
-        return True
 
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Bzip2

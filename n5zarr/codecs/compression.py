@@ -25,23 +25,57 @@ class Codec[C](Protocol):
     Every codec defines `compress`, `decompress`, `numcodec` and `store`; they are
     abstract. The other methods have a default, right for a compression whose payload
     is a stream of Zarr's codec. Without a codec in Zarr the array is presented uncompressed:
-    `numcodec` returns None, `passes` False, `store` its data; `codecs/jpeg.py` is an example.
+    `numcodec` returns None, `passes` is False, `store` its data; `codecs/jpeg.py` is an example.
 
     `payload` means the bytes of a block after its header, `stream` the bytes that Zarr's codec
     reads and writes.
+
+    Attributes
+    ----------
+    passes : bool
+        Whether each stream of Zarr's codec is a valid payload, so that chunks are stored unchanged.
+        Concerns writing only; :meth:`usable` tells whether a stored payload is such a stream.
+    judges_ends : bool
+        Whether :meth:`usable` reads the first and last 4096 bytes only.
     """
+
+    passes: bool = True
+    judges_ends: bool = False
 
     # ------------------------------------------------------------------ payloads
 
     @abstractmethod
     def compress(self, data: BufferLike, compression: C, item_size: int) -> BufferLike:
-        """Compress the elements of a block into a payload; see :func:`compress.compress`."""
+        """Compress the elements of a block into a payload.
+
+        Parameters
+        ----------
+        data : bytes-like
+            Elements, big-endian, first axis of N5 order fastest.
+        compression : Compression
+            Of the dataset.
+        item_size : int
+            Bytes per element, for shuffling.
+
+        Returns
+        -------
+        bytes-like
+            The payload. ``raw`` returns ``data`` itself.
+
+        Raises
+        ------
+        N5UnsupportedError
+            The compression can only be read (``kind="compression"``).
+        N5MissingDependencyError
+            An optional package is needed.
+        """
 
     @abstractmethod
     def decompress(self, payload: memoryview, n_bytes: int, compression: C) -> BufferLike:
         """Decompress the first ``n_bytes`` bytes of a payload, or fewer if it has fewer.
 
         Raises N5BlockError if the payload is damaged. Never allocates much more than ``n_bytes``.
+        Call it through :func:`n5zarr.codecs.compress.decompress`, which checks the number of bytes.
         """
 
     def measure(self, payload: memoryview, n_bytes: int, compression: C) -> tuple[int, int]:
@@ -68,11 +102,15 @@ class Codec[C](Protocol):
     # ------------------------------------------------------------------ parameters
 
     def check_writable(self, compression: C) -> None:
-        """Raise N5UnsupportedError if blocks can only be read."""
+        """Raise N5UnsupportedError if blocks can only be read (``kind="compression"``)."""
         return
 
     def within_limits(self, compression: C, item_size: int) -> C:
-        """Bring parameters into the range that every N5 reader accepts, with the same meaning."""
+        """Bring parameters into the range that every N5 reader accepts, with the same meaning.
+
+        A document may have zstd levels that the library clamps, and blosc's shuffle -1, which
+        depends on ``item_size``, the bytes per element. tensorstore refuses both.
+        """
         return compression
 
     def within_zarr_limits(self, compression: C) -> C:
@@ -107,17 +145,11 @@ class Codec[C](Protocol):
 
     # ------------------------------------------------------------------ payloads as streams
 
-    def passes(self, compression: C) -> bool:
-        """Whether each stream of Zarr's codec is a valid payload: chunks are stored unchanged.
-
-        Concerns writing only; :meth:`usable` tells whether a stored payload is such a stream.
-        """
-        return True
-
     def usable(self, payload: memoryview, n_bytes: int, compression: C) -> int | None:
         """Count the leading bytes of a payload that are a stream which decodes to ``n_bytes``.
 
-        Does not decompress. None if the payload is no such stream.
+        Raises N5BlockError for damage that shows without decompressing. None if the payload is no
+        such stream: then the block has to be decoded to make the chunk.
         """
         return None
 
@@ -138,7 +170,7 @@ class Codec[C](Protocol):
         return True
 
     def decodes(self, payload: memoryview, n_bytes: int, compression: C) -> bool:
-        """Whether a payload decodes to ``n_bytes`` and no more, by decoding it."""
+        """Whether a payload decodes to ``n_bytes`` and no more, by decompressing it."""
         try:
             return len(self.decompress(payload, n_bytes + 1, compression)) == n_bytes
         except N5BlockError:
@@ -147,18 +179,36 @@ class Codec[C](Protocol):
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: C
     ) -> int | None:
-        """Count as :meth:`usable` does, judged by the first bytes of a payload and its length.
+        """Count as :meth:`usable` does, judged by the beginning of a payload.
 
-        None if these do not determine it.
+        Parameters
+        ----------
+        start : memoryview
+            The first 32 bytes of the payload, or all of a shorter one.
+        size : int
+            Length of the payload, in bytes.
+        n_bytes : int
+            Number of bytes that the payload must decode to.
+        compression : Compression
+            How it was compressed.
+
+        Returns
+        -------
+        int or None
+            None if the first bytes do not determine it. Later damage is not detected.
         """
         return None
 
-    def judges_ends(self, compression: C) -> bool:
-        """Whether :meth:`usable` reads the first and last 4096 bytes only."""
-        return False
-
     def detects_incomplete(self, compression: C) -> bool:
-        """Whether :meth:`usable` notices that the end of a payload is missing."""
+        """Whether :meth:`usable` notices that the end of a payload is missing.
+
+        Examples
+        --------
+        >>> from n5zarr.codecs.compress import codec_of
+        >>> from n5zarr.format.compression import Gzip
+        >>> [codec_of(c).detects_incomplete(c) for c in (Gzip(), Gzip(use_zlib=True))]
+        [True, False]
+        """
         return False
 
     @abstractmethod

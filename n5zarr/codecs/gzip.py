@@ -22,14 +22,13 @@ from typing import TYPE_CHECKING
 import deflate
 from isal import igzip_lib
 
-from n5zarr.codecs.buffers import damaged, read_streams
+from n5zarr.codecs.buffers import BufferLike, Streams, damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Gzip
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr.codecs.buffers import BufferLike, Streams
     from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\x1f\x8b\x08"
@@ -46,6 +45,8 @@ _HARDLY = 0.6  # of the uncompressed size; above it both libraries reach the sam
 
 class GzipCodec(Codec[Gzip]):
     """gzip, and zlib with ``useZlib``."""
+
+    judges_ends = True  # the header, and for gzip the length at the end
 
     def compress(self, data: BufferLike, compression: Gzip, item_size: int) -> BufferLike:
         """Compress into one member or stream.
@@ -112,10 +113,6 @@ class GzipCodec(Codec[Gzip]):
         if compression.use_zlib:
             return size if _end_of_zlib(start, n_bytes) is not None else None
         return size if start[:3] == _MAGIC and size >= _MEMBER_OVERHEAD else None
-
-    def judges_ends(self, compression: Gzip) -> bool:
-        """Return True: it reads the header, and for gzip the length at the end."""
-        return True
 
     def store(self, data: BufferLike, compression: Gzip) -> BufferLike:
         """Wrap in stored deflate blocks."""

@@ -10,13 +10,12 @@ from __future__ import annotations
 import io
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.compression import Jpeg
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
 _END_MARK = b"\xff\xd9"
@@ -24,6 +23,8 @@ _END_MARK = b"\xff\xd9"
 
 class JpegCodec(Codec[Jpeg]):
     """JPEG, which is decoded to raw chunks."""
+
+    passes = False  # no chunk is a JPEG image
 
     def compress(self, data: BufferLike, compression: Jpeg, item_size: int) -> BufferLike:
         """Raise: the compression is lossy."""
@@ -49,10 +50,6 @@ class JpegCodec(Codec[Jpeg]):
     def numcodec(self, compression: Jpeg) -> dict[str, JSON] | None:
         """Return None: Zarr has no such codec, so chunks are uncompressed."""
         return None
-
-    def passes(self, compression: Jpeg) -> bool:
-        """Return False: no chunk is a JPEG image."""
-        return False
 
 
 def _pixels(payload: memoryview, n_bytes: int) -> bytes:

@@ -16,16 +16,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.codecs.block import fitting_header
-from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.codecs.compress import decompress
 from n5zarr.errors import N5BlockError
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import to_c
+from n5zarr.format.order import N5Tuple, to_c
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
-    from n5zarr.format.order import N5Tuple
 
 __all__ = ["BACKGROUND", "arg_max_labels", "decode_labels", "is_made_up_of"]
 

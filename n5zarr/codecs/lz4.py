@@ -21,7 +21,7 @@ import struct
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.codecs.buffers import check_drained, damaged
+from n5zarr.codecs.buffers import BufferLike, check_drained, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError, N5MissingDependencyError
 from n5zarr.format.compression import Lz4
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from types import ModuleType
 
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
 _FRAME = struct.Struct("<8sBIII")
@@ -46,6 +45,8 @@ _MIN_DRAINED = 2**16  # bytes of surplus that are decompressed at a time
 
 class Lz4Codec(Codec[Lz4]):
     """lz4; numcodecs' codec of this name uses another framing."""
+
+    passes = False  # the framing differs
 
     def compress(self, data: BufferLike, compression: Lz4, item_size: int) -> BufferLike:
         """Frame the data as Java does."""
@@ -115,10 +116,6 @@ class Lz4Codec(Codec[Lz4]):
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
         """Accept numcodecs' ``lz4``."""
         return {"type": "lz4"} if codec == "lz4" else None
-
-    def passes(self, compression: Lz4) -> bool:
-        """Return False: the framing differs."""
-        return False
 
 
 def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:

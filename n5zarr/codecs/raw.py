@@ -11,12 +11,11 @@ import re
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.blosc import announced_lengths
-from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Raw
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["RawCodec", "stream_name"]
@@ -33,6 +32,8 @@ _BEGINNING = re.compile(b"|".join(b"(?P<%b>%b)" % (k.encode(), v) for k, v in _B
 
 class RawCodec(Codec[Raw]):
     """No compression: payload and stream are the elements."""
+
+    judges_ends = True  # only the length and the beginning matter
 
     def compress(self, data: BufferLike, compression: Raw, item_size: int) -> BufferLike:
         """Return the data."""
@@ -58,10 +59,6 @@ class RawCodec(Codec[Raw]):
     ) -> int | None:
         """Return ``n_bytes`` if the payload has that length."""
         return n_bytes if size == n_bytes else None
-
-    def judges_ends(self, compression: Raw) -> bool:
-        """Return True: only the length and the beginning matter."""
-        return True
 
     def store(self, data: BufferLike, compression: Raw) -> BufferLike:
         """Return the data."""

@@ -29,13 +29,12 @@ import google_crc32c
 
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
-from n5zarr.format.compression import Raw
+from n5zarr.format.compression import Compression, Raw
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.compression import Compression
     from n5zarr.format.data_type import DataType
 
     type Read = Callable[[int, int], BufferLike]

@@ -12,7 +12,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import check_axis_order, from_presented
+from n5zarr.format.order import AxisOrder, check_axis_order, from_presented
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
 
 
 __all__ = ["decode_block", "encode_block"]

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numcodecs.vlen import VLenBytes, VLenUTF8
 
-from n5zarr.codecs.buffers import damaged
+from n5zarr.codecs.buffers import BufferLike, damaged
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from n5zarr.codecs.buffers import BufferLike
 
 __all__ = [
     "join_bytes",

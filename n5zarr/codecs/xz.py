@@ -12,14 +12,13 @@ import zlib
 from functools import partial
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.buffers import damaged, read_streams
+from n5zarr.codecs.buffers import BufferLike, Streams, damaged, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.format.compression import Lzma, Xz
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from n5zarr.codecs.buffers import BufferLike, Streams
     from n5zarr.format.lenient_json import JSON
 
 _MAGIC = b"\xfd7zXZ\x00"
@@ -29,7 +28,9 @@ _MEMORY = 2**27  # bytes for decoding, twice those of preset 9; a header may ask
 
 
 class XzCodec(Codec[Xz | Lzma]):
-    """.xz; and .lzma, which only zarr-python 2 writes."""
+    """.xz."""
+
+    judges_ends = True  # the index of a payload with one block is at its end
 
     def compress(self, data: BufferLike, compression: Xz | Lzma, item_size: int) -> BufferLike:
         """Compress into one container, .xz with CRC64 as Java does."""
@@ -69,10 +70,6 @@ class XzCodec(Codec[Xz | Lzma]):
         """Check the magic; the sizes are at the end."""
         return size if bytes(start[:6]) == _MAGIC else None
 
-    def judges_ends(self, compression: Xz | Lzma) -> bool:
-        """Return True: the index of a payload with one block is at its end."""
-        return True
-
     def store(self, data: BufferLike, compression: Xz | Lzma) -> BufferLike:
         """Wrap in uncompressed LZMA2 chunks: a thousand times cheaper than preset 0.
 
@@ -95,10 +92,6 @@ class XzCodec(Codec[Xz | Lzma]):
         stream_header = _MAGIC + _FLAGS + struct.pack("<I", zlib.crc32(_FLAGS))
         return stream_header + _padded(body) + check + index + footer
 
-    def passes(self, compression: Xz | Lzma) -> bool:
-        """Return whether the format is .xz, which numcodecs writes here."""
-        return isinstance(compression, Xz)
-
     def numcodec(self, compression: Xz | Lzma) -> dict[str, JSON]:
         """Return the configuration of numcodecs' ``lzma``, which writes .xz here."""
         preset = compression.preset if isinstance(compression, Xz) else None
@@ -110,6 +103,12 @@ class XzCodec(Codec[Xz | Lzma]):
             return None
         preset = configuration.get("preset")
         return {"type": "xz", "preset": 6 if preset is None else preset}
+
+
+class LzmaCodec(XzCodec):
+    """.lzma, which only zarr-python 2 writes; numcodecs writes .xz here."""
+
+    passes = False
 
 
 def _read(payload: memoryview, n_bytes: int, compression: Xz | Lzma) -> Streams:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numcodecs.zstd as library
 
-from n5zarr.codecs.buffers import Streams, damaged, max_unpacked, read_streams
+from n5zarr.codecs.buffers import BufferLike, Scratch, Streams, damaged, max_unpacked, read_streams
 from n5zarr.codecs.compression import Codec
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Zstd
@@ -27,7 +27,6 @@ else:
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.lenient_json import JSON
 
 _MIN_LEVEL, _MAX_LEVEL = -131072, 22
@@ -94,15 +93,8 @@ class ZstdCodec(Codec[Zstd]):
         self, payload: memoryview, n_bytes: int, memory: Scratch
     ) -> memoryview | None:
         """Decompress one frame that announces ``n_bytes``."""
-        try:
-            end = _end_of_only_frame(payload, n_bytes)
-            if end is None:
-                return None
-            out = memory.bytes(n_bytes, "decompressed")
-            library.decompress(payload[:end], out)
-        except (RuntimeError, ValueError):
-            return None
-        return out
+        end = _end_of_only_frame(payload, n_bytes)
+        return None if end is None else memory.filled(library.decompress, payload[:end], n_bytes)
 
     def detects_incomplete(self, compression: Zstd) -> bool:
         """Return True: the headers of all blocks of a frame are read, up to its end."""

@@ -16,11 +16,11 @@ import numpy as np
 from n5zarr.container.bdv_description import bdv_view_of
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.conventions.bdv import setup_of, write_setup
+from n5zarr.conventions.bdv import Description, setup_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.levels import counted, renamed
+from n5zarr.conventions.levels import counted_axes, renamed_axes
 from n5zarr.conventions.listed import first_listed, listed_levels
-from n5zarr.conventions.model import LEVELS_KEYS, Node, level_of
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupView, level_of
 from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.container.nodes import Nodes
-    from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.model import Axis, Geometry, SetupView
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
@@ -226,7 +224,7 @@ def read_placed(
     description : Description, optional
         BigDataViewer's XML; by default :func:`read_description` searches for it.
     """
-    above, first, bdv_view = yield from _around(nodes, path, view, description)
+    above, first, bdv_view = yield from _read_around(nodes, path, view, description)
     placed = _place(path, view, above, first, convention, bdv_view)
     if not path:
         return placed
@@ -250,14 +248,14 @@ def read_placed_by_each(
 
     See :func:`read_placed`; the documents around the dataset are read once.
     """
-    above, first, bdv_view = yield from _around(nodes, path, view)
+    above, first, bdv_view = yield from _read_around(nodes, path, view)
     return {name: _place(path, view, above, first, name, bdv_view) for name in conventions}
 
 
 type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, SetupView | None]
 
 
-def _around(
+def _read_around(
     nodes: Nodes, path: str, view: DatasetView, description: Description | None = None
 ) -> Steps[_Around]:
     """Read other inputs of the axes: the groups above, the level ``s0``, BigDataViewer's XML."""
@@ -339,13 +337,13 @@ def _first_of_counted(
     found: dict[str, Placed] = {}
     # what levels state comes before what their shapes say
     for placed in sorted(datasets.values(), key=lambda each: not each.is_stated):
-        counts = None if placed.geometry is None else counted(placed.geometry)
+        counts = None if placed.geometry is None else counted_axes(placed.geometry)
         first = datasets.get(_name_of_first(placed.path, above))
         if counts is None or first is None or first.view.ndim != placed.view.ndim:
             continue
         if (own := first.geometry) is None or own.names_only:
             names = None if own is None else [axis.name for axis in own.axes]
-            axes = replace(counts, axes=renamed(counts.axes, names))
+            axes = replace(counts, axes=renamed_axes(counts.axes, names))
             new = _with_axes(first.path, first.view, axes, first.problems)
             found.setdefault(first.path.rpartition("/")[2], new)
     return found

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.bdv import parse_xml, view_of
+from n5zarr.conventions.bdv import Description, parse_xml, view_of
 from n5zarr.format.path import join
-from n5zarr.storage.requests import FileThatNames
+from n5zarr.storage.requests import FileThatNames, Steps
 
 if TYPE_CHECKING:
-    from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.model import SetupView
-    from n5zarr.storage.requests import Steps
 
 __all__ = ["bdv_view_of", "read_description"]
 

@@ -15,12 +15,11 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Stamp, list_each
+from n5zarr.storage.requests import Entry, Stamp, Steps, list_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.storage.requests import Entry, Steps
 
 __all__ = [
     "Ask",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from n5zarr.codecs.compress import usable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.formats import in_format
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
@@ -90,6 +90,7 @@ class BlockLocation(NamedTuple):
             header = BlockHeader.from_bytes(block)
             dataset = self.view.dataset
             n_bytes = header.n_payload_elements * dataset.data_type.item_size
-            return usable(block[header.n_bytes :], n_bytes, dataset.compression) is None
+            payload, compression = block[header.n_bytes :], dataset.compression
+            return codec_of(compression).usable(payload, n_bytes, compression) is None
         except N5BlockError:
             return True

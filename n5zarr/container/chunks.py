@@ -12,18 +12,29 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import decodes, detects_incomplete, is_bounded
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.container.node_names import ReplacedError
 from n5zarr.container.still_there import check_still_there, gone
-from n5zarr.errors import N5BlockError, N5Error, N5UnrepresentableError
+from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Exists, Get, Put, Remove, Stamp, Steps, Update, Warn, Work
+from n5zarr.storage.requests import (
+    Check,
+    Exists,
+    Get,
+    Put,
+    Remove,
+    Stamp,
+    Steps,
+    Update,
+    Warn,
+    Work,
+)
 from n5zarr.zarr_view.chunks import (
     chunk_extent,
     chunk_slice,
@@ -42,7 +53,6 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.requests import Check
     from n5zarr.zarr_view.keys import ChunkKey
 
 __all__ = ["Chunks"]
@@ -83,7 +93,7 @@ class Chunks:
         N5Error
             The dataset has other elements or blocks than when it was opened (``kind="changed"``).
         """
-        known = self.memory.nodes.get(path)
+        known = self.memory.known(path)
         if known is None or not isinstance(known.node, DatasetView):
             return (yield from self.dataset_anew(path))
         if self.has_stamps:
@@ -125,7 +135,7 @@ class Chunks:
         """
         stamp = None
         if self.has_stamps:
-            if path not in self.memory.assumed:
+            if self.memory.assumed(path) is None:
                 yield from self.nodes.check_version()
             (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
         node = self.memory.take_listed(path, stamp) or (yield from self.nodes.node(path))
@@ -138,7 +148,7 @@ class Chunks:
         try:
             return (yield from self.node_anew(path))
         except N5Error as err:
-            if path in self.memory.named:
+            if self.memory.was_named(path):
                 raise ReplacedError.of(err.located(path)) from err
             raise
 
@@ -188,7 +198,8 @@ class Chunks:
             return None
         chunk_of = partial(self._chunk, location=location, is_copied=is_copied)
         # a block may be incomplete during a write; Zarr's codecs would notice it too late
-        settled = not detects_incomplete(location.view.dataset.compression)
+        compression = location.view.dataset.compression
+        settled = not codec_of(compression).detects_incomplete(compression)
         (block,) = yield [Get(location.key, settled=settled)]
         # only local files, which have stamps, support waiting: elsewhere a second read is useless
         if block is not None and not settled and self.has_stamps:
@@ -221,10 +232,9 @@ class Chunks:
             ):
                 return block[part]
             (chunk,) = yield [Work(partial(self._make_chunk, block, location))]
-        except N5Error as err:
-            raise err.located(
-                self.block_name(location.path, location.grid_position)
-            ) from err.__cause__
+        except N5Error as err:  # no context: this is the way of each chunk that is read
+            name = self.block_name(location.path, location.grid_position)
+            raise err.located(name) from err.__cause__
         made: BufferLike = chunk
         return made
 
@@ -235,10 +245,11 @@ class Chunks:
             return True
         extent = chunk_extent(view, location.grid_position)
         n_bytes = math.prod(extent) * dataset.data_type.item_size
-        known = is_bounded(chunk, n_bytes, dataset.compression)
+        codec = codec_of(dataset.compression)
+        known = codec.is_bounded(chunk, n_bytes, dataset.compression)
         if known is not None:
             return known
-        (answer,) = yield [Work(partial(decodes, chunk, n_bytes, dataset.compression))]
+        (answer,) = yield [Work(partial(codec.decodes, chunk, n_bytes, dataset.compression))]
         return bool(answer)
 
     def _warn_of_size(self, block: memoryview, location: BlockLocation) -> Steps[None]:
@@ -260,16 +271,12 @@ class Chunks:
         if codecs is None:
             return make_chunk(block, view, position)
         if '"sharding_indexed"' not in codecs:
-            return codec_chain.encode(
-                decode_chunk(block, location.view, location.grid_position), codecs
-            )
-        stored, last = bytes(block), self.memory.last_shard
-        if last is not None and last[:2] == (location.key, stored):
-            return last[2]
-        shard = codec_chain.encode(
-            decode_chunk(block, location.view, location.grid_position), codecs
-        )
-        self.memory.last_shard = location.key, stored, shard
+            return codec_chain.encode(decode_chunk(block, view, position), codecs)
+        stored = bytes(block)
+        shard = self.memory.shard_of(location.key, stored)
+        if shard is None:
+            shard = codec_chain.encode(decode_chunk(block, view, position), codecs)
+            self.memory.keep_shard(location.key, stored, shard)
         return shard
 
     def check(self, chunk: ChunkKey) -> Steps[None]:
@@ -284,15 +291,11 @@ class Chunks:
         if location is not None:
             (block,) = yield [Get(location.key, settled=True)]
             if block is not None:
-                yield [Work(partial(self._check, memoryview(block), location))]
-
-    def _check(self, block: memoryview, location: BlockLocation) -> None:
-        try:
-            stored_chunk(block, location.view, location.grid_position)
-        except N5Error as err:
-            raise err.located(
-                self.block_name(location.path, location.grid_position)
-            ) from err.__cause__
+                check = partial(
+                    stored_chunk, memoryview(block), location.view, location.grid_position
+                )
+                with self._errors_of(location):
+                    yield [Work(check)]
 
     def exists(self, chunk: ChunkKey) -> Steps[bool]:
         """Whether a chunk has a block."""
@@ -317,12 +320,8 @@ class Chunks:
             Another program has replaced the array (``kind="changed"``).
         """
         location = yield from self._location_to_write(chunk)
-        try:
+        with self._errors_of(location):
             (block,) = yield [Work(partial(self._make_block, value, location))]
-        except N5Error as err:
-            raise err.located(
-                self.block_name(location.path, location.grid_position)
-            ) from err.__cause__
         yield [Put(location.key, block, self._check_replaced(location))]
 
     def update(
@@ -345,17 +344,13 @@ class Chunks:
         location = yield from self._location_to_write(chunk)
 
         def change_block(block: bytes | None) -> bytes | None:
-            try:
+            with self._errors_of(location):
                 if block is not None:
                     dataset = location.view.dataset
                     check_not_sharded(*in_memory(block), dataset.data_type, dataset.compression)
                 old = None if block is None else self._whole_chunk(memoryview(block), location)
                 new = change(old)
                 return None if new is None else bytes(self._make_block(memoryview(new), location))
-            except N5Error as err:
-                raise err.located(
-                    self.block_name(location.path, location.grid_position)
-                ) from err.__cause__
 
         yield [Update(location.key, change_block)]
 
@@ -411,6 +406,10 @@ class Chunks:
     def location(self, chunk: ChunkKey) -> BlockLocation | None:
         """Locate the block of a chunk; None if its dataset is unread, or has another rank."""
         return BlockLocation.of(chunk, self.memory.dataset(chunk.path))
+
+    def _errors_of(self, location: BlockLocation) -> ErrorsAt:
+        """Make a context whose errors name the block."""
+        return ErrorsAt(partial(self.block_name, location.path, location.grid_position))
 
     def block_name(self, path: str, grid_position: N5Tuple) -> str:
         """Return the name of a block for messages: container, dataset and position."""

@@ -10,7 +10,7 @@ from n5zarr.container.chunks import Chunks
 from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy
 from n5zarr.container.key_listing import KeyListing, names
-from n5zarr.container.memory import Memory
+from n5zarr.container.memory import Memory, Node
 from n5zarr.container.nodes import Nodes, check_of_node
 from n5zarr.container.updates import (
     parse_document,
@@ -22,17 +22,15 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import RemoveTree, Stamp, Steps, read_key
-from n5zarr.zarr_view.keys import ChunkKey, MetadataKey
+from n5zarr.zarr_view.keys import ChunkKey, MetadataKey, ZarrFormat
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.memory import Node
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.dataset_view import DatasetView
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Container", "KeyReader"]
 
@@ -45,29 +43,23 @@ class KeyReader(Protocol):
 
     def read(self, key: str) -> Steps[BufferLike | None]:
         """Read a document, a chunk, or another file in a group."""
-        ...
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a key has a value."""
-        ...
 
     def dataset_of(
         self, path: str, zarr_format: ZarrFormat, *, anew: bool = False, as_blocks: bool = False
     ) -> Steps[tuple[str, DatasetView] | None]:
         """Read the dataset of an array if its blocks hold the elements of the array unchanged."""
-        ...
 
     def is_empty(self, path: str) -> Steps[bool]:
         """Whether there is nothing at or below a path."""
-        ...
 
     def names(self, path: str) -> Steps[Sequence[str]]:
         """Return the names directly below a path, sorted."""
-        ...
 
     def keys_below(self, path: str) -> Iterable[Steps[Sequence[str]]]:
         """Return flows that each return the next keys in a directory; ``""`` is the root."""
-        ...
 
 
 class Container:
@@ -154,7 +146,7 @@ class Container:
 
     def _remember_served(self, key: MetadataKey, document: bytes) -> None:
         if not self.read_only:
-            self.memory.served[key] = document
+            self.memory.keep_served(key, document)
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a key has a value."""
@@ -292,8 +284,8 @@ class Container:
         else:
             # take it now, not when storage runs: other tasks may write through this container
             if self._is_of_other_format(parsed):
-                self.memory.served.setdefault(parsed, b"{}")  # for Zarr, it does not exist
-            served = self.memory.served.get(parsed)
+                self.memory.keep_missing(parsed)
+            served = self.memory.served(parsed)
             steps = self._write_document(parsed, bytes(value), served, only_new=only_new)
         located = self._locating(steps, parsed.path)
         return self._unless_exists(key, parsed, located) if only_new else located
@@ -321,8 +313,7 @@ class Container:
     ) -> Steps[None]:
         """Replace the attributes of a node by a function of them: :func:`update_attributes`."""
         yield from self._locating(update_attributes(path, change, is_group=is_group), path)
-        self.memory.listed.clear()
-        self.memory.nodes.pop(path, None)
+        self.memory.forget_attributes(path)
 
     def _unless_exists(
         self, key: str, parsed: ChunkKey | MetadataKey, steps: Steps[None]
@@ -339,7 +330,7 @@ class Container:
         self, key: MetadataKey, value: bytes, served: bytes | None, *, only_new: bool
     ) -> Steps[None]:
         document = parse_document(key, value)
-        self.memory.listed.clear()
+        self.memory.forget_listed()
         yield from self.nodes.check_version()
         node = yield from write_document(
             self.nodes,
@@ -354,10 +345,10 @@ class Container:
             return
         if key.zarr_format == 2 and self._is_of_other_format(key):
             # Zarr may be about to write the attributes, too
-            self.memory.served.setdefault(MetadataKey(key.path, ".zattrs"), b"{}")
+            self.memory.keep_missing(MetadataKey(key.path, ".zattrs"))
         (stamp,) = yield [Stamp(join(key.path, ATTRIBUTES_JSON))]
         self.memory.keep(key.path, node, stamp)
-        self.memory.served[key] = _without_consolidated(document, value)
+        self.memory.keep_served(key, _without_consolidated(document, value))
 
     def _is_of_other_format(self, key: MetadataKey) -> bool:
         """Whether the node of a document had the other format when it was last read."""
@@ -377,7 +368,7 @@ class Container:
                 pass
 
     def _remove_document(self, key: MetadataKey) -> Steps[None]:
-        self.memory.listed.clear()
+        self.memory.forget_listed()
         node = yield from self.chunks.node_anew(key.path)
         if (node is not None and self.hierarchy.has(key, node)) or key.name == ".zmetadata":
             yield from remove_document(key)
@@ -385,7 +376,7 @@ class Container:
 
     def delete_dir(self, path: str) -> Steps[None]:
         """Remove a node and everything below it, or the chunks of an array below a path."""
-        self.memory.listed.clear()
+        self.memory.forget_listed()
         try:
             exists = (yield from self.nodes.node(path)) is not None
         except N5Error as err:
@@ -393,7 +384,7 @@ class Container:
             exists = True  # a broken node can be removed too
         if exists or not path:
             yield [RemoveTree(path)]
-        elif self.memory.node(path) is None and path not in self.memory.created:
+        elif self.memory.node(path) is None and self.memory.creation(path) is None:
             for flow in self.keys_below(path):
                 for key in (yield from flow):
                     yield from self.delete(key)
@@ -436,8 +427,7 @@ class Container:
 
     def warn(self, message: str) -> None:
         """Warn the user, once per message and store object."""
-        if message not in self.memory.warned:
-            self.memory.warned.add(message)
+        if self.memory.is_new_warning(message):
             warnings.warn(f"{self.name}: {message}", N5Warning, stacklevel=2)
 
 

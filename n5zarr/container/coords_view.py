@@ -24,7 +24,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.requests import Steps, Warn, each_once
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, MetadataKey, parse_key
+from n5zarr.zarr_view.keys import DEFAULT_NAMES, ChunkKey, MetadataKey, ZarrFormat, parse_key
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from n5zarr.container.container import Container
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = [
     "LONGEST_AXIS",
@@ -119,18 +118,15 @@ class CoordsView:
     Parameters
     ----------
     container : Container
-        The container, presented as standard Zarr v3. Its memory keeps the members of groups, which
-        are read again with the document of the group.
+        The container, presented as standard Zarr v3. The members of groups are remembered, and read
+        again with the document of the group.
     """
 
     shows_consolidated = False  # xarray would warn about missing consolidated metadata
 
     def __init__(self, container: Container) -> None:
         self.container = container
-
-    @property
-    def _groups(self) -> dict[str, object]:
-        return self.container.memory.coords_groups
+        self._groups: dict[str, CoordsGroup] = {}
 
     def read(self, key: str) -> Steps[BufferLike | None]:
         """Read a document or a chunk."""
@@ -255,13 +251,12 @@ class CoordsView:
         return None if group is None else group.members
 
     def _group(self, path: str) -> Steps[CoordsGroup | None]:
-        known = self._groups.get(path)
-        if isinstance(known, CoordsGroup):
-            return known
-        group = yield from self._read_group(path)
-        if group is not None:
+        if path not in self._groups:
+            group = yield from self._read_group(path)
+            if group is None:
+                return None
             self._groups[path] = group
-        return group
+        return self._groups[path]
 
     def _read_group(self, path: str) -> Steps[CoordsGroup | None]:
         node = yield from self.container.node(path)

@@ -9,12 +9,11 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, is_sidecar, zarr_node
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Steps, list_each, read_key
+from n5zarr.storage.requests import Entry, Steps, list_each, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.storage.requests import Entry
 
 __all__ = ["INCOMPLETE_JSON", "check_n5", "holds_nodes"]
 
@@ -80,7 +79,7 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
 
 def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
     """Whether at most :data:`_LISTINGS` listings find documents of N5 below a directory."""
-    below = _below(path, entries)
+    below = _directories_below(path, entries)
     n_listed = 0
     while below and n_listed < _LISTINGS:
         folders, below = below[:_AT_A_TIME], below[_AT_A_TIME:]
@@ -89,11 +88,11 @@ def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
         for folder, listed in zip(folders, listings, strict=True):
             if any(entry.name == ATTRIBUTES_JSON for entry in listed):
                 return True
-            below += _below(folder, listed)
+            below += _directories_below(folder, listed)
     return False
 
 
-def _below(path: str, entries: Sequence[Entry]) -> list[str]:
+def _directories_below(path: str, entries: Sequence[Entry]) -> list[str]:
     """Return the subdirectories of a directory; of possible Zarr chunk directories, only one.
 
     Chunks are in directories named by numbers, inside a directory that is no group.

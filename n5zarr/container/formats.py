@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5AttributesError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Stamp, Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -21,8 +21,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.container.memory import Node
-    from n5zarr.format.lenient_json import JSON
+    from n5zarr.container.memory import Memory, Node
     from n5zarr.zarr_view.keys import ZarrFormat
     from n5zarr.zarr_view.record import Record
 
@@ -39,21 +38,25 @@ class Formats:
     ----------
     fixed : {2, 3} or None
         The format of all nodes; None for the format in which each was last written.
-    known : dict
-        The recorded formats, by path, with the stamps of the documents.
+    memory : Memory
+        The memory of the store object: here the recorded formats.
     has_stamps : bool
         Whether storage can tell that another program has written a document.
     """
 
     fixed: ZarrFormat | None
-    known: dict[str, tuple[object, ZarrFormat | None]]
+    memory: Memory
     has_stamps: bool
 
     def of(self, node: Node) -> ZarrFormat:
         """Return the format in which a node is presented."""
         if self.fixed is not None:
             return self.fixed
-        return node.zarr_format if isinstance(node, DatasetView) else (_named(node.record) or 3)
+        return (
+            node.zarr_format
+            if isinstance(node, DatasetView)
+            else (_recorded_format(node.record) or 3)
+        )
 
     def shown_as(self, group: GroupAttributes, zarr_format: ZarrFormat) -> GroupAttributes:
         """Return a group presented in a format."""
@@ -74,7 +77,7 @@ class Formats:
         """
         if self.fixed is not None or not self.has_stamps:
             return False
-        return (yield from self._nearest([path, *_above(path)])) == 3
+        return (yield from self._nearest([path, *_paths_above(path)])) == 3
 
     def above(self, path: str) -> Steps[ZarrFormat]:
         """Return the format of a node without a recorded format.
@@ -82,7 +85,7 @@ class Formats:
         On servers it is Zarr v3: reading the groups above would cost requests, and the format must
         not depend on earlier reads.
         """
-        return self.fixed or (yield from self._nearest(_above(path)))
+        return self.fixed or (yield from self._nearest(_paths_above(path)))
 
     def _nearest(self, paths: Sequence[str]) -> Steps[ZarrFormat]:
         """Return the first format that the documents of some groups record; 3 by default."""
@@ -97,7 +100,7 @@ class Formats:
 
     def _named_at(self, path: str, now: object) -> Steps[ZarrFormat | None]:
         """Return the format that a group's document records; read it unless its stamp is known."""
-        stamp, named = self.known.get(path, (None, None))
+        stamp, named = self.memory.format_at(path)
         if now == stamp:
             return named
         data = yield from read_key(join(path, ATTRIBUTES_JSON))
@@ -105,12 +108,12 @@ class Formats:
             document = parse_json(data) if data and _FORMAT.encode() in data else None
         except N5AttributesError:  # opening that node raises it
             document = None
-        named = _named(document.get(ZARR_KEY)) if isinstance(document, dict) else None
-        self.known[path] = now, named
+        named = _recorded_format(document.get(ZARR_KEY)) if isinstance(document, dict) else None
+        self.memory.keep_format(path, now, named)
         return named
 
 
-def _above(path: str) -> list[str]:
+def _paths_above(path: str) -> list[str]:
     """List the paths of the groups above a node, the nearest first."""
     names = path.split("/")[:-1] if path else []
     return ["/".join(names[:n]) for n in range(len(names), 0, -1)] + ([""] if path else [])
@@ -122,7 +125,7 @@ def in_format(view: DatasetView, zarr_format: ZarrFormat) -> DatasetView:
     return replace(view, zarr_format=zarr_format, given=view.given if is_given else None)
 
 
-def _named(record: JSON) -> ZarrFormat | None:
+def _recorded_format(record: JSON) -> ZarrFormat | None:
     """Return the format in a record."""
     value = record.get(_FORMAT) if isinstance(record, dict) else None
     return 2 if value == 2 else 3 if value == 3 else None

@@ -10,12 +10,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.keys import (
-    METADATA_NAMES,
-    ChunkKey,
-    MetadataKey,
-    parse_key,
-)
+from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, ZarrFormat, parse_key
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
@@ -23,7 +18,6 @@ if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Hierarchy"]
 
@@ -56,20 +50,14 @@ class Hierarchy:
         parsed = parse_key(key, zarr_format)
         if parsed is None and self.options.zarr_format is None:
             parsed = parse_key(key, 2)  # a chunk of an unknown v2 array
-        if self.memory.chunk_names and not isinstance(parsed, MetadataKey):
-            for path, names in list(self.memory.chunk_names.items()):
-                prefix = f"{path}/" if path else ""
-                coords = names.coords(key[len(prefix) :]) if key.startswith(prefix) else None
-                if coords is not None:
-                    return ChunkKey(path, coords, self.memory.created[path].zarr_format)
-        return parsed
+        named = None if isinstance(parsed, MetadataKey) else self.memory.chunk_of(key)
+        return named or parsed
 
     def _format_of(self, key: str) -> ZarrFormat:
         """Return the format of a key: `a/c/1` is a chunk of `a` in v3, and of `a/c` in v2."""
         path, _, name = key.rpartition("/")
-        known = self.memory.nodes.get(path)
-        array = None if known is None else known.node
-        is_v2 = isinstance(array, DatasetView) and array.zarr_format == 2
+        array = self.memory.dataset(path)
+        is_v2 = array is not None and array.zarr_format == 2
         return 2 if name in METADATA_NAMES[2] or (is_v2 and name not in METADATA_NAMES[3]) else 3
 
     def other_file(self, key: str) -> Steps[bytes | None]:

@@ -17,7 +17,7 @@ from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
-from n5zarr.storage.requests import List, Warn, list_each
+from n5zarr.storage.requests import Entry, List, Steps, Warn, list_each
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
@@ -26,11 +26,9 @@ if TYPE_CHECKING:
 
     from n5zarr.container.hierarchy import Hierarchy
     from n5zarr.container.memory import Node
-    from n5zarr.storage.requests import Entry, Steps
 
 __all__ = ["KeyListing", "names", "names_below"]
 
-_NAMED = 100_000  # names of listings that are remembered
 _AHEAD = 128  # nodes that are read and listed together
 _TOGETHER = 512  # nodes that are read together
 _KEYS = 4096  # keys in one batch
@@ -67,13 +65,13 @@ class KeyListing:
 
     def flows(self) -> Iterator[Steps[list[str]]]:
         """Yield flows that each return the next keys, sorted within a node; run each in turn."""
-        yield self._first()
+        yield self._first_keys()
         while self._groups:
-            yield self._next()
+            yield self._next_keys()
         while keys := self._some_chunks():
-            yield _given(keys)
+            yield _flow_of(keys)
 
-    def _first(self) -> Steps[list[str]]:
+    def _first_keys(self) -> Steps[list[str]]:
         owner = yield from self._hierarchy.owner(self._path)
         if owner is None:
             return []
@@ -84,7 +82,7 @@ class KeyListing:
             yield from self._enter(path, entries or [])
         return [key for key in keys if key.startswith(self._prefix)]
 
-    def _next(self) -> Steps[list[str]]:
+    def _next_keys(self) -> Steps[list[str]]:
         keys = self._some_chunks()
         while self._groups and len(keys) < _KEYS:
             group = self._groups[-1]
@@ -115,7 +113,7 @@ class KeyListing:
         names = group.names[-_AHEAD:][::-1]
         del group.names[-_AHEAD:]
         paths = [join(group.path, name) for name in names]
-        nodes = yield from self._nodes.each(paths)
+        nodes = yield from self._nodes.nodes_at(paths)
         wanted = [
             path
             for path, name, node in zip(paths, names, nodes, strict=True)
@@ -143,7 +141,7 @@ class KeyListing:
 
     def _keys_of_chunks(self, path: str, view: DatasetView, rows: np.ndarray) -> Iterator[str]:
         default = DEFAULT_NAMES[self._nodes.formats.of(view)]
-        names = self._hierarchy.memory.chunk_names.get(path, default)
+        names = self._hierarchy.memory.chunk_names(path) or default
         is_large = len(rows) > _SORTED
         if is_large:
             columns = rows.T if view.axis_order == "C" else rows.T[::-1]
@@ -170,7 +168,7 @@ def names(
     """
     nodes = hierarchy.nodes
     if nodes.has_stamps:  # nodes of a large group that nobody opens would stay in memory
-        nodes.memory.listed.clear()
+        nodes.memory.forget_listed()
     node = known or (yield from nodes.node(path))
     if not isinstance(node, GroupAttributes):
         return sorted((yield from names_below(KeyListing(hierarchy, path).flows(), path)))
@@ -181,9 +179,7 @@ def names(
         children = yield from nodes.children_named(path, some, entries, keep=True)
         sound = [name for name, child in children if not isinstance(child, Broken)]
         found += sound
-        if len(nodes.memory.named) > _NAMED:
-            nodes.memory.named.clear()
-        nodes.memory.named.update(join(path, name) for name in sound)
+        nodes.memory.keep_named(join(path, name) for name in sound)
         yield _left_out(children)
     yield _left_out(refused)
     return sorted(found)
@@ -211,6 +207,6 @@ def _left_out(children: Sequence[tuple[str, Node | Broken]]) -> list[Warn]:
     return [Warn(f"omitted from the listing: {child.error}") for child in broken]
 
 
-def _given(keys: list[str]) -> Steps[list[str]]:
+def _flow_of(keys: list[str]) -> Steps[list[str]]:
     yield []
     return keys

@@ -19,7 +19,7 @@ A node below a dataset can be opened by its path, but is not listed, as in Java.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from n5zarr.container import codec_chain
@@ -28,10 +28,11 @@ from n5zarr.container.data_types import default_fill, element_of_v3, type_of_num
 from n5zarr.container.foreign import check_n5, holds_nodes
 from n5zarr.container.formats import Formats
 from n5zarr.container.node_names import Broken, names_of_nodes
-from n5zarr.errors import N5AttributesError, N5Error, N5FormatError, Problem
+from n5zarr.errors import ErrorsAt, N5AttributesError, N5Error, N5FormatError, Problem
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
+    DatasetAttributes,
     GroupAttributes,
     dataset_keys,
     group_attributes,
@@ -40,10 +41,20 @@ from n5zarr.format.attributes import (
     parse_attributes,
 )
 from n5zarr.format.grid import is_block_name
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY, check_version
-from n5zarr.storage.requests import Get, List, Stamp, Steps, Warn, list_each, read_each, read_key
+from n5zarr.storage.requests import (
+    Entry,
+    Get,
+    List,
+    Stamp,
+    Steps,
+    Warn,
+    list_each,
+    read_each,
+    read_key,
+)
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.record import Record, restore_attributes
 
@@ -52,9 +63,6 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.options import ViewOptions
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Entry
 
 __all__ = ["Nodes", "check_of_node", "read_document"]
 
@@ -73,7 +81,7 @@ def read_document(path: str) -> Steps[JSON]:
         The document is not JSON, or empty although there are blocks (``kind="json"``).
     """
     data = yield from read_key(join(path, ATTRIBUTES_JSON))
-    return None if data is None else (yield from _parsed(path, data))
+    return None if data is None else (yield from _parse_document(path, data))
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Nodes:
     @cached_property
     def formats(self) -> Formats:
         """The Zarr formats of the nodes."""
-        return Formats(self.options.zarr_format, self.memory.formats, self.has_stamps)
+        return Formats(self.options.zarr_format, self.memory, self.has_stamps)
 
     def check_version(self) -> Steps[None]:
         """Check the version of the container, once.
@@ -110,12 +118,10 @@ class Nodes:
         """
         if self.memory.version_checked:
             return
-        try:
+        with ErrorsAt(ATTRIBUTES_JSON):
             document = yield from read_document("")
             if isinstance(document, dict):
                 check_version(document.get(VERSION_KEY))
-        except N5Error as err:
-            raise err.located(ATTRIBUTES_JSON) from err.__cause__
         self.memory.version_checked = True
 
     def node(self, path: str) -> Steps[Node | None]:
@@ -136,7 +142,7 @@ class Nodes:
         N5Error
             The node exists, but is broken or not supported.
         """
-        data = self.memory.assumed.get(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
+        data = self.memory.assumed(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
         if data is None:
             implicit = yield from self._is_implicit_group(path)
             return (yield from self.implicit_group(path)) if implicit else None
@@ -157,8 +163,8 @@ class Nodes:
 
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
-        try:
-            document = yield from _parsed(path, data)
+        with ErrorsAt(partial(join, path, ATTRIBUTES_JSON)):
+            document = yield from _parse_document(path, data)
             if not path and isinstance(document, dict):
                 check_version(document.get(VERSION_KEY))
             parsed = parse_attributes(document, is_root=not path)
@@ -171,8 +177,6 @@ class Nodes:
                 if holds_children or not any(map(is_block_name, names)):
                     return (yield from self._group(path, _as_group(document, is_root=not path)))
             return (yield from self._dataset(path, parsed))
-        except N5Error as err:
-            raise err.located(join(path, ATTRIBUTES_JSON)) from err.__cause__
 
     def _group(self, path: str, group: GroupAttributes) -> Steps[GroupAttributes]:
         """Return a group with its attributes as written by Zarr, and its format in the record."""
@@ -200,7 +204,7 @@ class Nodes:
             if element.stored is not parsed.data_type or shapes != (parts, parts):
                 yield [Warn(f"{join(path, ATTRIBUTES_JSON)}: {_STALE_RECORD}")]
                 record, element = record.without_elements(), None
-        created = self.memory.created.get(path)
+        created = self.memory.creation(path)
         if created is not None and not created.fits(dataset, record.data_type):
             message = (
                 "expected the elements and blocks with which this store object created the array, "
@@ -278,7 +282,7 @@ class Nodes:
         stamps: Sequence[object] = ()
         if keep and self.has_stamps:
             stamps = yield [Stamp(join(child, ATTRIBUTES_JSON)) for child in paths]
-        nodes = yield from self.each(paths)
+        nodes = yield from self.nodes_at(paths)
         bare = [name for name, node in zip(names, nodes, strict=True) if node is None]
         # an object store has no directories without keys: check whether keys exist
         keys = dict(zip(bare, (yield [List(join(path, n), few=True) for n in bare]), strict=True))
@@ -300,7 +304,7 @@ class Nodes:
             self.memory.keep_listed(listed, known)
         return children
 
-    def each(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
+    def nodes_at(self, paths: Sequence[str]) -> Steps[list[Node | Broken | None]]:
         """Read the nodes at some paths; None for each without a document."""
         keys = [join(path, ATTRIBUTES_JSON) for path in paths]
         documents: list[bytes | N5FormatError | None] = []
@@ -342,7 +346,7 @@ class Nodes:
         attributes: list[Mapping[str, JSON]] = []
         for above, data in zip(paths, documents, strict=True):
             try:
-                document = None if data is None else (yield from _parsed(above, data))
+                document = None if data is None else (yield from _parse_document(above, data))
                 group = _as_group(document, is_root=not above)
                 record = Record.from_json(group.record)
                 attributes.append(restore_attributes(group.attributes, record))
@@ -395,12 +399,12 @@ def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
 
 def _describes_dataset(path: str, data: bytes) -> Steps[bool]:
     try:
-        return is_dataset((yield from _parsed(path, data)))
+        return is_dataset((yield from _parse_document(path, data)))
     except N5AttributesError:
         return False
 
 
-def _parsed(path: str, data: bytes) -> Steps[JSON]:
+def _parse_document(path: str, data: bytes) -> Steps[JSON]:
     """Parse the document of a node.
 
     Java truncates documents before it writes them: so an empty or incomplete document is read again

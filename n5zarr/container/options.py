@@ -9,13 +9,13 @@ from typing import Self, get_args
 
 import zarr
 
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.order import AxisOrder, CTuple
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ViewOptions", "check_concurrency", "check_option", "check_sizes"]
+__all__ = ["ViewOptions", "check_concurrency", "check_option", "check_sizes", "require"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,11 +110,31 @@ class ViewOptions:
             raise N5UnsupportedError(message, kind="read-only")
 
 
+def require(holds: object, message: str, where: str = "") -> None:
+    """Raise if what a caller asks for cannot be done.
+
+    Parameters
+    ----------
+    holds : bool
+        The condition.
+    message : str
+        What was expected, what was found, and the way out.
+    where : str, optional
+        The container and the node.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The condition is false (``kind="option"``).
+    """
+    if not holds:
+        raise option_error(message, where=where)
+
+
 def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raise if the value of an option is not allowed."""
-    if value not in known:
-        message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
-        raise N5UnrepresentableError(message, kind="option")
+    expected = ", ".join(map(repr, known))
+    require(value in known, f"{name}: expected one of {expected}, got {value!r}")
 
 
 def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:
@@ -132,10 +152,9 @@ def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:
     except TypeError:
         sizes = ()
     if not sizes or min(sizes) < 1:
-        message = (
+        raise option_error(
             f"{name}: expected a number of elements above 0, or one for each axis, got {given!r}"
         )
-        raise N5UnrepresentableError(message, kind="option")
     return CTuple(sizes)
 
 
@@ -146,6 +165,5 @@ def check_concurrency(value: object) -> int:
     except (TypeError, ValueError):
         number = 0
     if number < 1:
-        message = f"concurrency: expected an integer of at least 1, got {value!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"concurrency: expected an integer of at least 1, got {value!r}")
     return number

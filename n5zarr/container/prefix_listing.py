@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.format.grid import is_block_name, parse_block_path
-from n5zarr.storage.requests import KeysBelow
+from n5zarr.storage.requests import KeysBelow, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.requests import Steps
 
 __all__ = ["StoredBlocks", "blocks_by_prefix"]
 

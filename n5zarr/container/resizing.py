@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.errors import N5BlockError, N5UnsupportedError
@@ -26,14 +26,13 @@ from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path, blocks_cut_anew, blocks_outside
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Ends, Remove, Update, Warn
+from n5zarr.storage.requests import Ends, Remove, Steps, Update, Warn
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["MOST_BLOCKS", "MOST_BYTES", "pad_blocks", "remove_outside"]
@@ -67,31 +66,30 @@ def pad_blocks(path: str, view: DatasetView, resized: N5Tuple) -> Steps[None]:
     if view.content is not Content.NUMBERS or len(resized) != dataset.ndim:
         return
     try:
-        check_writable(dataset.compression)
+        codec_of(dataset.compression).check_writable(dataset.compression)
     except N5UnsupportedError:  # jpeg, which no program writes: no other program resizes it either
         return
     most = min(MOST_BLOCKS, MOST_BYTES // view.full_n_bytes)
+    n_header = 8 + 4 * dataset.ndim  # with the number of elements, which some modes have
     keys = []
     boxes = blocks_cut_anew(dataset.dimensions, resized, dataset.block_size)
     for positions in batched((yield from _positions(path, dataset.grid, boxes)), _AT_ONCE):
         pads = [(join(path, block_path(p)), _Pad(view, resized, p)) for p in positions]
-        answers = yield [Ends(key, _n_header(dataset.ndim), 0) for key, _ in pads]
+        answers = yield [Ends(key, n_header, 0) for key, _ in pads]
         for (key, pad), ends in zip(pads, answers, strict=True):
             if ends is not None and pad.is_needed(ends[1]):
                 keys.append((key, pad))
         if len(keys) > most:
-            yield [Warn(_too_many(path, most))]
+            message = (
+                f"{path or '/'}: more than {most} blocks at the old end of the dataset stay "
+                "truncated; unless they are written again, z5py reads wrong numbers beside their "
+                "elements. To avoid this, call n5zarr.repair_edges(..., to='pad') before resizing "
+                "the dataset"
+            )
+            yield [Warn(message)]
             return
     for some in batched(keys, _AT_ONCE):
         yield [Update(key, pad) for key, pad in some]
-
-
-def _too_many(path: str, most: int) -> str:
-    return (
-        f"{path or '/'}: more than {most} blocks at the old end of the dataset stay truncated; "
-        "unless they are written again, z5py reads wrong numbers beside their elements. To avoid "
-        "this, call n5zarr.repair_edges(..., to='pad') before resizing the dataset"
-    )
 
 
 def remove_outside(path: str, dataset: DatasetAttributes, resized: N5Tuple) -> Steps[None]:
@@ -122,10 +120,6 @@ def _positions(
         found = yield from grid_position_rows(path, grid, box)
         rows = np.concatenate([rows, found])
     return (N5Tuple(tuple(row.tolist())) for row in np.unique(rows, axis=0))
-
-
-def _n_header(ndim: int) -> int:
-    return 8 + 4 * ndim  # with the number of elements that follows in some modes
 
 
 class _Pad:

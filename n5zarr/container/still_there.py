@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.raw_json import RawObject
-from n5zarr.zarr_view.from_zarr import Members
+from n5zarr.zarr_view.change import Kind, NewArray, NewGroup, NoArray
 
 if TYPE_CHECKING:
     from n5zarr.container.memory import Memory
-    from n5zarr.zarr_view.merge import Change
 
 __all__ = ["check_document", "check_still_there", "gone", "opened_dataset"]
 
 
-def opened_dataset(memory: Memory, path: str, change: Change) -> DatasetAttributes | None:
-    """Return the known dataset that Zarr changes; None if it creates a node."""
+def opened_dataset(memory: Memory, path: str, kind: Kind | None) -> DatasetAttributes | None:
+    """Return the known dataset that Zarr changes; None if it creates or removes a node."""
     view = memory.dataset(path)
-    if view is None or path in memory.assumed or change.makes_group or change.members is None:
+    if view is None or memory.assumed(path) or isinstance(kind, NewGroup | NoArray):
         return None
-    members, opened = change.members, view.dataset
-    if isinstance(members, Members):
-        made = members.element.stored, members.block_size
+    opened = view.dataset
+    if isinstance(kind, NewArray):
+        made = kind.members.element.stored, kind.members.block_size
         return opened if made == (opened.data_type, opened.block_size) else None
     return opened
 

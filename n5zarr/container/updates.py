@@ -19,19 +19,33 @@ from n5zarr.container.resizing import pad_blocks
 from n5zarr.container.still_there import check_document, check_still_there, opened_dataset
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5Error, N5UnrepresentableError
-from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes, own_keys
-from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.path import join
-from n5zarr.storage.requests import Get, List, Remove, Update, list_each, read_key
-from n5zarr.zarr_view.dataset_view import DatasetView
-from n5zarr.zarr_view.from_zarr import (
-    Members,
-    check_v3,
-    members_of_v2,
-    members_of_v3,
+from n5zarr.format.attributes import (
+    ATTRIBUTES_JSON,
+    ZARR_KEY,
+    DatasetAttributes,
+    GroupAttributes,
+    own_keys,
 )
-from n5zarr.zarr_view.keys import ChunkNames
-from n5zarr.zarr_view.merge import KEEP, Change, changed, names_n5, other_format
+from n5zarr.format.lenient_json import JSON, parse_json
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
+from n5zarr.zarr_view.change import (
+    Change,
+    Kind,
+    NewArray,
+    NewAttributes,
+    NewGroup,
+    NewGroupMembers,
+    NewNames,
+    NoArray,
+    NodeContext,
+    Resized,
+    WrittenFormat,
+)
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.from_zarr import check_v3, members_of_v2, members_of_v3
+from n5zarr.zarr_view.keys import ChunkNames, MetadataKey
+from n5zarr.zarr_view.merge import changed, names_n5, other_format
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
@@ -40,11 +54,7 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
-    from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.requests import Steps
-    from n5zarr.zarr_view.keys import MetadataKey
 
 type ZarrDocument = dict[str, Any]
 """A ``zarr.json``, ``.zarray`` or similar document, which zarr has checked."""
@@ -127,15 +137,14 @@ def write_document(
     """
     _check_name(key.path)
     whole = _whole_document(key, document, nodes.options)
-    known = replace(whole, is_known=served not in (None, b"{}"))
-    whole = yield from _in_place(nodes, key, known)
-    yield from _make_parents(nodes, key, whole)
+    whole = yield from _in_place(nodes, key, whole, is_known=served not in (None, b"{}"))
+    yield from _make_parents(nodes, key, whole.written)
     old = None if served is None else json.loads(served)
     change = whole if old is None else _since(whole, key, document, old, nodes.options.axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
     path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
-    opened = opened_dataset(nodes.memory, key.path, change)
+    opened = opened_dataset(nodes.memory, key.path, change.kind)
 
     def apply(data: bytes | None) -> bytes:
         applied.clear()  # called again if another program has replaced the document meanwhile
@@ -145,28 +154,29 @@ def write_document(
         applied.append(change if data and data.strip() else whole)  # of a group that is removed
         return changed(data, applied[-1])
 
-    (data,) = yield from _resizing(nodes, key.path, change, Update(path, apply), opened)
+    (data,) = yield from _resizing(nodes, key.path, change.kind, Update(path, apply), opened)
     if not applied:
         return None
-    if isinstance(members := applied[-1].members, Members):
+    if isinstance(kind := applied[-1].kind, NewArray):
+        members = kind.members
         made = (members.element.stored, members.block_size, members.record.data_type)
         nodes.memory.create(key.path, document, made)
     return (yield from nodes.classify(key.path, data))
 
 
 def _resizing(
-    nodes: Nodes, path: str, change: Change, update: Update, opened: DatasetAttributes | None
+    nodes: Nodes, path: str, kind: Kind | None, update: Update, opened: DatasetAttributes | None
 ) -> Steps[Sequence[bytes]]:
     """Request an update of a document; if it resizes a dataset, pad blocks whose extent changes."""
-    before = None if change.resized == KEEP else (yield from nodes.node(path))
-    if not isinstance(before, DatasetView) or not isinstance(change.resized, Members):
+    before = (yield from nodes.node(path)) if isinstance(kind, Resized) else None
+    if not isinstance(kind, Resized) or not isinstance(before, DatasetView):
         return (yield [update])
     if opened is not None:
         check_still_there(opened, before.dataset)
-    yield from pad_blocks(path, before, change.resized.dimensions)
+    yield from pad_blocks(path, before, kind.members.dimensions)
     answers = yield [update]
     # another program may have written truncated blocks meanwhile
-    yield from pad_blocks(path, before, change.resized.dimensions)
+    yield from pad_blocks(path, before, kind.members.dimensions)
     return answers
 
 
@@ -199,13 +209,14 @@ def update_attributes(
         own = own_keys(document, is_group=is_group, is_root=not path)
         users = {key: value for key, value in document.items() if key not in own}
         before = restore_attributes(users, Record.from_json(document.get(ZARR_KEY)))
-        made = Change(attributes=change(before), base=before, is_root=not path, is_group=is_group)
-        return changed(data, made)
+        made = NewAttributes(change(before), base=before)
+        node = NodeContext(is_root=not path, is_group=is_group)
+        return changed(data, Change(node=node, attributes=made))
 
     yield [Update(join(path, ATTRIBUTES_JSON), apply)]
 
 
-def _in_place(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
+def _in_place(nodes: Nodes, key: MetadataKey, change: Change, *, is_known: bool) -> Steps[Change]:
     """Add the context of a change: the kind of the node, and the Zarr format above it.
 
     Raises
@@ -218,58 +229,53 @@ def _in_place(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[Change]:
     is_there = False
     if not is_fixed and 2 in (key.zarr_format, above):
         is_there = yield from _holds_others(nodes, key)
-    if is_there and isinstance(change.members, Members):
+    if is_there and isinstance(change.kind, NewArray):
         raise other_format("a group", key.zarr_format)
-    return replace(
-        change,
-        is_group=change.makes_group and (yield from _is_group(nodes, key.path)),
+    made = (yield from nodes.node(key.path)) if isinstance(change.kind, NewGroup) else None
+    written = WrittenFormat(
         zarr_format=key.zarr_format,
-        is_fixed=is_fixed,
-        is_there=is_there,
-        above=above,
         names_format=key.name in ("zarr.json", ".zarray", ".zgroup"),
+        above=above,
+        is_there=is_there,
+        is_known=is_known,
+        is_fixed=is_fixed,
     )
-
-
-def _is_group(nodes: Nodes, path: str) -> Steps[bool]:
-    return isinstance((yield from nodes.node(path)), GroupAttributes)
+    node = NodeContext(is_root=not key.path, is_group=isinstance(made, GroupAttributes))
+    return replace(change, node=node, written=written)
 
 
 def _whole_document(key: MetadataKey, document: ZarrDocument, options: ViewOptions) -> Change:
     """Make the change that writes a whole document, as for a new node."""
     axis_order = options.axis_order
-    is_root = not key.path
     match key.name:
         case ".zattrs":
-            return Change(attributes=in_axis_order(document, axis_order), is_root=is_root)
+            return Change(attributes=NewAttributes(in_axis_order(document, axis_order)))
         case ".zgroup":
-            return Change(makes_group=True, is_root=is_root)
+            return Change(kind=NewGroup())
         case ".zmetadata":
-            return Change(consolidated=True, is_root=is_root)
+            return Change(group=NewGroupMembers(consolidated=True))
         case ".zarray":
             ChunkNames.of(document)
             element = element_of_v2(document)
             kept = {"keeps_zero": options.zarr_format is None}
             members = members_of_v2(document, element, v3_form(document), axis_order, **kept)
-            return Change(members=members, is_root=is_root)
+            return Change(kind=NewArray(members))
         case _ if document["node_type"] == "array":
             check_v3(document)
             element = element_of_v3(document["data_type"], document["fill_value"])
             members = members_of_v3(document, element, axis_order)
+            names = names_n5(document.get("dimension_names"), axis_order)
+            ndim, rank = len(document["shape"]), len(members.dimensions)
             return Change(
-                attributes=document.get("attributes") or {},
-                members=members,
-                names=names_n5(document.get("dimension_names"), axis_order),
-                ndim=len(document["shape"]),
-                rank=len(members.dimensions),
-                is_root=is_root,
+                kind=NewArray(members),
+                attributes=NewAttributes(document.get("attributes") or {}),
+                names=NewNames(names=names, ndim=ndim, rank=rank),
             )
+    consolidated = True if _is_consolidated(document) else None
     return Change(
-        attributes=document.get("attributes") or {},
-        makes_group=True,
-        consolidated=True if _is_consolidated(document) else KEEP,
-        extra=_other_members(document),
-        is_root=is_root,
+        kind=NewGroup(),
+        attributes=NewAttributes(document.get("attributes") or {}),
+        group=NewGroupMembers(consolidated=consolidated, extra=_other_members(document)),
     )
 
 
@@ -283,9 +289,9 @@ def _since(
     """Reduce the change of a whole document to Zarr's changes since it was served."""
     match key.name:
         case ".zattrs":
-            return replace(whole, base=in_axis_order(old, axis_order))
+            return whole.since(in_axis_order(old, axis_order))
         case ".zgroup":
-            return replace(whole, makes_group=not old)
+            return replace(whole, kind=None) if old else whole
         case ".zmetadata":
             return whole
         case ".zarray":
@@ -301,31 +307,27 @@ def _v3_since(whole: Change, document: ZarrDocument, old: ZarrDocument) -> Chang
         renamed = old.get("dimension_names") != document.get("dimension_names")
         attributes = document.get("attributes") or {}
         named = any(attributes.get(k) != before.get(k) for k in _NAMING)
-        same = change.members == KEEP
-        return replace(
-            change,
-            base=before if same or old == {} else None,
-            names=whole.names if renamed or named or not same else KEEP,
-        )
-    consolidated = _is_consolidated(document)
-    return replace(
-        whole,
-        base=before,
-        # if another program has made the group a dataset since, only its attributes change
-        makes_group=old.get("node_type") == "array",
-        consolidated=KEEP if consolidated == _is_consolidated(old) else consolidated,
-        extra=KEEP if whole.extra == _other_members(old) else whole.extra,
+        same = not isinstance(change.kind, NewArray)
+        names = whole.names if renamed or named or not same else None
+        return replace(change, names=names).since(before if same or old == {} else None)
+    consolidated, extra = _is_consolidated(document), _other_members(document)
+    members = NewGroupMembers(
+        consolidated=None if consolidated == _is_consolidated(old) else consolidated,
+        extra=None if extra == _other_members(old) else extra,
     )
+    # if another program has made the group a dataset since, only its attributes change
+    kind = whole.kind if old.get("node_type") == "array" else None
+    return replace(whole, kind=kind, group=members).since(before)
 
 
 def _array_since(
     whole: Change, document: ZarrDocument, old: ZarrDocument, identity: tuple[str, ...]
 ) -> Change:
     """Keep an array's members, except for a new extent, if Zarr has not changed them."""
-    if whole.members is None or not _is_same(old, document, identity):
+    if not isinstance(whole.kind, NewArray) or not _is_same(old, document, identity):
         return whole
     is_resized = old.get("shape") != document["shape"]
-    return replace(whole, members=KEEP, resized=whole.members if is_resized else KEEP)
+    return replace(whole, kind=Resized(whole.kind.members) if is_resized else None)
 
 
 def _is_consolidated(document: ZarrDocument) -> bool:
@@ -359,14 +361,14 @@ def remove_document(key: MetadataKey) -> Steps[None]:
 
     A group with children remains a group, since N5 needs no document for that.
     """
-    path = join(key.path, ATTRIBUTES_JSON)
+    path, node = join(key.path, ATTRIBUTES_JSON), NodeContext(is_root=not key.path)
     match key.name:
         case ".zattrs":
-            change = Change(attributes={}, is_root=not key.path)
+            change = Change(node=node, attributes=NewAttributes({}))
         case ".zarray":
-            change = Change(members=None, is_root=not key.path)
+            change = Change(node=node, kind=NoArray())
         case ".zmetadata":
-            change = Change(consolidated=False, is_root=not key.path)
+            change = Change(node=node, group=NewGroupMembers(consolidated=False))
         case _:
             yield [Remove(path, prune=True)]
             return
@@ -387,15 +389,15 @@ def _holds_others(nodes: Nodes, key: MetadataKey) -> Steps[bool]:
     return any(entry.is_dir is not False for entry in entries)
 
 
-def _make_parents(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[None]:
+def _make_parents(nodes: Nodes, key: MetadataKey, written: WrittenFormat) -> Steps[None]:
     """Create the missing groups above a new node, in its format.
 
     Zarr creates them too, at the same time as the node; but then the order would decide whether
     they are new, or directories of the other format. Servers have no directories, and v3 needs no
     documents there.
     """
-    is_mixed = not change.is_fixed and 2 in (key.zarr_format, change.above)
-    if not is_mixed and (change.is_known or not nodes.has_stamps):
+    is_mixed = not written.is_fixed and 2 in (key.zarr_format, written.above)
+    if not is_mixed and (written.is_known or not nodes.has_stamps):
         return
     names = key.path.split("/") if key.path else []
     is_new = (yield from nodes.node(key.path)) is None
@@ -403,9 +405,11 @@ def _make_parents(nodes: Nodes, key: MetadataKey, change: Change) -> Steps[None]
         path = "/".join(names[:n])
         if (yield from nodes.node(path)) is None:
             above = yield from nodes.formats.above(path)
-            fixed = nodes.formats.fixed
-            written = None if fixed else key.zarr_format
-            made = Change(is_root=not path, zarr_format=written, above=above)
+            zarr_format = None if written.is_fixed else key.zarr_format
+            made = Change(
+                node=NodeContext(is_root=not path),
+                written=WrittenFormat(zarr_format=zarr_format, above=above),
+            )
             yield [Update(join(path, ATTRIBUTES_JSON), partial(_unless_there, made))]
 
 
@@ -417,5 +421,5 @@ def make_root() -> Steps[None]:
     """Write the version into a new container; do not change a container that is not empty."""
     document, entries = yield [Get(ATTRIBUTES_JSON), List("")]
     if document is None and not entries:
-        root = Change(is_root=True)
+        root = Change(node=NodeContext(is_root=True))
         yield [Update(ATTRIBUTES_JSON, partial(_unless_there, root))]

@@ -196,7 +196,7 @@ class Walk:
         """Yield the next known nodes."""
         for found in reversed(self._pending):
             yield found
-            yield from _below(found)
+            yield from _nodes_below(found)
 
     def _read(self, found: WalkNode) -> None:
         """Read a node, unless it has been read, together with the next ones."""
@@ -222,7 +222,7 @@ class Walk:
                 asked[0].node, asked[0].is_read = Unreadable(err), True
 
     def _read_all(self, unread: Sequence[WalkNode]) -> Steps[None]:
-        nodes = yield from self._nodes.each([found.path for found in unread])
+        nodes = yield from self._nodes.nodes_at([found.path for found in unread])
         bare = []
         for found, node in zip(unread, nodes, strict=True):
             is_left_out = found.is_nested_link and isinstance(node, GroupAttributes)
@@ -246,7 +246,7 @@ class Walk:
     def _below_top(self, path: str) -> str:
         return path.removeprefix(self._top).lstrip("/")
 
-    def _named(self, group: WalkNode) -> Sequence[Entry] | None:
+    def _entries_named(self, group: WalkNode) -> Sequence[Entry] | None:
         """Return the nodes that patterns name in a group; None if the group has to be listed.
 
         In local files, where a listing costs little, it tells links from directories.
@@ -258,7 +258,7 @@ class Walk:
         return None if names is None else [Entry(name, is_dir=True) for name in names]
 
     def _list(self, groups: Sequence[WalkNode]) -> Steps[None]:
-        named = {group.path: self._named(group) for group in groups}
+        named = {group.path: self._entries_named(group) for group in groups}
         for group in groups:
             if (entries := named[group.path]) is not None:
                 self._set_children(group, entries)
@@ -293,7 +293,7 @@ class Walk:
             group.children.append(rest)
 
 
-def _below(found: WalkNode) -> Iterator[WalkNode]:
+def _nodes_below(found: WalkNode) -> Iterator[WalkNode]:
     for child in found.children or ():
         yield child
-        yield from _below(child)
+        yield from _nodes_below(child)

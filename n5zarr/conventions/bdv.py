@@ -23,9 +23,9 @@ from n5zarr.conventions.model import (
     Node,
     SetupView,
     axes_of,
-    factors,
+    centre_shifts,
+    downsampling_factors,
     numbers_at,
-    shifted,
 )
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ def read(node: Node) -> Geometry | None:
         return None
     unit = None if node.view is None else node.view.unit
     scale, offset, rest = _place(node)
-    by = factors(node) or (1.0, 1.0, 1.0)
+    by = downsampling_factors(node) or (1.0, 1.0, 1.0)
     axes = axes_of(
         3,
         scale=[s * f for s, f in zip(scale, by, strict=True)],
-        translation=[o + s for o, s in zip(offset, shifted(scale, by), strict=True)],
+        translation=[o + s for o, s in zip(offset, centre_shifts(scale, by), strict=True)],
         units=unit,
     )
     return Geometry(convention="bdv", axes=axes, rest=rest)
@@ -331,7 +331,9 @@ def _timepoints(element: ElementTree.Element | None) -> tuple[int, ...] | None:
                 (first,), (last,) = _texts(element, "first"), _texts(element, "last")
                 found = [range(int(first), int(last) + 1)]
             case "pattern":
-                found = _of_pattern((element.findtext("integerpattern") or "").strip() or "0")
+                found = _ranges_of_pattern(
+                    (element.findtext("integerpattern") or "").strip() or "0"
+                )
             case _:
                 return None
         if sum(map(len, found)) > _MAX_TIMEPOINTS:
@@ -346,7 +348,7 @@ def _texts(element: ElementTree.Element, path: str) -> list[str]:
     return [each.text or "" for each in element.iterfind(path)]
 
 
-def _of_pattern(pattern: str) -> list[range]:
+def _ranges_of_pattern(pattern: str) -> list[range]:
     """Parse numbers and ranges, ``0,4-8,20-50:10``, as spimdata's ``IntegerPattern``."""
     found = []
     for entry in pattern.replace(" ", "").strip().split(","):

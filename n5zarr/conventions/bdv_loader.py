@@ -74,15 +74,17 @@ def parse_loader(root: Element) -> Loader | str:
     base = _text(root, "BasePath")
     match kind:
         case "bdv.n5.s3":
-            return _of_s3(loader)
+            return _s3_loader(loader)
         case "bdv.n5.universe":
-            return Loader(_below(base, _text(loader, "Url")), _text(loader, "Dataset").strip("/"))
+            return Loader(
+                _join_base(base, _text(loader, "Url")), _text(loader, "Dataset").strip("/")
+            )
         case _:
             location = _text(loader, "n5")
-            return Loader(_below(base, unquote(location) if _is_encoded(loader) else location))
+            return Loader(_join_base(base, unquote(location) if _is_encoded(loader) else location))
 
 
-def _of_s3(loader: Element) -> Loader | str:
+def _s3_loader(loader: Element) -> Loader | str:
     endpoint = _text(loader, "ServiceEndpoint")
     if endpoint and not re.match("https?://[^/]", endpoint):
         return f"the format bdv.n5.s3 with a ServiceEndpoint that is no web address, {endpoint!r}"
@@ -100,7 +102,7 @@ def _is_encoded(loader: Element) -> bool:
     return is_relative and loader.get("version") != "1.0"
 
 
-def _below(base: str, location: str) -> str:
+def _join_base(base: str, location: str) -> str:
     return location if base in ("", ".") or ":" in location else join(base, location)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.listed import entries_of
 from n5zarr.conventions.model import (
+    Axis,
     Geometry,
     MisfitError,
     Node,
@@ -25,7 +26,6 @@ from n5zarr.format.order import to_c, to_n5
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read", "read_group", "write"]

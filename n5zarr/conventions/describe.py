@@ -11,13 +11,12 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import bdv, cosem, n5viewer, neuroglancer, ngff
-from n5zarr.conventions.model import LEVELS_KEYS
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.conventions.model import LEVELS_KEYS, Axis
+from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
@@ -113,8 +112,9 @@ def describe_axes(
             beside |= neuroglancer.one_unit(axes) if beside else {}
             return Written({}, *ngff.write(axes, path), beside)
         case _:
-            message = f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"convention: expected one of {', '.join(WRITTEN)}, got {convention!r}"
+            )
 
 
 def describe_levels(

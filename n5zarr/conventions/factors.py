@@ -12,8 +12,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import counted, renamed, scaled
-from n5zarr.conventions.model import Geometry, Node, axes_of, shifted
+from n5zarr.conventions.levels import counted_axes, renamed_axes, scaled_axes
+from n5zarr.conventions.model import Geometry, Node, axes_of, centre_shifts
 from n5zarr.conventions.offset import offset_at, unit_in
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def read(node: Node, by: Sequence[float], first: Geometry | None) -> Geometry:
     """
     axes = axes_of(node.ndim, names=node.names)
     if first is not None:
-        base = counted(first) if first.convention == "factors" else first
-        axes = renamed((base or first).axes, node.names)
+        base = counted_axes(first) if first.convention == "factors" else first
+        axes = renamed_axes((base or first).axes, node.names)
     scale = [axis.scale for axis in axes]
-    placed = scaled(axes, by, shifted(scale, by))
+    placed = scaled_axes(axes, by, centre_shifts(scale, by))
     unit = next((axis.unit for axis in axes if axis.unit), None)
     own = {"offset_unit": unit_in(node.attributes), **node.attributes}
     offset = offset_at(own, node.ndim, unit)

@@ -10,7 +10,7 @@ because their levels have n5-viewer's ``pixelResolution`` too.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -30,13 +30,17 @@ from n5zarr.conventions import (
     shapes,
 )
 from n5zarr.conventions.ignored import ignored
-from n5zarr.conventions.model import Axis, Geometry, MisfitError, Node, axes_of
-from n5zarr.conventions.model import factors as factors_of
+from n5zarr.conventions.model import (
+    Axis,
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    downsampling_factors,
+)
 from n5zarr.conventions.units import is_unit, symbol
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
@@ -54,15 +58,15 @@ def _names_only(node: Node) -> Geometry | None:
 
 
 def _by_factors(node: Node) -> Geometry | None:
-    by = factors_of(node)
-    return None if by is None else factors.read(node, by, _of_first(node))
+    by = downsampling_factors(node)
+    return None if by is None else factors.read(node, by, _geometry_of_finest(node))
 
 
 def _by_shapes(node: Node) -> Geometry | None:
-    return None if node.first is None else shapes.read(node, _of_first(node))
+    return None if node.first is None else shapes.read(node, _geometry_of_finest(node))
 
 
-def _of_first(node: Node) -> Geometry | None:
+def _geometry_of_finest(node: Node) -> Geometry | None:
     """Find the axes of the finest level, of which the dataset is another one."""
     if node.first is None or node.first.ndim != node.ndim:
         return None
@@ -204,12 +208,9 @@ def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
     return (
         geometry.convention in ("neuroglancer", "ngff")
         and isinstance(attributes.get("resolution"), list)
-        and attributes.get("unit") in [u for axis in geometry.axes for u in _spellings(axis.unit)]
+        and attributes.get("unit")
+        in [unit for axis in geometry.axes for unit in (axis.unit, symbol(axis.unit)[0])]
     )
-
-
-def _spellings(unit: str | None) -> tuple[str | None, str]:
-    return unit, symbol(unit)[0]
 
 
 def _describes_axes(key: str, value: JSON, ndim: int) -> bool:

@@ -40,7 +40,7 @@ def read(node: Node) -> Geometry | None:
     if not isinstance(node.attributes.get("voxel_size"), list):
         return None
     is_space = _is_space(node, node.attributes)
-    scale, offset = _placed(node.attributes, is_space)
+    scale, offset = _voxel_size_and_offset(node.attributes, is_space)
     translation = _translation(node, scale, offset, is_space)
     return _geometry(node, node.attributes, is_space, scale, translation)
 
@@ -57,7 +57,7 @@ def read_group(node: Node) -> Geometry | None:
         message = f"voxel_size of full resolution: expected factors of {node.path[-1]}, got none"
         raise MisfitError(message)
     is_space = _is_space(node, attributes)
-    base, offset = _placed(attributes, is_space)
+    base, offset = _voxel_size_and_offset(attributes, is_space)
     scale = [b * f for b, f in zip(base, to_c(by), strict=True)]
     translation = [o + (s - b) / 2 for o, s, b in zip(offset, scale, base, strict=True)]
     return _geometry(node, attributes, is_space, scale, translation)
@@ -103,13 +103,13 @@ def _translation(
     first = node.first_attributes
     if node.level is None or not isinstance(first.get("voxel_size"), list):
         return offset
-    base, begin = _placed(first, is_space)
+    base, begin = _voxel_size_and_offset(first, is_space)
     if begin != offset:
         return offset
     return [o + (s - b) / 2 for o, s, b in zip(offset, scale, base, strict=True)]
 
 
-def _placed(
+def _voxel_size_and_offset(
     attributes: Mapping[str, JSON], is_space: Sequence[bool]
 ) -> tuple[Sequence[float], Sequence[float]]:
     """Read the size of a voxel and the corner of the first one, along each axis."""

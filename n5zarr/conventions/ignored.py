@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.listed import entries_in, entries_of, images_in, path_of
-from n5zarr.conventions.model import brief, level_of, numbers
+from n5zarr.conventions.model import Node, brief, level_of, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from n5zarr.conventions.model import Node
 
 __all__ = ["ignored"]
 
@@ -57,10 +56,11 @@ def _on_group(node: Node) -> Iterator[str]:
             yield f"multiscales: axes: expected a list of {node.ndim} axes, got {brief(axes)}"
     listed = [str(path_of(entry)) for image in images_in(group) for entry in entries_in(image)]
     # else a level that was added later
-    if node.level is not None and not found and listed and not any(map(_is_level, listed)):
+    if (
+        node.level is not None
+        and not found
+        and listed
+        and all(level_of(path) is None for path in listed)
+    ):
         got = ", ".join(listed[:8])
         yield f"multiscales of the group: expected an entry for {node.path[-1]}, got {got}"
-
-
-def _is_level(path: str) -> bool:
-    return level_of(path) is not None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
     Axis,
@@ -22,11 +21,8 @@ from n5zarr.conventions.model import (
     numbers,
 )
 from n5zarr.errors import N5AttributesError
-from n5zarr.format.lenient_json import parse_json
+from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.order import to_n5
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read"]
 
@@ -39,7 +35,7 @@ def read(node: Node) -> Geometry | None:
     """Read ``axistags``; None if they are missing, or have other names than the dataset."""
     if "axistags" not in node.attributes:
         return None
-    listed = _parsed("axistags", node.attributes).get("axes")
+    listed = _parse_axistags("axistags", node.attributes).get("axes")
     tags = [mapping(tag) for tag in listed] if isinstance(listed, list) else []
     keys = [str(tag.get("key", "")) for tag in tags]
     if len(tags) != node.ndim or not all(keys):
@@ -49,7 +45,9 @@ def read(node: Node) -> Geometry | None:
     names = to_n5(keys) if node.names is None else node.names
     if {*names} != {*keys}:
         return None
-    units = _parsed("axis_units", node.attributes) if "axis_units" in node.attributes else {}
+    units = (
+        _parse_axistags("axis_units", node.attributes) if "axis_units" in node.attributes else {}
+    )
     known = axes_of(node.ndim, names=names)
     axes = tuple(_axis(axis, named[axis.name], units.get(axis.name)) for axis in known)
     names_only = all(axis.scale == 1 and axis.unit is None for axis in axes)
@@ -71,7 +69,7 @@ def _axis(known: Axis, tag: Mapping[str, JSON], unit: JSON) -> Axis:
     )
 
 
-def _parsed(key: str, attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+def _parse_axistags(key: str, attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Parse the JSON text of an attribute; some programs write the object itself."""
     value = attributes[key]
     try:

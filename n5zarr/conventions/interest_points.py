@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-from n5zarr.errors import N5FormatError, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5FormatError, N5UnrepresentableError, N5UnsupportedError, option_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -151,8 +151,9 @@ def listed_in(xml: bytes) -> list[PointList]:
         try:
             view = int(element.get("timepoint", "")), int(element.get("setup", ""))
         except ValueError:
-            message = f"{path}: expected integers as timepoint and setup in the XML"
-            raise N5UnrepresentableError(message, kind="option") from None
+            raise option_error(
+                f"{path}: expected integers as timepoint and setup in the XML"
+            ) from None
         label = element.get("label", "")
         path = path or path_of(*view, label)
         found.append(PointList(*view, label, element.get("params") or "", path))
@@ -165,8 +166,9 @@ def _root(xml: bytes) -> ElementTree.Element:
         with suppress(ElementTree.ParseError, LookupError, ValueError):
             root = ElementTree.fromstring(xml)  # noqa: S314 - without declarations
     if root.tag != "SpimData":
-        message = "expected the XML of a BigStitcher project, with the root element SpimData"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            "expected the XML of a BigStitcher project, with the root element SpimData"
+        )
     return root
 
 
@@ -190,8 +192,9 @@ def with_lists(xml: bytes, lists: Sequence[PointList]) -> bytes:
     except N5UnrepresentableError:
         is_right = False
     if not is_right:
-        message = f"expected XML with an element {_TAG} to add to; save it with BigStitcher first"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"expected XML with an element {_TAG} to add to; save it with BigStitcher first"
+        )
     return changed
 
 

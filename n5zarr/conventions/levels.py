@@ -5,17 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import axes_of
+from n5zarr.conventions.model import Axis, Geometry, axes_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.conventions.model import Axis, Geometry
 
-__all__ = ["counted", "renamed", "scaled"]
+__all__ = ["counted_axes", "renamed_axes", "scaled_axes"]
 
 
-def scaled(
+def scaled_axes(
     axes: Sequence[Axis], by: Sequence[float], shifts: Sequence[float] | None = None
 ) -> tuple[Axis, ...]:
     """Return the axes of a level from those of ``s0``, factors, and shifts of the first element."""
@@ -31,7 +30,7 @@ def scaled(
     )
 
 
-def renamed(axes: Sequence[Axis], names: Sequence[str] | None) -> tuple[Axis, ...]:
+def renamed_axes(axes: Sequence[Axis], names: Sequence[str] | None) -> tuple[Axis, ...]:
     """Return axes with other names, if these are given, and the types of these."""
     if names is None or [axis.name for axis in axes] == [*names]:
         return tuple(axes)
@@ -39,7 +38,7 @@ def renamed(axes: Sequence[Axis], names: Sequence[str] | None) -> tuple[Axis, ..
     return tuple(replace(a, name=k.name, type=k.type) for a, k in zip(axes, known, strict=True))
 
 
-def counted(level: Geometry) -> Geometry | None:
+def counted_axes(level: Geometry) -> Geometry | None:
     """Return the axes of ``s0`` without a position, of which a level counts elements."""
     if level.convention not in ("factors", "shapes"):
         return None

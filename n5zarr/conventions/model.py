@@ -27,8 +27,11 @@ __all__ = [
     "Node",
     "SetupView",
     "axes_of",
+    "base_and_factors",
     "brief",
-    "factors",
+    "centre_shifts",
+    "downsampling_factors",
+    "exact_factors",
     "first_of",
     "is_of_levels",
     "level_from",
@@ -36,12 +39,9 @@ __all__ = [
     "mapping",
     "numbers",
     "numbers_at",
-    "relative",
     "resolution_in",
-    "shifted",
     "texts",
     "texts_at",
-    "unshifted",
 ]
 
 LEVELS_KEYS = frozenset({"axes", "units", "resolution", "downsamplingFactors"})
@@ -305,7 +305,7 @@ def first_of(value: JSON) -> Mapping[str, JSON]:
     return mapping(value[0]) if isinstance(value, list) and value else {}
 
 
-def factors(node: Node) -> tuple[float, ...] | None:
+def downsampling_factors(node: Node) -> tuple[float, ...] | None:
     """Return the downsampling factors of a level: its own, or those in its parent's list."""
     own = node.attributes.get("downsamplingFactors")
     if own is not None:
@@ -350,10 +350,14 @@ def level_from(
         ):
             return tuple(resolution), tuple((r - b) / 2 for r, b, _ in pairs)
     first = (resolution_in(node.first_attributes) or ())[: len(resolution)]
-    if factors(node) is None and len(first) == len(resolution) and first != tuple(resolution):
+    if (
+        downsampling_factors(node) is None
+        and len(first) == len(resolution)
+        and first != tuple(resolution)
+    ):
         # n5-viewer's is the same on all levels; this one differs, so each level has its own
         return tuple(resolution), tuple((r - b) / 2 for r, b in zip(resolution, first, strict=True))
-    return tuple(r * f for r, f in zip(resolution, by, strict=True)), shifted(resolution, by)
+    return tuple(r * f for r, f in zip(resolution, by, strict=True)), centre_shifts(resolution, by)
 
 
 def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
@@ -366,25 +370,26 @@ def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
                 yield resolution
 
 
-def shifted(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
+def centre_shifts(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:
     """Return the centre of the first element of a level: half of (factor - 1) elements of ``s0``.
 
     Examples
     --------
-    >>> shifted((0.25, 1.5), (2, 1))
+    >>> centre_shifts((0.25, 1.5), (2, 1))
     (0.125, 0.0)
     """
     return tuple(s * (f - 1) / 2 for s, f in zip(scale, by, strict=True))
 
 
-def unshifted(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def base_and_factors(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Compute the resolution of ``s0`` and the factors that give axes their scale and translation.
 
-    The inverse of :func:`shifted`. Not exact for all axes: read the result again, and compare.
+    The inverse of :func:`centre_shifts`. Not exact for all axes: read the result again, and
+    compare.
 
     Examples
     --------
-    >>> unshifted([Axis(name="x", scale=0.5, translation=0.125)])
+    >>> base_and_factors([Axis(name="x", scale=0.5, translation=0.125)])
     ((0.25,), (2.0,))
     """
     base = tuple(axis.scale - 2 * axis.translation for axis in axes)
@@ -393,7 +398,7 @@ def unshifted(axes: Sequence[Axis]) -> tuple[tuple[float, ...], tuple[float, ...
     return base, tuple(axis.scale / b for b, axis in zip(base, axes, strict=True))
 
 
-def relative(
+def exact_factors(
     axes: Sequence[Axis], first: Sequence[Axis] | None
 ) -> tuple[tuple[float, ...], tuple[float, ...]] | None:
     """Compute factors that give the scale of a level from that of ``s0``, to the last bit.
@@ -402,7 +407,7 @@ def relative(
 
     Examples
     --------
-    >>> relative([Axis(name="x", scale=0.5)], [Axis(name="x", scale=0.25)])
+    >>> exact_factors([Axis(name="x", scale=0.5)], [Axis(name="x", scale=0.25)])
     ((0.25,), (2.0,))
     """
     if first is None or len(first) != len(axes) or not all(axis.scale for axis in first):

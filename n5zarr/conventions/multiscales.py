@@ -62,7 +62,7 @@ def add_level(
     dict
         The new attributes of the group; unchanged if the convention has no ``multiscales``.
     """
-    ome = _of_newer(attributes, written)
+    ome = _ome_object(attributes, written)
     if ome is not None:
         return {**attributes, "ome": add_level(ome, group, name, _without_version(written))}
     multiscales = attributes.get("multiscales")
@@ -98,7 +98,7 @@ def set_level(
     If no image of this convention has the dataset, add it like :func:`add_level`, and remove it
     from images of other conventions.
     """
-    ome = _of_newer(attributes, written)
+    ome = _ome_object(attributes, written)
     if ome is not None:
         return {**attributes, "ome": set_level(ome, group, name, _without_version(written))}
     images = attributes.get("multiscales")
@@ -132,7 +132,7 @@ def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
     return False
 
 
-def _of_newer(attributes: Mapping[str, JSON], written: Written) -> Mapping[str, JSON] | None:
+def _ome_object(attributes: Mapping[str, JSON], written: Written) -> Mapping[str, JSON] | None:
     """Return the object that holds ``multiscales`` in OME-NGFF 0.5, if the group has it."""
     ome = mapping(attributes.get("ome"))
     is_ngff = "coordinateTransformations" in (written.level or {})

@@ -12,20 +12,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
+    Axis,
     Geometry,
     MisfitError,
     Node,
     axes_of,
+    base_and_factors,
     brief,
-    factors,
+    centre_shifts,
+    downsampling_factors,
+    exact_factors,
     level_from,
     mapping,
     numbers,
-    relative,
     resolution_in,
-    shifted,
     texts,
-    unshifted,
 )
 from n5zarr.conventions.offset import unit_in
 from n5zarr.conventions.units import symbol
@@ -33,7 +34,6 @@ from n5zarr.conventions.units import symbol
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read", "write"]
@@ -50,14 +50,14 @@ def read(node: Node) -> Geometry | None:
     if not resolution or len(resolution) > node.ndim:
         message = f"pixelResolution: expected at most {node.ndim} numbers, got {brief(value)}"
         raise MisfitError(message)
-    by = factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
+    by = downsampling_factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
     scale, translation = level_from(node, resolution, by[: len(resolution)])
     matrix = node.attributes.get("affineTransform")
     if matrix is not None:
         scale, translation = _apply_matrix(matrix, scale, translation)
     axes = axes_of(
         node.ndim,
-        names=node.names or _above(node, "axes"),
+        names=node.names or _texts_above(node, "axes"),
         scale=scale,
         translation=translation,
         units=_units(node, value),
@@ -71,10 +71,10 @@ def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
         if isinstance(unit, str):
             return unit
     own = unit_in(node.attributes)
-    return own or _above(node, "units") or ("um" if isinstance(value, list) else None)
+    return own or _texts_above(node, "units") or ("um" if isinstance(value, list) else None)
 
 
-def _above(node: Node, key: str) -> tuple[str, ...] | None:
+def _texts_above(node: Node, key: str) -> tuple[str, ...] | None:
     """Read a list of one string per axis from the nearest group above that has it."""
     names = (texts(group.get(key), node.ndim) for group in node.ancestors)
     return next((listed for listed in names if listed), None)
@@ -148,8 +148,12 @@ def _resolutions(
     Uses resolution and shift of full resolution, like n5-viewer, if possible.
     """
     absolute = tuple(axis.scale for axis in space), (1.0,) * len(space)
-    for base, by in (*filter(None, [relative(space, first)]), unshifted(space), absolute):
-        shifts = shifted(base, by)
+    for base, by in (
+        *filter(None, [exact_factors(space, first)]),
+        base_and_factors(space),
+        absolute,
+    ):
+        shifts = centre_shifts(base, by)
         offsets = [axis.translation - s for axis, s in zip(space, shifts, strict=True)]
         is_exact = all(
             s + o == axis.translation for axis, s, o in zip(space, shifts, offsets, strict=True)

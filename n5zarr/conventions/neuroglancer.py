@@ -19,16 +19,16 @@ from n5zarr.conventions.model import (
     Geometry,
     Node,
     axes_of,
-    factors,
+    base_and_factors,
+    centre_shifts,
+    downsampling_factors,
+    exact_factors,
     is_of_levels,
     level_from,
     mapping,
     numbers_at,
-    relative,
     resolution_in,
-    shifted,
     texts_at,
-    unshifted,
 )
 from n5zarr.conventions.shapes import factors_to_first
 from n5zarr.conventions.units import spelled, symbol
@@ -60,14 +60,15 @@ def read(node: Node) -> Geometry | None:
     if not isinstance(node.attributes.get("axes"), list) and node.names is not None:
         names = node.names
     resolution, units, is_own = _resolution(node)
-    labels = _inherited_object(node, "coordinateArrays")
+    objects = [mapping(a.get("coordinateArrays")) for a in (node.attributes, *_groups_above(node))]
+    labels = next(filter(None, objects), {})
     if units is None and (names is None or (resolution is None and not labels)):
         return None
     if resolution is None and names is None:
         return None
     base = resolution or (1.0,) * node.ndim
-    by = (factors(node) if is_own else factors_to_first(node)) or (1.0,) * node.ndim
-    scale, translation = tuple(map(mul, base, by)), shifted(base, by)
+    by = (downsampling_factors(node) if is_own else factors_to_first(node)) or (1.0,) * node.ndim
+    scale, translation = tuple(map(mul, base, by)), centre_shifts(base, by)
     if is_own:
         scale, translation = level_from(node, base, by)
     axes = axes_of(
@@ -78,8 +79,14 @@ def read(node: Node) -> Geometry | None:
         units=units,
     )
     own = node.attributes.get("unit") if is_own else None
-    axes = tuple(replace(axis, unit=_own_unit(axis, own)) for axis in axes)
-    axes = tuple(_labelled(a, labels, n) for a, n in zip(axes, node.dimensions, strict=True))
+    axes = tuple(
+        replace(
+            axis,
+            unit=_own_unit(axis, own),
+            labels=texts_at(labels, axis.name, n, "coordinateArrays: "),
+        )
+        for axis, n in zip(axes, node.dimensions, strict=True)
+    )
     return Geometry(convention="neuroglancer", axes=axes)
 
 
@@ -88,7 +95,7 @@ def _offset(node: Node, *, is_own: bool) -> tuple[float, ...] | None:
     own = numbers_at(node.attributes, "offset", node.ndim)
     if own is not None or is_own or node.level is None:
         return own
-    group = next((a for a in _above(node) if isinstance(a.get("resolution"), list)), {})
+    group = next((a for a in _groups_above(node) if isinstance(a.get("resolution"), list)), {})
     is_same = len(group.get("resolution") or ()) == node.ndim  # type: ignore[arg-type] # a list
     return numbers_at(group, "offset", node.ndim, "group of the levels: ") if is_same else None
 
@@ -117,8 +124,8 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
     if any(symbol(axis.unit)[1] != 1 for axis in axes):
         unit = {}  # Neuroglancer refuses this unit, and a conversion would change the value
     else:
-        axes, first = _known(axes), None if first is None else _known(first)
-    base, by = relative(axes, first) or unshifted(axes)
+        axes, first = _in_known_units(axes), None if first is None else _in_known_units(first)
+    base, by = exact_factors(axes, first) or base_and_factors(axes)
     attributes: dict[str, JSON] = {
         "units": [axis.unit or "" for axis in axes],
         "resolution": list(base),
@@ -127,7 +134,7 @@ def write(axes: Sequence[Axis], first: Sequence[Axis] | None = None) -> dict[str
         attributes["downsamplingFactors"] = list(by)
     # a resolution that differs from that of `s0`, without factors, means a shift
     is_other = first is not None and base != tuple(axis.scale for axis in first)
-    if is_other or tuple(axis.translation for axis in axes) != shifted(base, by):
+    if is_other or tuple(axis.translation for axis in axes) != centre_shifts(base, by):
         attributes["offset"] = [axis.translation for axis in axes]
     return attributes | unit
 
@@ -140,8 +147,8 @@ def write_absolute(axes: Sequence[Axis]) -> dict[str, JSON]:
     """
     if not all(axis.scale > 0 for axis in axes):
         return {}
-    axes = _known(axes)
-    attributes = _scaled(axes)
+    axes = _in_known_units(axes)
+    attributes = _units_and_resolution(axes)
     if any(axis.translation for axis in axes):
         attributes["offset"] = [axis.translation for axis in axes]
     return attributes
@@ -162,7 +169,7 @@ def write_group(first: Sequence[Axis], factors: Sequence[Sequence[float]]) -> di
     if not all(axis.scale > 0 for axis in first):
         return {}
     names: JSON = [axis.name for axis in first]
-    scaled = _scaled(_known(first))
+    scaled = _units_and_resolution(_in_known_units(first))
     return {"axes": names, **scaled, "downsamplingFactors": [[*by] for by in factors]}
 
 
@@ -179,14 +186,14 @@ def one_unit(axes: Sequence[Axis]) -> dict[str, JSON]:
     return {"unit": unit if size == 1 else name}
 
 
-def _scaled(axes: Sequence[Axis]) -> dict[str, JSON]:
+def _units_and_resolution(axes: Sequence[Axis]) -> dict[str, JSON]:
     return {
         "units": [axis.unit or "" for axis in axes],
         "resolution": [axis.scale for axis in axes],
     }
 
 
-def _known(axes: Sequence[Axis]) -> list[Axis]:
+def _in_known_units(axes: Sequence[Axis]) -> list[Axis]:
     """Convert axes to units that Neuroglancer knows; it refuses datasets with other units."""
     known = []
     for axis in axes:
@@ -196,7 +203,7 @@ def _known(axes: Sequence[Axis]) -> list[Axis]:
     return known
 
 
-def _above(node: Node) -> list[Mapping[str, JSON]]:
+def _groups_above(node: Node) -> list[Mapping[str, JSON]]:
     """Return the attributes of the groups above that may be those of the dataset."""
     return [attributes for attributes in node.ancestors if not is_of_levels(attributes)]
 
@@ -208,7 +215,7 @@ def _inherited[T](
     # a text belongs to CF (units), or is a remark on the resolution
     if isinstance(node.attributes.get(key), list):
         return read_at(node.attributes, key, node.ndim)
-    for attributes in _above(node):
+    for attributes in _groups_above(node):
         listed = attributes.get(key)
         if isinstance(listed, list) and len(listed) == node.ndim:
             return read_at(attributes, key, node.ndim)
@@ -235,17 +242,8 @@ def _resolution(
 
 def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None:
     """Return the nearest ``pixelResolution``: numbers, value, and whether the dataset has it."""
-    for depth, attributes in enumerate((node.attributes, *_above(node))):
+    for depth, attributes in enumerate((node.attributes, *_groups_above(node))):
         resolution = resolution_in(attributes)
         if resolution is not None and len(resolution) == node.ndim:
             return resolution, attributes["pixelResolution"], not depth
     return None
-
-
-def _inherited_object(node: Node, key: str) -> Mapping[str, JSON]:
-    objects = (mapping(attributes.get(key)) for attributes in (node.attributes, *_above(node)))
-    return next((value for value in objects if value), {})
-
-
-def _labelled(axis: Axis, labels: Mapping[str, JSON], length: int) -> Axis:
-    return replace(axis, labels=texts_at(labels, axis.name, length, "coordinateArrays: "))

@@ -10,12 +10,13 @@ and the unit is micrometres, as in n5-universe (``OmeNgffV03MetadataProcessor``)
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.listed import entries_of, images_in
 from n5zarr.conventions.model import (
+    Axis,
     Geometry,
     MisfitError,
     Node,
@@ -29,9 +30,6 @@ from n5zarr.conventions.units import in_full, spelled
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "has_other_rank", "misread_images", "read", "read_dataset", "write"]

@@ -12,7 +12,7 @@ from n5zarr.conventions.model import (
     Geometry,
     Node,
     axes_of,
-    factors,
+    downsampling_factors,
     is_of_levels,
     level_from,
     numbers,
@@ -32,7 +32,7 @@ def read(node: Node) -> Geometry | None:
     resolution = numbers_at(node.attributes, "resolution", node.ndim)
     if resolution is None:
         return None
-    by = factors(node) or (1.0,) * node.ndim
+    by = downsampling_factors(node) or (1.0,) * node.ndim
     scale, translation = level_from(node, resolution, by)
     unit = unit_in(node.attributes)
     axes = axes_of(
@@ -50,11 +50,11 @@ def read_group(node: Node) -> Geometry | None:
     group = node.ancestors[0] if node.ancestors and not is_of_levels(node.ancestors[0]) else {}
     resolution = numbers(group.get("resolution"), node.ndim)
     is_default = "resolution" not in group and group.get("multiScale") is True
-    if is_default and (node.level == 0 or factors(node) is not None):
+    if is_default and (node.level == 0 or downsampling_factors(node) is not None):
         resolution = (1.0,) * node.ndim
     if resolution is None or node.level is None:
         return None
-    by = factors(node) or (1.0,) * node.ndim  # as Paintera, which has no other factors
+    by = downsampling_factors(node) or (1.0,) * node.ndim  # as Paintera, which has no other factors
     unit = unit_in(group)
     axes = axes_of(
         node.ndim,

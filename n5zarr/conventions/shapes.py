@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import renamed, scaled
-from n5zarr.conventions.model import Geometry, Node, axes_of, factors
+from n5zarr.conventions.levels import renamed_axes, scaled_axes
+from n5zarr.conventions.model import Axis, Geometry, Node, axes_of, downsampling_factors
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.conventions.model import Axis
 
 __all__ = ["by_shapes", "factors_to_first", "ratios", "read"]
 
@@ -52,12 +51,12 @@ def by_shapes(
     if by is None:
         return None
     known = axes_of(len(by), names=("",) * len(by)) if axes is None else axes
-    return Geometry(convention="shapes", axes=scaled(renamed(known, names), by))
+    return Geometry(convention="shapes", axes=scaled_axes(renamed_axes(known, names), by))
 
 
 def factors_to_first(node: Node) -> tuple[float, ...] | None:
     """Return how many elements of ``s0`` one of a level is; None if nothing gives it."""
-    by = factors(node)
+    by = downsampling_factors(node)
     if by is not None:
         return by
     if node.first is None:

@@ -15,7 +15,7 @@ and a level out of range.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, cast
 
@@ -23,8 +23,6 @@ from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.lenient_values import as_boolean, as_integer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [

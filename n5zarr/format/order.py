@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal, NewType, overload
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -53,8 +53,7 @@ def check_axis_order(axis_order: str) -> None:
         It is neither ``"C"`` nor ``"F"`` (``kind="option"``).
     """
     if axis_order not in ("C", "F"):
-        message = f"axis_order: expected 'C' or 'F', got {axis_order!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"axis_order: expected 'C' or 'F', got {axis_order!r}")
 
 
 @overload

@@ -11,12 +11,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
-from n5zarr.format.lenient_json import DocumentText, MemberText, parse_members
-
-if TYPE_CHECKING:
-    from n5zarr.format.lenient_json import JSON
+from n5zarr.format.lenient_json import JSON, DocumentText, MemberText, parse_members
 
 __all__ = ["RawObject", "as_java"]
 

@@ -1,7 +1,7 @@
-"""NWB, and other data of HDMF, in N5 containers, through hdmf-zarr.
+"""Read, write and convert NWB, and other data of HDMF, in N5 containers, through hdmf-zarr.
 
-Knows hdmf's builders and backends. May import hdmf, hdmf-zarr, `arrays` and everything below. Must
-not know how N5 is stored.
+Knows hdmf's builders and backends. May import hdmf, hdmf-zarr, `tools`, `arrays` and everything
+below. Must not know how N5 is stored.
 
 >>> from n5zarr.hdmf import NWBN5IO
 >>> with NWBN5IO("session.n5", mode="r") as io:  # doctest: +SKIP

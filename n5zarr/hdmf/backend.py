@@ -1,4 +1,4 @@
-"""``N5IO`` and ``NWBN5IO``: hdmf-zarr's IO classes for N5 containers.
+"""Read and write HDMF data in N5 with hdmf-zarr's classes: ``N5IO`` and ``NWBN5IO``.
 
 hdmf-zarr accepts an :class:`~n5zarr.N5Store`, but does some things by path: it opens a path,
 follows a link into another container and starts processes that open a path. The classes here do
@@ -21,6 +21,7 @@ from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.parallel import write_through_store
@@ -40,15 +41,21 @@ _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
 _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
 
 
-class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
-    """What both classes override."""
+@contextmanager
+def not_warned_of_consolidation() -> Iterator[None]:
+    """Ignore zarr's warning of consolidated metadata: in N5 they are only a mark."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
+        yield
+
+
+class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
+    """Open stores where hdmf-zarr opens paths."""
 
     def _open_store(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the path in the arguments of a constructor by an opened store."""
         path, mode = arguments["path"], arguments["mode"]
-        if mode not in _MODES:
-            message = f"mode: expected one of {_MODES}, got {mode!r}"
-            raise N5UnrepresentableError(message, kind="option", where=str(path))
+        require(mode in _MODES, f"mode: expected one of {_MODES}, got {mode!r}", where=str(path))
         # reopened: a store remembers earlier writes
         store = _store(path, arguments["storage_options"]).reopened()
         root = getattr(store, "root", None)
@@ -60,7 +67,7 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
 
     @property
     def source(self) -> str:
-        """The path or URL of the container; hdmf would turn a URL into a path."""
+        """Return the path or URL of the container; hdmf would turn a URL into a path."""
         return str(self.path)
 
     @staticmethod
@@ -78,8 +85,7 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
         opened = self._resolve_store(store, storage_options)
         if mode in ("w-", "x"):
             if not isinstance(opened, Store) or not sync(opened.is_empty("")):
-                message = f"{opened} exists; mode 'w' replaces it"
-                raise FileExistsError(message)
+                raise FileExistsError(f"{opened} exists; mode 'w' replaces it")
             mode = "w"
         return zarr.open_group(opened, mode=mode)  # type: ignore[arg-type]
 
@@ -104,15 +110,15 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             raise
         return target
 
+    @not_warned_of_consolidation()
     def write(self, *args: object, **kwargs: object) -> None:
         """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`."""
-        with not_warned_of_consolidation():
-            super().write(*args, **kwargs)
+        super().write(*args, **kwargs)
 
+    @not_warned_of_consolidation()
     def export(self, *args: object, **kwargs: object) -> None:
         """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""
-        with not_warned_of_consolidation():
-            super().export(*args, **kwargs)
+        super().export(*args, **kwargs)
 
     @docval(*get_docval(ZarrIO.write_attributes))  # type: ignore[untyped-decorator]
     def write_attributes(self, **kwargs: Any) -> None:
@@ -132,8 +138,8 @@ class _ByStore(ZarrIO):  # type: ignore[misc] # hdmf has no types
             self.write_link(self._file, link, kwargs["export_source"])
 
 
-class N5IO(_ByStore):
-    """HDMF data in an N5 container: :class:`hdmf_zarr.ZarrIO` for paths of N5.
+class N5IO(_OpensStores):
+    """Read and write HDMF data in an N5 container, as :class:`hdmf_zarr.ZarrIO` does in Zarr.
 
     Parameters
     ----------
@@ -161,12 +167,12 @@ class N5IO(_ByStore):
     @staticmethod
     @override
     def can_read(path: str | Path | Store) -> bool:
-        """Whether this is an N5 container with a document at its root."""
+        """Return whether this is an N5 container with a document at its root."""
         return _root_of(path) is not None
 
 
-class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
-    """NWB in an N5 container: :class:`hdmf_zarr.NWBZarrIO` for paths of N5.
+class NWBN5IO(_OpensStores, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
+    """Read and write NWB in an N5 container, as :class:`hdmf_zarr.NWBZarrIO` does in Zarr.
 
     Parameters
     ----------
@@ -203,7 +209,7 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
     @staticmethod
     @override
     def can_read(path: str | Path | Store) -> bool:
-        """Whether this is an N5 container with an NWB file in it."""
+        """Return whether this is an N5 container with an NWB file in it."""
         root = _root_of(path)
         return root is not None and "nwb_version" in root.attrs
 
@@ -225,14 +231,6 @@ class NWBN5IO(_ByStore, NWBZarrIO):  # type: ignore[misc] # hdmf has no types
         is_s3 = isinstance(path, str) and path.startswith("s3://")
         options = {"anon": True} if is_s3 else None
         return NWBN5IO(path, mode="r", storage_options=options).read()
-
-
-@contextmanager
-def not_warned_of_consolidation() -> Iterator[None]:
-    """Ignore the warning that consolidated metadata are no standard: N5 stores a mark only."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Consolidated metadata", ZarrUserWarning)
-        yield
 
 
 def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> N5Store:
@@ -260,8 +258,7 @@ def _is_zarr(path: Path) -> bool:
 
 def _check_root(path: Path, mode: str) -> None:
     if mode in ("r", "r-", "r+") and not path.exists():
-        message = f"{path} does not exist"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(f"{path} does not exist")
     if path.is_file():
         way_out = ", or force_overwrite=True to replace it" if mode == "w" else ""
         other = f"zip://::{path}" if is_zipfile(path) else "pynwb.NWBHDF5IO for HDF5"

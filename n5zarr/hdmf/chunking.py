@@ -20,16 +20,17 @@ from n5zarr.hdmf.schema import is_column
 from n5zarr.hdmf.slabs import ArrayData, n_bytes, slab_shape
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Iterable, Iterator
 
     from hdmf.build import BuildManager, DatasetBuilder
     from zarr.abc.codec import Codec
 
-__all__ = ["Format", "Meter", "Progress", "wrap"]
+    from n5zarr.tools.jobs.run import Progress
+
+__all__ = ["Format", "Meter", "wrap"]
 
 type Format = Literal["hdf5", "n5", "zarr"]
 type _ZarrArray = zarr.Array[Any]
-type Progress = Callable[[str, int, int], None]
 
 _LARGE = 4 << 20  # bytes
 _NEW_CHUNK = 1 << 20  # bytes of a chunk for arrays without chunks
@@ -98,7 +99,7 @@ def wrap(
 
 
 def _needs_slabs(data: h5py.Dataset | _ZarrArray, to: Format) -> bool:
-    """Whether an array is large, or would lose chunks, codecs or a fill value if copied whole."""
+    """Return whether an array is large, or would lose chunks, codecs or fill value in one piece."""
     if n_bytes(data) == 0 or (isinstance(data, h5py.Dataset) and to == "hdf5"):
         return False  # h5py copies it
     if n_bytes(data) >= _LARGE:
@@ -128,8 +129,7 @@ def _settings(data: h5py.Dataset | _ZarrArray, to: Format) -> tuple[type, dict[s
 
 def _hdf5_settings(data: _ZarrArray) -> dict[str, Any]:
     """Choose settings of HDF5 for an array of Zarr: gzip, and room to grow along the first axis."""
-    settings: dict[str, Any] = {"maxshape": (None, *data.shape[1:])}
-    settings["fillvalue"] = data.fill_value
+    settings: dict[str, Any] = {"maxshape": (None, *data.shape[1:]), "fillvalue": data.fill_value}
     chunks = (data.chunks[0], *map(min, data.chunks[1:], data.shape[1:]))
     if prod(chunks) * data.dtype.itemsize <= _MAX_HDF5_CHUNK:
         settings["chunks"] = chunks

@@ -85,7 +85,7 @@ class _Comparison:
             yield from self._builders(f"{path}/{name}", links, ours[name], theirs[name])
 
     def _is_copy(self, path: str, builder: Builder) -> bool:
-        """Whether everything below is a copy of targets of links into other files."""
+        """Return whether everything below is a copy of targets of links into other files."""
         if path in self._copied:
             return True
         if not isinstance(builder, GroupBuilder) or builder.attributes:
@@ -169,20 +169,21 @@ class _Comparison:
                 if isinstance(values, np.ndarray):
                     is_equal = not _unequal_elements(values, np.asarray(others)).any()
                 else:
-                    is_equal = (_paths(values) if self._depth else values) == others
+                    is_equal = (_without_file(values) if self._depth else values) == others
                 if not is_equal:
-                    yield f"{'.'.join((path, *name))}: value: {_first(values, others, rows)}"
+                    place = ".".join((path, *name))
+                    yield f"{place}: value: {_first_difference(values, others, rows)}"
                     return
 
 
-def _paths(values: Column) -> Column:
+def _without_file(values: Column) -> Column:
     """Drop the file from references: targets in other files are copied to the same path."""
     if isinstance(values, list):
-        return [_paths(value) for value in values]
+        return [_without_file(value) for value in values]
     return Reference(values.path) if isinstance(values, Reference) else values
 
 
-def _first(a: Column, b: Column, rows: slice | None) -> str:
+def _first_difference(a: Column, b: Column, rows: slice | None) -> str:
     """Describe the first row that differs."""
     if rows is None or isinstance(a, str | Reference) or isinstance(b, str | Reference):
         return f"{_short(a)}, then {_short(b)}"
@@ -202,16 +203,14 @@ def _unequal_elements(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _specifications(first: HDMFIO, second: HDMFIO) -> Iterator[str]:
-    ours, theirs = (dict(_documents(io)) for io in (first, second))
+    ours, theirs = (
+        {name: json.loads(text) for name, text in (read_specifications(io) or {}).items()}
+        for io in (first, second)
+    )
     yield from _names("/specifications", "/", ours, theirs)
     for name in sorted(ours.keys() & theirs.keys()):
         if ours[name] != theirs[name]:
             yield f"/specifications/{name}: differs"
-
-
-def _documents(io: HDMFIO) -> Iterator[tuple[str, object]]:
-    for name, text in (read_specifications(io) or {}).items():
-        yield name, json.loads(text)
 
 
 def _names(path: str, sign: str, a: Iterable[str], b: Iterable[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""``convert``: copy an NWB file to another format, HDF5, N5 or Zarr.
+"""Copy an NWB file to another format, HDF5, N5 or Zarr: ``convert``.
 
 hdmf writes whole datasets at once. Large ones are handed to it as iterators over slabs, to keep
 memory small and to report progress.
@@ -27,7 +27,7 @@ from pynwb import NWBHDF5IO
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
-from n5zarr.hdmf.chunking import Format, Meter, Progress, wrap
+from n5zarr.hdmf.chunking import Format, Meter, wrap
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.file_contents import (
@@ -44,21 +44,20 @@ from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from hdmf.backends.io import HDMFIO
 
+    from n5zarr.tools.jobs.run import Progress
+
 __all__ = ["convert"]
 
-_SUFFIXES: dict[str, Format] = {
-    ".h5": "hdf5",
-    ".hdf5": "hdf5",
-    ".n5": "n5",
-    ".nwb": "hdf5",
-    ".zarr": "zarr",
-}
-_OWN_SUFFIX: dict[Format, str] = {"hdf5": ".nwb", "n5": ".n5", "zarr": ".zarr"}
 _CLASSES: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
+_SUFFIXES: dict[Format, tuple[str, ...]] = {
+    "hdf5": (".nwb", ".h5", ".hdf5"),
+    "n5": (".n5",),
+    "zarr": (".zarr",),
+}
 
 
 def convert(
@@ -121,10 +120,9 @@ def convert(
     source, target = _local(source), _local(target).resolve()
     to = _format(to, target_name)
     _check_target(source, target, target_name, overwrite=overwrite)
-    unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_OWN_SUFFIX[to]}")
+    unfinished = target.with_name(f".{target.name}.{uuid.uuid4().hex}.partial{_SUFFIXES[to][0]}")
     try:
-        with not_warned_of_consolidation():
-            _export(source, unfinished, to, Meter("convert", progress))
+        _export(source, unfinished, to, Meter("convert", progress))
         lines = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
         if not lines:
             # somebody may have created it in the meantime
@@ -140,22 +138,26 @@ def convert(
             f"{target_name}: not written, as it would differ from {source}; see {unfinished}. "
             "verify=False (--no-verify) writes it anyway"
         )
-        error = N5Error(message, kind="differs")
-        for line in lines:
-            error.add_note(line)
-        raise error
+        raise _with_notes(N5Error(message, kind="differs"), lines)
     _put_in_place(unfinished, target)
 
 
+def _with_notes[E: Exception](error: E, notes: Iterable[str]) -> E:
+    for note in notes:
+        error.add_note(note)
+    return error
+
+
 def _format(to: str | None, target: str) -> Format:
+    """Return the format to write; by default that of the suffix."""
     suffix = Path(target).suffix
-    if to is None and suffix.lower() not in _SUFFIXES:
-        message = f"expected a suffix of {[*_SUFFIXES]}, or to= (--to), got {suffix!r}"
-        raise N5UnrepresentableError(message, kind="option", where=target)
-    for name in _CLASSES:
-        if name == (to or _SUFFIXES[suffix.lower()]):
+    for name, suffixes in _SUFFIXES.items():
+        if name == to or (to is None and suffix.lower() in suffixes):
             return name
-    message = f"to (--to): expected one of {[*_CLASSES]}, got {to!r}"
+    known = [suffix for suffixes in _SUFFIXES.values() for suffix in suffixes]
+    message = f"expected a suffix of {known}, or to= (--to), got {suffix!r}"
+    if to is not None:
+        message = f"to (--to): expected one of {[*_SUFFIXES]}, got {to!r}"
     raise N5UnrepresentableError(message, kind="option", where=target)
 
 
@@ -176,15 +178,14 @@ def _check_target(source: Path, target: Path, target_name: str, *, overwrite: bo
     if not target.exists():
         return
     if not overwrite:
-        message = f"{target_name} exists; overwrite=True (--overwrite) replaces it"
-        raise FileExistsError(message)
-    is_used = target.is_dir() and any(target.iterdir())
-    if is_used and _class_for(target) is None:
+        raise FileExistsError(f"{target_name} exists; overwrite=True (--overwrite) replaces it")
+    if target.is_dir() and any(target.iterdir()) and _class_for(target) is None:
         message = "expected an NWB file, which can be replaced, got a folder with other files"
         raise N5UnrepresentableError(message, kind="path", where=target_name)
 
 
 def _put_in_place(unfinished: Path, target: Path) -> None:
+    """Rename the copy, and remove what was there; put that back if renaming fails."""
     replaced = unfinished.with_suffix(".replaced")
     try:
         if target.exists():
@@ -199,25 +200,21 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
 
 def _remove_after_failure(path: Path) -> None:
     """Remove the written files, repeatedly until zarr's threads have stopped writing."""
-    if not path.exists():
-        return
-    now = quiet_since = time.monotonic()
-    end = now + 10
-    while now < min(quiet_since + 0.5, end):
+    end = time.monotonic() + 10
+    quiet_until = time.monotonic() + 0.5 if path.exists() else 0.0
+    while time.monotonic() < min(quiet_until, end):
         if path.exists():
-            quiet_since = now
+            quiet_until = time.monotonic() + 0.5
             with suppress(OSError):
                 _remove(path)
         time.sleep(0.05)
-        now = time.monotonic()
 
 
 @contextmanager
 def _reader(path: Path) -> Iterator[HDMFIO]:
     """Open a file of any of the three formats."""
     if not path.exists():
-        message = f"{path} does not exist"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(f"{path} does not exist")
     name = str(path)
     if is_zarr_v2_file(name):
         message = "Zarr v2, of hdmf-zarr before 0.14; NWBZarrV2IO.convert_to_v3 makes v3 of it"
@@ -228,12 +225,15 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
         raise N5UnrepresentableError(message, kind="option", where=name)
     if reader is NWBHDF5IO:
         with h5py.File(path) as file:  # before hdmf, which may fail without a reason
-            _refuse(path, [*unreadable(file)])
+            problems = [*unreadable(file)]
+        if problems:
+            raise _not_copied(path, problems)
     with reader(name, mode="r") as io:
         yield io
 
 
 def _class_for(path: Path) -> type[HDMFIO] | None:
+    """Return the class that reads an NWB file; None for anything else."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # pynwb warns of HDF5 that is not NWB
         reader = next((c for c in _CLASSES.values() if c.can_read(path=str(path))), None)
@@ -252,42 +252,43 @@ def _kind(path: Path) -> str:
     return "Zarr without an NWB version" if (path / "zarr.json").is_file() else "another folder"
 
 
+@not_warned_of_consolidation()
 def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
     """Copy the source into a new file."""
     with _reader(source) as reader:
-        contents = _contents(source, reader)
+        try:
+            with _errors_become(N5UnsupportedError, "hdmf cannot read it", source):
+                contents = FileContents(reader)
+        except RecursionError as err:
+            raise _not_copied(source, ["references or links that form a circle"]) from err
         _warn_of_relative_paths(contents, target)
         manager = reader.manager
         names = None if to == "hdf5" else dict(dimension_names(manager, contents.root))
-        wrap_data = partial(wrap, manager, to, meter)
-        with _or(N5UnsupportedError, "hdmf cannot read it", source):
-            tree = copied_tree(contents, str(target), names=names, wrap=wrap_data)
+        with _errors_become(N5UnsupportedError, "hdmf cannot read it", source):
+            tree = copied_tree(
+                contents, str(target), names=names, wrap=partial(wrap, manager, to, meter)
+            )
         specifications = read_specifications(reader)
         meter.add(0)
         target.parent.mkdir(parents=True, exist_ok=True)
         with (
-            _or(N5UnrepresentableError, f"{_CLASSES[to].__name__} cannot write it", source),
+            _errors_become(
+                N5UnrepresentableError, f"{_CLASSES[to].__name__} cannot write it", source
+            ),
             _CLASSES[to](str(target), mode="w", manager=manager) as writer,
-            _emptied_after_failure(target),
         ):
-            if specifications is not None:  # before the rest, which then consolidates both
-                write_specifications(writer, specifications)
-            writer.write_builder(tree, link_data=False)
+            try:
+                if specifications is not None:  # before the rest, which then consolidates both
+                    write_specifications(writer, specifications)
+                writer.write_builder(tree, link_data=False)
+            except BaseException:
+                if target.is_file():  # HDF5 writes when it closes, and crashes on a full disk
+                    os.truncate(target, 0)
+                raise
 
 
 @contextmanager
-def _emptied_after_failure(path: Path) -> Iterator[None]:
-    """Empty the file after a failure: HDF5 writes when it closes, and crashes on a full disk."""
-    try:
-        yield
-    except BaseException:
-        if path.is_file():
-            os.truncate(path, 0)
-        raise
-
-
-@contextmanager
-def _or(error: type[N5Error], what: str, where: Path) -> Iterator[None]:
+def _errors_become(error: type[N5Error], what: str, where: Path) -> Iterator[None]:
     """Turn errors of hdmf, h5py and zarr into one that names the file."""
     try:
         yield
@@ -295,27 +296,13 @@ def _or(error: type[N5Error], what: str, where: Path) -> Iterator[None]:
         raise
     except Exception as err:
         located = error(f"{what}: {type(err).__name__}: {err}", kind="member", where=str(where))
-        for note in getattr(err, "__notes__", ()):
-            located.add_note(note)
-        raise located from err
+        raise _with_notes(located, getattr(err, "__notes__", ())) from err
 
 
-def _contents(source: Path, reader: HDMFIO) -> FileContents:
-    try:
-        with _or(N5UnsupportedError, "hdmf cannot read it", source):
-            return FileContents(reader)
-    except RecursionError:
-        _refuse(source, ["references or links that form a circle"])
-        raise
-
-
-def _refuse(source: Path, lines: list[str]) -> None:
-    if lines:
-        message = "has content that hdmf does not read unchanged, so that it would not be copied"
-        error = N5UnsupportedError(message, kind="member", where=str(source))
-        for line in lines:
-            error.add_note(line)
-        raise error
+def _not_copied(source: Path, problems: Iterable[str]) -> N5UnsupportedError:
+    """Return the error of a file with content that hdmf would lose."""
+    message = "has content that hdmf does not read unchanged, so that it would not be copied"
+    return _with_notes(N5UnsupportedError(message, kind="member", where=str(source)), problems)
 
 
 def _compared(source: Path, target: Path, to: Format, meter: Meter) -> Iterator[str]:
@@ -332,8 +319,9 @@ def _warn_of_relative_paths(contents: FileContents, target: Path) -> None:
         is_beside = Path(files.source or contents.source).parent.resolve() == target.parent
         if files.name != "external_file" or is_beside or type_of(files) != "text":
             continue
-        for name in np.ravel(np.asarray(files.data[()] if shape_of(files.data) else files.data)):
-            text = name.decode() if isinstance(name, bytes) else str(name)
+        rows = slice(None) if shape_of(files.data) else None
+        (names,) = contents.columns(files, rows).values()
+        for text in map(str, np.ravel(np.asarray(names))):
             if "://" not in text and not Path(text).is_absolute():
                 where = path.rpartition("/")[0]
                 message = f"{where}: readers will search for {text!r} in the folder of the new file"

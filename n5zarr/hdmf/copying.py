@@ -61,7 +61,7 @@ def copied_tree(
         The target of a reference is not in the file, or the path of a link's target is taken
         (``kind="path"``). HDF5 cannot hold an attribute, or NUL in text (``kind="member"``).
     """
-    copying = _Copying(contents, target, names, wrap)
+    copying = _TreeCopier(contents, target, names, wrap)
     root = copying.group("", contents.root, contents.root.name)
     copying.fill()
     return root
@@ -70,7 +70,7 @@ def copied_tree(
 _JSON = (bool, int, float, str, list, dict, type(None))
 
 
-class _Copying:
+class _TreeCopier:
     def __init__(
         self,
         contents: FileContents,
@@ -99,15 +99,14 @@ class _Copying:
 
     def fill(self) -> None:
         """Add the links, then attributes and data, which may hold references."""
+        self._add_links()
+        for old, new in self._copied:  # grows meanwhile: _fill copies the targets of references too
+            self._fill(old, new)
+            self._add_links()
+
+    def _add_links(self) -> None:
         while self._links:
             self._link(*self._links.popleft())
-        done = 0
-        while done < len(self._copied):  # which grows: _fill copies the targets of references too
-            old, new = self._copied[done]
-            self._fill(old, new)
-            done += 1
-            while self._links:
-                self._link(*self._links.popleft())
 
     def _link(self, path: str, name: str, group: GroupBuilder, link: Builder) -> None:
         old = target_of(link)
@@ -193,12 +192,8 @@ class _Copying:
 
     def _path(self, reference: object) -> str:
         """Return the path of an object in the copy."""
-        names = []
-        builder = self._object(reference)
-        while builder.parent is not None:
-            names.append(builder.name)
-            builder = builder.parent
-        return "/" + "/".join(reversed(names))
+        _root, _, path = self._object(reference).path.partition("/")
+        return f"/{path}"
 
     def _data(self, old: DatasetBuilder) -> object:
         if is_array(old.data):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import h5py
 import numpy as np
@@ -65,7 +65,7 @@ type Column = np.ndarray | str | Reference | list[Column]
 
 @dataclass(frozen=True)
 class Reference:
-    """The path of an object, and its file if it is in another one."""
+    """Hold the path of an object, and its file if it is in another one."""
 
     path: str
     file: str = ""
@@ -75,7 +75,7 @@ class Reference:
 
 
 class FileContents:
-    """The groups, links, attributes and values of one file.
+    """Read the groups, links, attributes and values of one file.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ class FileContents:
         self.root: GroupBuilder = io.read_builder()
 
     def is_inside(self, builder: Builder) -> bool:
-        """Whether a builder is of this file, not of another one that it links to."""
+        """Return whether a builder is of this file, not of another one that it links to."""
         return builder.source in (None, self.source)
 
     def reference(self, builder: Builder) -> Reference:
@@ -200,8 +200,7 @@ def _text(value: object) -> str:
         return value.decode()
     if isinstance(value, str):
         return str(value)
-    message = f"expected text, got {value!r}"
-    raise TypeError(message)
+    raise TypeError(f"expected text, got {value!r}")
 
 
 def target_of(value: Builder | ReferenceBuilder) -> Builder:
@@ -280,16 +279,16 @@ def read_specifications(io: HDMFIO) -> dict[str, str] | None:
         return None
     group = file[place["_REFERENCE"]["path"] if isinstance(place, dict) else place]
     texts: dict[str, str] = {}
+
+    def add(name: str, node: Any) -> None:
+        if hasattr(node, "shape"):
+            texts[name] = _text(node[()])
+
     if isinstance(group, h5py.Group):
-        group.visititems(
-            lambda name, node: (
-                texts.update({name: _text(node[()])}) if isinstance(node, h5py.Dataset) else None
-            )
-        )
+        group.visititems(add)
     else:
         for name, node in group.members(max_depth=None):
-            if hasattr(node, "shape"):
-                texts[name] = _text(node[()])
+            add(name, node)
     return texts
 
 

@@ -6,13 +6,14 @@ links to the same object. Such a file must not be copied.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import h5py
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 __all__ = ["unreadable"]
 
@@ -39,11 +40,11 @@ def unreadable(file: h5py.File) -> Iterator[str]:
     str
         A path, and the problem there.
     """
-    yield from _Walk(file).everything()
+    yield from _Visitor(file).everything()
     yield from _specifications(file)
 
 
-class _Walk:
+class _Visitor:
     """Visit the objects of a file, and those in other files that links lead to."""
 
     def __init__(self, file: h5py.File) -> None:
@@ -121,15 +122,19 @@ def _dataset_problem(node: h5py.Dataset) -> str:
     """Return the parts of a dataset that hdmf does not read; empty if it reads all."""
     if node.shape is None:
         return "without values"
-    if problem := _type_problem(node.dtype):
-        return problem
-    if node.shape == () and _has_references(node.dtype):
-        return "a single reference"
-    if any(map(_has_references, _nested(node.dtype))):
-        return "references in compounds in compounds"
-    if len(node.shape) > 1 and _is_tabular(node.dtype):
-        return "compounds or references with more than one axis"
-    return ""
+    dtype = node.dtype
+    rules = {
+        "a single reference": node.shape == () and _has_references(dtype),
+        "references in compounds in compounds": any(map(_has_references, _nested(dtype))),
+        "compounds or references with more than one axis": len(node.shape) > 1
+        and (dtype.names is not None or h5py.check_ref_dtype(dtype) is not None),
+    }
+    return _type_problem(dtype) or _first_problem(rules)
+
+
+def _first_problem(rules: Mapping[str, bool]) -> str:
+    """Return the first problem that is there; empty if none is."""
+    return next((problem for problem, is_there in rules.items() if is_there), "")
 
 
 def _attribute_problem(node: h5py.Group | h5py.Dataset, name: str) -> str:
@@ -153,19 +158,18 @@ def _value_problem(value: object) -> str:
         "a list of references": any(isinstance(item, h5py.Reference) for item in values.flat),
         "text that is not UTF-8": not _is_utf8(values),
     }
-    return next((problem for problem, holds in rules.items() if holds), "")
+    return _first_problem(rules)
 
 
 def _is_utf8(values: np.ndarray) -> bool:
-    try:
+    with suppress(UnicodeError):
         for item in values.flat:
             if isinstance(item, bytes):
                 item.decode()
             elif isinstance(item, str):
                 item.encode()  # raises for surrogates, which h5py makes of undecodable bytes
-    except UnicodeError:
-        return False
-    return True
+        return True
+    return False
 
 
 def _type_problem(dtype: np.dtype) -> str:
@@ -180,7 +184,7 @@ def _type_problem(dtype: np.dtype) -> str:
         "numbers of more than 64 bits": dtype.itemsize > {"f": 8, "c": 16}.get(dtype.kind, 2**30),
         "opaque bytes": dtype.kind == "V",
     }
-    return next((problem for problem, holds in rules.items() if holds), "")
+    return _first_problem(rules)
 
 
 def _specifications(file: h5py.File) -> Iterator[str]:
@@ -198,16 +202,18 @@ def _specifications(file: h5py.File) -> Iterator[str]:
 def _texts(group: h5py.Group) -> Iterator[str]:
     yield from (f"{group.name}@{name}: an attribute of specifications" for name in group.attrs)
     for name in group:
-        path = f"{group.name}/{name}"
-        is_text = False
-        if isinstance(group.get(name, getlink=True), h5py.HardLink):
-            node = group[name]
-            if isinstance(node, h5py.Group):
-                yield from _texts(node)
-                continue
-            yield from (f"{path}@{key}: an attribute of specifications" for key in node.attrs)
-            is_text = node.shape == () and h5py.check_string_dtype(node.dtype) is not None
-        if not is_text:
+        is_here = isinstance(group.get(name, getlink=True), h5py.HardLink)
+        node = group[name] if is_here else None
+        if isinstance(node, h5py.Group):
+            yield from _texts(node)
+            continue
+        path, keys = f"{group.name}/{name}", getattr(node, "attrs", ())
+        yield from (f"{path}@{key}: an attribute of specifications" for key in keys)
+        if (
+            not isinstance(node, h5py.Dataset)
+            or node.shape != ()
+            or h5py.check_string_dtype(node.dtype) is None
+        ):
             yield f"{path}: among specifications, expected a text or a group"
 
 
@@ -218,10 +224,6 @@ def _has_references(dtype: np.dtype) -> bool:
 
 def _nested(dtype: np.dtype) -> list[np.dtype]:
     return [dtype[name] for name in dtype.names or () if dtype[name].names is not None]
-
-
-def _is_tabular(dtype: np.dtype) -> bool:
-    return dtype.names is not None or h5py.check_ref_dtype(dtype) is not None
 
 
 def _address(node: h5py.Group | h5py.Dataset) -> tuple[int, int]:

@@ -44,14 +44,10 @@ def write_through_store(io: ZarrIO, store: N5Store) -> None:
         message = f"{store}: written by one process: other processes would not see its keys"
         warnings.warn(message, N5Warning, stacklevel=4)
         options["number_of_jobs"] = 1
-    setattr(io, _QUEUE, _StoreQueue(store, options))
-
-
-class _StoreQueue(ZarrIODataChunkIteratorQueue):  # type: ignore[misc] # hdmf has no types
-    def __init__(self, store: N5Store, options: dict[str, object]) -> None:
-        super().__init__(**options)
-        # pickled for each process, and called there
-        self._write_buffer_zarr = partial(_write_buffer, store)
+    queue = ZarrIODataChunkIteratorQueue(**options)
+    # pickled for each process, and called there
+    queue._write_buffer_zarr = partial(_write_buffer, store)  # noqa: SLF001 - see the module
+    setattr(io, _QUEUE, queue)
 
 
 def _write_buffer(

@@ -1,4 +1,4 @@
-"""A store that is also a path, for code of HDMF that calls ``os.path.exists(store)``.
+"""Define a store that is also a path, for code of HDMF that calls ``os.path.exists(store)``.
 
 hdmf-zarr's own tests do. :class:`~n5zarr.N5Store` itself is not ``os.PathLike``: xarray and dask
 would replace it by its path, and read or write plain Zarr there.
@@ -14,7 +14,7 @@ __all__ = ["N5PathStore"]
 
 
 class N5PathStore(N5Store):
-    """An :class:`~n5zarr.N5Store` of a local container, accepted by functions of ``os.path``.
+    """Open a local container as :class:`~n5zarr.N5Store`, and pass as a path to ``os.path``.
 
     Pass it to hdmf and hdmf-zarr only, not to xarray or dask.
 

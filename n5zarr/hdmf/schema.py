@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hdmf.build import DatasetBuilder, GroupBuilder
+from hdmf.validate.validator import check_shape
 
 from n5zarr.hdmf.file_contents import children, shape_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from hdmf.build import Builder, BuildManager
     from hdmf.spec import BaseStorageSpec, DatasetSpec, GroupSpec
@@ -60,7 +61,7 @@ def _names(
 
 
 def is_column(manager: BuildManager, builder: DatasetBuilder) -> bool:
-    """Whether a dataset is a column of a table, which may grow."""
+    """Return whether a dataset is a column of a table, which may grow."""
     if _type_spec(manager, builder) is None:
         return False
     return any(manager.is_sub_data_type(builder, name) for name in _COLUMNS)
@@ -84,12 +85,6 @@ def _matching(shape: tuple[int, ...], spec: DatasetSpec) -> tuple[str, ...] | No
     fitting = [
         (allowed.count(None), i)
         for i, allowed in enumerate(map(list, shapes))
-        if _fits(shape, allowed)
+        if check_shape(tuple(allowed), shape)
     ]
     return tuple(names[min(fitting)[1]]) if fitting else None
-
-
-def _fits(shape: tuple[int, ...], allowed: Sequence[int | None]) -> bool:
-    return len(shape) == len(allowed) and all(
-        wanted in (None, n) for n, wanted in zip(shape, allowed, strict=True)
-    )

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import product
 from math import prod
 from typing import TYPE_CHECKING, Protocol, TypeGuard
 
 import numpy as np
 from hdmf.query import HDMFDataset
 
+from n5zarr.tools.jobs.boxes import boxes
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sized
+
+    from n5zarr.tools.jobs.boxes import Box
 
 __all__ = ["TEXT_KINDS", "ArrayData", "is_array", "n_bytes", "row_slabs", "slab_shape", "slabs"]
 
@@ -22,23 +25,23 @@ _ROWS = 1 << 16
 
 
 class ArrayData(Protocol):
-    """An array of numpy, h5py or zarr."""
+    """Stand for an array of numpy, h5py or zarr."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """In C order."""
+        """Return the extents in elements, in C order."""
         ...
 
     @property
     def dtype(self) -> np.dtype:
-        """Of the elements."""
+        """Return the dtype of the elements."""
         ...
 
     def __getitem__(self, selection: tuple[slice, ...] | tuple[int, ...], /) -> object: ...
 
 
 def is_array(data: object) -> TypeGuard[ArrayData]:
-    """Whether data are numbers in an array with at least one axis."""
+    """Return whether data are numbers in an array with at least one axis."""
     dtype = getattr(data, "dtype", None)
     is_plain = isinstance(dtype, np.dtype) and dtype.kind not in TEXT_KINDS and dtype.names is None
     return is_plain and not isinstance(data, HDMFDataset) and len(getattr(data, "shape", ())) > 0
@@ -72,19 +75,13 @@ def slab_shape(data: ArrayData, chunks: tuple[int, ...] | None = None) -> tuple[
     return tuple(slab)
 
 
-def slabs(data: ArrayData) -> Iterator[tuple[slice, ...]]:
+def slabs(data: ArrayData) -> Iterator[Box]:
     """Cut an array into boxes of :func:`slab_shape`, in C order."""
-    steps = slab_shape(data)
-    starts = product(*(range(0, n, step) for n, step in zip(data.shape, steps, strict=True)))
-    for start in starts:
-        corner = zip(start, steps, data.shape, strict=True)
-        yield tuple(slice(first, min(first + step, n)) for first, step, n in corner)
+    return boxes(data.shape, slab_shape(data))
 
 
 def row_slabs(*datasets: Sized) -> Iterator[slice]:
     """Cut the rows of datasets of equal length into slabs, at chunk boundaries if there are any."""
-    stored = [getattr(data, "dataset", data) for data in datasets]
+    stored = (getattr(data, "dataset", data) for data in datasets)
     steps = [chunks[0] for data in stored if (chunks := getattr(data, "chunks", None))]
-    step = max(_ROWS, *steps) if steps else _ROWS
-    for start in range(0, len(datasets[0]), step):
-        yield slice(start, min(start + step, len(datasets[0])))
+    return (rows for (rows,) in boxes((len(datasets[0]),), (max(_ROWS, *steps, 1),)))

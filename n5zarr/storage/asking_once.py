@@ -11,12 +11,11 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Update
+from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Request, Update
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from n5zarr.storage.requests import Request
 
 __all__ = ["Answers", "answers", "asking_once"]
 

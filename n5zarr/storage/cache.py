@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, Self, override
 from zarr.buffer import cpu
 from zarr.storage import ObjectStore, WrapperStore
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.url import says_missing
 
@@ -65,11 +65,11 @@ class CacheOptions:
     def __post_init__(self) -> None:
         is_number = isinstance(self.recheck, int | float) and self.recheck >= 0
         if not (self.recheck == "open" or is_number):
-            message = f"recheck: expected 'open', True, False or seconds, got {self.recheck!r}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"recheck: expected 'open', True, False or seconds, got {self.recheck!r}"
+            )
         if self.bytes < 0:
-            message = f"bytes: expected a number of bytes, got {self.bytes}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(f"bytes: expected a number of bytes, got {self.bytes}")
 
     @property
     def writes(self) -> bool:
@@ -153,7 +153,7 @@ class CachingStore(WrapperStore["Store"]):
             n_changes = self._n_changes
         if kept is None or not self._is_fresh(key, kept):
             kept = await self._fetch(key, kept)
-            self._keep(key, kept, n_changes)
+            self._keep_value(key, kept, n_changes)
         else:
             _log.debug("%s: answered from memory", key)
         return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
@@ -186,7 +186,7 @@ class CachingStore(WrapperStore["Store"]):
         value = await self._store.get(key, cpu.buffer_prototype)
         return _Kept(None if value is None else value.to_bytes(), now, None)
 
-    def _keep(self, key: str, kept: _Kept, n_changes: int) -> None:
+    def _keep_value(self, key: str, kept: _Kept, n_changes: int) -> None:
         """Keep a value unless it is too large or was written since it was requested.
 
         Drops the least recently used values until all fit.

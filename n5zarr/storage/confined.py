@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, override
 from n5zarr._zarr_private import LocalStore
 from n5zarr.format.path import join
 from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.requests import Ends, Exists, Get, List, Stamp
+from n5zarr.storage.requests import Ends, Exists, Get, List, Request, Stamp
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-    from n5zarr.storage.requests import Request
 
 __all__ = ["ConfinedFiles", "ConfinedStore", "is_confined"]
 

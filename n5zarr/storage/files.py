@@ -17,19 +17,19 @@ import os
 import re
 import stat
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from n5zarr.codecs.block import check_stored_size
-from n5zarr.codecs.buffers import REUSED
-from n5zarr.errors import N5BlockError, N5FormatError
+from n5zarr.codecs.buffers import REUSED, Scratch
+from n5zarr.errors import ErrorsAt, N5FormatError
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.locks import PAUSE, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from n5zarr.codecs.buffers import Scratch
 
 __all__ = [
     "CREATE",
@@ -315,10 +315,8 @@ def check_readable(file: int, path: Path | str, status: os.stat_result) -> None:
     """
     check_is_file(file, path, status)
     if status.st_size > _LARGE and is_block_name(os.path.basename(path)):
-        try:
+        with ErrorsAt(partial(os.fspath, path)):
             check_stored_size(os.read(file, 64), status.st_size)
-        except N5BlockError as err:
-            raise err.located(os.fspath(path)) from err.__cause__
         os.lseek(file, 0, os.SEEK_SET)
 
 

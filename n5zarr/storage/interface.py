@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import TYPE_CHECKING, Literal, Self
 
-from n5zarr.storage.requests import log_request, logs_requests
+from n5zarr.storage.requests import Request, Steps, drive, log_request, logs_requests
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,12 +14,15 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-    from n5zarr.storage.requests import Request, Steps
 
-__all__ = ["Durability", "Storage"]
+__all__ = ["Durability", "Storage", "ignore_warning"]
 
 type Durability = Literal["atomic", "durable", "overwrite"]
 """The ways to write local files, see :mod:`n5zarr.storage.writing`."""
+
+
+def ignore_warning(_message: str) -> None:
+    """Drop a message for the user."""
 
 
 class Storage(ABC):
@@ -71,7 +75,7 @@ class Storage(ABC):
     @property
     @abstractmethod
     def supports_sync(self) -> bool:
-        """Whether :meth:`run` works."""
+        """Whether :meth:`answer` works, so that :meth:`run` needs no event loop."""
 
     @property
     def has_cache(self) -> bool:
@@ -121,42 +125,36 @@ class Storage(ABC):
         log_request(self, request, answer)
         return answer
 
+    def answer_with(self, warn: Callable[[str], None]) -> Callable[[Request], object]:
+        """Return the function that answers a request, and logs it if requests are logged."""
+        return partial(self.answer_and_log if logs_requests() else self.answer, warn=warn)
+
     def run[T](
         self,
         steps: Steps[T],
-        warn: Callable[[str], None],
-        first: Sequence[Request] | None = None,
+        warn: Callable[[str], None] = ignore_warning,
+        requests: Sequence[Request] | None = None,
     ) -> T:
-        """Run a generator of requests without await.
+        """Run a flow, and wait for its result.
 
         Parameters
         ----------
         steps : generator
             See :mod:`n5zarr.storage.requests`.
-        warn : callable
+        warn : callable, optional
             Called with messages for the user.
-        first : sequence of requests, optional
-            The requests that the generator has yielded, if it has been started.
+        requests : sequence of requests, optional
+            Those at which the flow was paused, if it has been started.
 
         Returns
         -------
         object
             The return value of the generator.
         """
-        answer = self.answer_and_log if logs_requests() else self.answer
-        try:
-            requests = next(steps) if first is None else first
-            while True:
-                try:
-                    answers = [answer(request, warn) for request in requests]
-                except Exception as err:
-                    requests = steps.throw(err)
-                else:
-                    requests = steps.send(answers)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+        return drive(steps, self.answer_with(warn), requests=requests)
 
     @abstractmethod
-    async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
-        """Run a generator of requests, each batch concurrently; see :meth:`run`."""
+    async def run_async[T](
+        self, steps: Steps[T], warn: Callable[[str], None] = ignore_warning
+    ) -> T:
+        """Run a flow with await, the requests of a batch concurrently; see :meth:`run`."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Self, assert_never, override
 from n5zarr._zarr_private import LocalStore
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage import files, removing
-from n5zarr.storage.interface import Durability, Storage
+from n5zarr.storage.interface import Durability, Storage, ignore_warning
 from n5zarr.storage.not_found import check_local_root
 from n5zarr.storage.requests import (
     Ends,
@@ -24,6 +24,7 @@ from n5zarr.storage.requests import (
     Get,
     KeysBelow,
     List,
+    Paused,
     Put,
     Remove,
     RemoveTree,
@@ -33,12 +34,12 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
-    logs_requests,
+    drive,
 )
 from n5zarr.storage.writing import FileWriter, sync_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from zarr.abc.store import Store
 
@@ -60,6 +61,10 @@ class LocalFiles(Storage):
     durability : {"atomic", "durable", "overwrite"}, optional
         The way to write blocks. Documents are replaced, never overwritten.
     """
+
+    is_shared = True
+    has_stamps = True
+    supports_sync = True
 
     def __init__(
         self,
@@ -107,21 +112,6 @@ class LocalFiles(Storage):
     def read_only(self) -> bool:
         return self._read_only
 
-    @property
-    @override
-    def is_shared(self) -> bool:
-        return True
-
-    @property
-    @override
-    def has_stamps(self) -> bool:
-        return True
-
-    @property
-    @override
-    def supports_sync(self) -> bool:
-        return True
-
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
         return type(self)(
@@ -144,18 +134,15 @@ class LocalFiles(Storage):
         pass
 
     @override
-    async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
-        answer = self.answer_and_log if logs_requests() else self.answer
-        try:
-            requests = next(steps)
-            while all(isinstance(request, Stamp) for request in requests):
-                requests = steps.send([answer(request, warn) for request in requests])
-        except StopIteration as done:  # no thread needed: no files were read, or only their stamps
-            await asyncio.sleep(0)  # let other tasks run: zarr opens all nodes of a group at once
-            result: T = done.value
-            return result
-        # one thread for the whole generator is cheaper than one for each request
-        return await asyncio.to_thread(self.run, steps, warn, requests)
+    async def run_async[T](
+        self, steps: Steps[T], warn: Callable[[str], None] = ignore_warning
+    ) -> T:
+        done = drive(steps, self.answer_with(warn), pauses_at=_reads_files)
+        if isinstance(done, Paused):
+            # one thread for the rest of the flow is cheaper than one for each request
+            return await asyncio.to_thread(self.run, steps, warn, done.requests)
+        await asyncio.sleep(0)  # let other tasks run: zarr opens all nodes of a group at once
+        return done
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -229,3 +216,8 @@ class LocalFiles(Storage):
             if folder == self._root.parent:
                 break
         return None
+
+
+def _reads_files(requests: Sequence[Request]) -> bool:
+    """Whether requests need more than stamps of files, which are read without a thread."""
+    return not all(isinstance(request, Stamp) for request in requests)

@@ -32,7 +32,7 @@ except ImportError:  # Windows: locks exclude the threads of this process, not o
     fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -113,7 +113,7 @@ def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
         before = _last_change[0]
         is_locked = True
         try:
-            is_locked = _take_to_read(file, lock, path)
+            is_locked = _take(lock, path, _goes_without)
         except OSError as err:
             if err.errno not in _UNSUPPORTED:
                 raise
@@ -123,34 +123,6 @@ def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
             lock.is_reading = False
             _unlock(file)
             _log.debug("shared lock released: %s", path)
-
-
-def _take_to_read(file: int, lock: _Lock, path: object) -> bool:
-    """Take a shared lock; return False if a writer of this process holds the exclusive one.
-
-    That writer's lock keeps other programs out. The writer may wait for this reader, as a finalizer
-    can run while it holds its lock. So wait for it only while it is writing into the file.
-    """
-    has_logged = False
-    while not _try(file, "F_RDLCK"):
-        writers = [other for other in lock.others() if other.to_write]
-        if not writers:
-            _log.debug("shared lock waits for another program: %s", path)
-            _wait(file, "F_RDLCK")
-            break
-        is_interrupted = any(writer.is_interrupted() for writer in writers)
-        if not any(writer.is_changing for writer in writers):
-            if is_interrupted or any(writer.is_held for writer in writers):
-                return False
-        elif is_interrupted:
-            raise _timeout(None)
-        if not has_logged:
-            _log.debug("shared lock waits for this process: %s", path)
-            has_logged = True
-        time.sleep(PAUSE)
-    lock.is_reading = True
-    _log.debug("shared lock taken: %s", path)
-    return True
 
 
 @contextlib.contextmanager
@@ -197,7 +169,7 @@ def writing(
     if hasattr(fcntl, "flock"):
         with _registered(file, to_write=True, gives_way=gives_way) as lock:
             try:
-                _take_to_write(file, lock, path)
+                _take_to_write(lock, path)
             except OSError as err:
                 if err.errno not in _UNSUPPORTED:
                     raise
@@ -266,28 +238,75 @@ def _take_directory(file: int) -> bool:
     return True
 
 
-def _take_to_write(file: int, lock: _Lock, path: object) -> None:
-    """Take an exclusive lock: poll while this process holds it, queue behind other programs."""
-    end = time.monotonic() + _PATIENCE
+def _take(lock: _Lock, path: object, can_do_without: Callable[[Sequence[_Lock]], bool]) -> bool:
+    """Take a lock: poll while this process holds it, queue behind other programs.
+
+    Parameters
+    ----------
+    lock : _Lock
+        The lock, which is announced to other threads.
+    path : object
+        Name of the file, for the log.
+    can_do_without : callable
+        Takes the locks of this process that are in the way, and returns whether to go on without
+        the lock; raises TimeoutError if waiting would never end.
+
+    Returns
+    -------
+    bool
+        Whether the lock was taken.
+    """
+    kind, name = ("F_WRLCK", "exclusive") if lock.to_write else ("F_RDLCK", "shared")
     has_logged = False
-    while not _try(file, "F_WRLCK"):
-        if not lock.others():
-            _log.debug("exclusive lock waits for another program: %s", path)
-            _wait(file, "F_WRLCK")  # another program holds it: queue for it
+    while not _try(lock.file, kind):
+        others = [other for other in lock.others() if lock.to_write or other.to_write]
+        if not others:
+            _log.debug("%s lock waits for another program: %s", name, path)
+            _set(lock.file, kind, waits=True)
             break
-        others = [other for other in lock.others() if other.is_held or other.is_stuck()]
-        if lock.gives_way and others and all(o.gives_way and o.is_stuck() for o in others):
-            return
-        if any(other.is_interrupted() for other in lock.others()) or time.monotonic() > end:
-            if _try(file, "F_WRLCK"):  # released meanwhile
+        try:
+            if can_do_without(others):
+                return False
+        except TimeoutError:
+            if _try(lock.file, kind):  # released meanwhile
                 break
-            raise _timeout(path)
+            raise
         if not has_logged:
-            _log.debug("exclusive lock waits for this process: %s", path)
+            _log.debug("%s lock waits for this process: %s", name, path)
             has_logged = True
         time.sleep(PAUSE)
-    lock.is_held = True
-    _log.debug("exclusive lock taken: %s", path)
+    lock.is_held, lock.is_reading = lock.to_write, not lock.to_write
+    _log.debug("%s lock taken: %s", name, path)
+    return True
+
+
+def _goes_without(writers: Sequence[_Lock]) -> bool:
+    """Whether a reader goes on without a lock, beside some writers of this process.
+
+    Their locks keep other programs out. A writer may wait for this reader, as a finalizer can run
+    while the writer holds its lock. So wait for it only while it is writing into the file.
+    """
+    is_interrupted = any(writer.is_interrupted() for writer in writers)
+    if not any(writer.is_changing for writer in writers):
+        return is_interrupted or any(writer.is_held for writer in writers)
+    if is_interrupted:
+        raise _timeout(None)
+    return False
+
+
+def _take_to_write(lock: _Lock, path: object) -> None:
+    """Take an exclusive lock, unless only writers hold it that wait while this one gives way."""
+    end = time.monotonic() + _PATIENCE
+
+    def gives_way(others: Sequence[_Lock]) -> bool:
+        held = [other for other in others if other.is_held or other.is_stuck()]
+        if lock.gives_way and held and all(o.gives_way and o.is_stuck() for o in held):
+            return True
+        if any(other.is_interrupted() for other in others) or time.monotonic() > end:
+            raise _timeout(path)
+        return False
+
+    _take(lock, path, gives_way)
 
 
 def _timeout(path: object | None) -> TimeoutError:
@@ -330,10 +349,6 @@ def _holds(file: int) -> bool:
         return False
     found = fcntl.fcntl(file, fcntl.F_OFD_GETLK, _flock("F_WRLCK"))
     return bool(struct.unpack("hhqqi", found)[0] == fcntl.F_UNLCK)
-
-
-def _wait(file: int, kind: str) -> None:
-    _set(file, kind, waits=True)
 
 
 def _unlock(file: int) -> None:

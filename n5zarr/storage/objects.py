@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from obstore.store import ObjectStore as ObstoreStore
     from zarr.storage import ObjectStore
 
-    from n5zarr.storage.url_store import Page
 
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import PAGE, without_secrets
+from n5zarr.storage.url_store import PAGE, Page, without_secrets
 
 __all__ = [
     "entries_of_objects",

@@ -14,7 +14,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.place import Place, place_of
+from n5zarr.storage.place import Backend, Place, place_of
 from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
 from n5zarr.storage.url_store import UrlStore
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Durability, Storage
-    from n5zarr.storage.place import Backend
 
 __all__ = ["open_storage", "unsharded"]
 

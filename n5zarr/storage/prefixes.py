@@ -8,14 +8,13 @@ from zarr.storage import FsspecStore, ObjectStore, WrapperStore
 
 from n5zarr._zarr_private import LocalStore, wrapped
 from n5zarr.storage.objects import keys_of_objects
-from n5zarr.storage.url_store import PAGE, UrlStore
+from n5zarr.storage.url_store import PAGE, Page, UrlStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from zarr.abc.store import Store
 
-    from n5zarr.storage.url_store import Page
 
 __all__ = ["take_keys"]
 

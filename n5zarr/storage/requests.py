@@ -11,9 +11,9 @@ The logger of this module logs each request at DEBUG.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, overload
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
@@ -27,6 +27,7 @@ __all__ = [
     "Get",
     "KeysBelow",
     "List",
+    "Paused",
     "Put",
     "Remove",
     "RemoveTree",
@@ -36,6 +37,9 @@ __all__ = [
     "Update",
     "Warn",
     "Work",
+    "answer_to",
+    "drive",
+    "drive_async",
     "each_once",
     "get_each",
     "list_each",
@@ -263,6 +267,91 @@ type Steps[T] = Generator[Sequence[Request], Sequence[Any], T]
 def request_each(requests: Iterable[Request]) -> Steps[list[Any]]:
     """Make several requests at once; return their answers."""
     return list((yield list(requests)))
+
+
+@dataclass(slots=True)
+class Paused:
+    """A flow that was driven up to some requests, which nobody has answered yet."""
+
+    requests: Sequence[Request]
+
+
+@overload
+def drive[T](
+    steps: Steps[T],
+    answer: Callable[[Request], object],
+    *,
+    requests: Sequence[Request] | None = None,
+) -> T: ...
+@overload
+def drive[T](
+    steps: Steps[T],
+    answer: Callable[[Request], object],
+    *,
+    pauses_at: Callable[[Sequence[Request]], bool],
+) -> T | Paused: ...
+def drive[T](
+    steps: Steps[T],
+    answer: Callable[[Request], object],
+    *,
+    requests: Sequence[Request] | None = None,
+    pauses_at: Callable[[Sequence[Request]], bool] | None = None,
+) -> T | Paused:
+    """Run a flow to its end, or up to requests that another thread should answer.
+
+    Parameters
+    ----------
+    steps : generator
+        The flow.
+    answer : callable
+        Answers a request. An error that it raises is raised in the flow.
+    requests : sequence of requests, optional
+        Those at which the flow was paused.
+    pauses_at : callable, optional
+        Whether to pause at some requests.
+
+    Returns
+    -------
+    object or Paused
+        The return value of the flow.
+    """
+    try:
+        if requests is None:
+            requests = next(steps)
+        while pauses_at is None or not pauses_at(requests):
+            try:
+                answers = [answer(request) for request in requests]
+            except Exception as err:
+                requests = steps.throw(err)
+            else:
+                requests = steps.send(answers)
+        return Paused(requests)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+async def drive_async[T](
+    steps: Steps[T], answer: Callable[[Sequence[Request]], Awaitable[Sequence[object]]]
+) -> T:
+    """Run a flow to its end; ``answer`` answers all requests of a batch, see :func:`drive`."""
+    try:
+        requests = next(steps)
+        while True:
+            try:
+                answers = await answer(requests)
+            except Exception as err:
+                requests = steps.throw(err)
+            else:
+                requests = steps.send(answers)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
+def answer_to(request: Request) -> Steps[Any]:
+    """Make one request, and return its answer."""
+    return (yield [request])[0]
 
 
 def read_key(key: str) -> Steps[bytes | None]:

@@ -16,7 +16,7 @@ from operator import floordiv, lt, mod, mul
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.codecs.raw import stream_name
-from n5zarr.codecs.shard import most_index_bytes, shard_with
+from n5zarr.codecs.shard import Shard, most_index_bytes, shard_with
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -28,18 +28,14 @@ from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Raw, compression_to_json
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_path, is_block_name, parse_block_path
-from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.order import N5Tuple, to_c, to_n5
+from n5zarr.format.lenient_json import JSON, parse_json
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Ends, Get, List
+from n5zarr.storage.requests import Ends, Entry, Get, List, Steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.codecs.shard import Shard
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import CTuple
-    from n5zarr.storage.requests import Entry, Steps
 
 __all__ = ["BlockPlace", "ShardedDataset", "Shards"]
 
@@ -135,7 +131,7 @@ class Shards:
         (data,) = yield [Get(join(path, ATTRIBUTES_JSON))]
         try:
             document = None if data is None else parse_json(bytes(data))
-            made = self._described(path, document)
+            made = self._describe_dataset(path, document)
         except N5Error:  # reading the node reports it
             return None
         if made is None:
@@ -174,7 +170,7 @@ class Shards:
         )
         return N5BlockError(message, kind="shard", where=f"{self.name}: {made.path or '/'}")
 
-    def _described(self, path: str, document: JSON) -> ShardedDataset | None:
+    def _describe_dataset(self, path: str, document: JSON) -> ShardedDataset | None:
         """Make a dataset as its document describes it, or the given size."""
         if not isinstance(document, dict):
             return None
@@ -337,6 +333,10 @@ def _read_indices(
 ) -> Steps[list[Shard | N5BlockError | None]]:
     """Read the indices of some files; None for missing files, an error for other files."""
     n_bytes = most_index_bytes(made.n, made.dataset.ndim)
+    message = (
+        f"expected a shard of Java N5 4 with {made.n} chunks, got another file; another program "
+        "may have written a block in the place of the shard"
+    )
     shards: list[Shard | N5BlockError | None] = []
     for ends in (yield [Ends(key, n_bytes, n_bytes) for key in keys]):
         if ends is None:
@@ -345,16 +345,9 @@ def _read_indices(
         size, first, last = ends
         is_whole = len(first) + len(last) >= size
         first, last = (first + last, first + last) if is_whole else (first, last)
-        shards.append(shard_with(made.n, made.dataset.ndim, size, first, last) or _other(made))
+        shard = shard_with(made.n, made.dataset.ndim, size, first, last)
+        shards.append(shard or N5BlockError(message, kind="shard"))
     return shards
-
-
-def _other(made: ShardedDataset) -> N5BlockError:
-    message = (
-        f"expected a shard of Java N5 4 with {made.n} chunks, got another file; another program "
-        "may have written a block in the place of the shard"
-    )
-    return N5BlockError(message, kind="shard")
 
 
 def _numbers(entries: list[Entry] | None) -> list[int]:

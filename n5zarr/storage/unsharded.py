@@ -4,26 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, override
 
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, Store, SuffixByteRequest
+from zarr.abc.store import (
+    ByteRequest,
+    OffsetByteRequest,
+    RangeByteRequest,
+    Store,
+    SuffixByteRequest,
+)
 from zarr.storage import WrapperStore
 
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Get
-from n5zarr.storage.shards import Shards
+from n5zarr.storage.requests import Get, Steps
+from n5zarr.storage.shards import BlockPlace, ShardedDataset, Shards
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable
 
     from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
 
     from n5zarr.format.order import CTuple, N5Tuple
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Steps
-    from n5zarr.storage.shards import BlockPlace, ShardedDataset
 
 __all__ = ["UnshardedStore"]
 
@@ -89,7 +92,7 @@ class UnshardedStore(WrapperStore["Store"]):
         return False  # zarr's synchronous methods would bypass this class
 
     async def _ask[T](self, steps: Steps[T]) -> T:
-        return await self.storage.run_async(steps, _ignore)
+        return await self.storage.run_async(steps)  # the store of these keys gives its own warnings
 
     # ------------------------------------------------------------------ reading
 
@@ -253,10 +256,6 @@ def _bounds(byte_range: ByteRequest | None, n_bytes: int) -> tuple[int, int]:
             return max(0, n_bytes - suffix), n_bytes
         case _:
             return 0, n_bytes
-
-
-def _ignore(_: str) -> None:
-    """Ignore warnings: the store that reads these keys gives its own."""
 
 
 def _refusal() -> N5UnsupportedError:

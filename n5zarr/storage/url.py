@@ -16,8 +16,8 @@ from zarr.storage import FsspecStore, ObjectStore, ZipStore
 from n5zarr.errors import (
     N5Error,
     N5MissingDependencyError,
-    N5UnrepresentableError,
     N5UnsupportedError,
+    option_error,
 )
 from n5zarr.storage.url_store import UrlStore, without_secrets
 
@@ -118,8 +118,9 @@ def store_of_url(
         return ObjectStore(_object_store(url, dict(storage_options or {})), read_only=read_only)
     if scheme == "zip" and not is_chain(url):
         if storage_options:
-            message = f"storage_options: expected none with a local zip file, got them with {url}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"storage_options: expected none with a local zip file, got them with {url}"
+            )
         return ZipStore(rest.removeprefix("//"), mode="r")
     try:
         if is_chain(url):
@@ -309,5 +310,6 @@ def tolerant(store: Store) -> Store:
         return _TolerantUrlStore.of(store)
     if isinstance(store, ObjectStore):
         return _TolerantObjectStore(store.store, read_only=store.read_only)
-    message = f"forbidden_is_missing: expected a URL or a store of fsspec or obstore, got {store!r}"
-    raise N5UnrepresentableError(message, kind="option")
+    raise option_error(
+        f"forbidden_is_missing: expected a URL or a store of fsspec or obstore, got {store!r}"
+    )

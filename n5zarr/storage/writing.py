@@ -38,13 +38,13 @@ from n5zarr.storage.files import (
     patiently,
     unfinished_name,
 )
+from n5zarr.storage.interface import Durability, ignore_warning
 from n5zarr.storage.locks import PAUSE, changing, in_turn, writing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Check
 
 __all__ = ["FileWriter", "sync_directories"]
@@ -132,7 +132,7 @@ class FileWriter:
         except PermissionError:  # no lock for those who may not write the file
             _check_unlocked(path, check)
             _replace(unfinished, path)
-        self._note(path)
+        self._note_file(path)
         return True
 
     def update(self, path: str, change: Callable[[bytes | None], bytes | None]) -> bytes | None:
@@ -159,14 +159,14 @@ class FileWriter:
                 if held is None or old or not is_coming(os.fstat(held.file)):
                     new = change(old)
                     if new == old:
-                        self._keep(path, held)
+                        self._sync_unchanged(path, held)
                         return new
-                    if self._put(path, held, new):
+                    if self._write_update(path, held, new):
                         return new
             if old == b"":
                 time.sleep(PAUSE)  # another writer has created it, and will write
 
-    def _put(self, path: str, held: HeldFile | None, new: bytes | None) -> bool:
+    def _write_update(self, path: str, held: HeldFile | None, new: bytes | None) -> bool:
         """Write the result of an update; False if another writer created the file meanwhile."""
         if held is None:
             return self._create(path, (new or b"",))
@@ -183,14 +183,14 @@ class FileWriter:
                 _replace(unfinished, path)
             finally:
                 _remove(unfinished)
-        self._note(path)
+        self._note_file(path)
         return True
 
-    def _keep(self, path: str, held: HeldFile | None) -> None:
+    def _sync_unchanged(self, path: str, held: HeldFile | None) -> None:
         """Sync content that an update does not change: its writer may have been killed before."""
         if self._durability == "durable" and held is not None:
             os.fsync(held.file)
-            self._note(path)
+            self._note_file(path)
 
     def remove(self, path: str, *, check: Check | None = None) -> None:
         """Remove a file; do nothing if it is missing or a directory.
@@ -212,7 +212,7 @@ class FileWriter:
             except PermissionError:  # no lock for those who may not write the file
                 _check_unlocked(path, check)
                 os.remove(path)
-            self._note(path)
+            self._note_file(path)
 
     @contextlib.contextmanager
     def _held(self, path: str, *, replaces: bool = False) -> Iterator[HeldFile | None]:
@@ -227,7 +227,8 @@ class FileWriter:
                     return
                 try:
                     check_is_file(held.file, path)
-                    warn = _ignore if replaces else self._warn
+                    # replacing a whole file needs no lock
+                    warn = ignore_warning if replaces else self._warn
                     with writing(held.file, path, warn, gives_way=replaces):
                         if _is_current(held.file, path):
                             yield held
@@ -251,7 +252,7 @@ class FileWriter:
             return False
         except OSError:  # the file system has no hard links
             os.replace(unfinished, path)
-        self._note(path)
+        self._note_file(path)
         return True
 
     def _write_unfinished(self, path: str, parts: tuple[BufferLike, ...]) -> str:
@@ -303,7 +304,7 @@ class FileWriter:
             check_no_dangling_link(directory)
             raise
 
-    def _note(self, path: str) -> None:
+    def _note_file(self, path: str) -> None:
         """Note the directory of a file that has been created, replaced or removed."""
         self.note_directory(os.path.dirname(path))
 
@@ -394,10 +395,6 @@ def _check_unlocked(path: str, check: Check | None) -> None:
                 _check(file, check)
             finally:
                 os.close(file)
-
-
-def _ignore(_: str) -> None:
-    """Ignore the warning about missing locks: replacing a whole file needs no lock."""
 
 
 def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:

@@ -7,16 +7,16 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, assert_never, override
 
 import zarr
-from zarr.abc.store import RangeByteRequest, SupportsSyncStore
+from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr_private import on_own_loop, same_data
+from n5zarr._zarr_private import on_own_loop, same_data, sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import CachingStore
-from n5zarr.storage.interface import Storage
+from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import KeyLocks
 from n5zarr.storage.objects import (
     entries_of_objects,
@@ -43,6 +43,7 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
+    drive_async,
     log_request,
     logs_requests,
 )
@@ -53,7 +54,6 @@ from n5zarr.storage.url_store import UrlStore, without_secrets
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from zarr.abc.store import Store
 
 __all__ = ["ZarrStorage"]
 
@@ -68,6 +68,8 @@ class ZarrStorage(Storage):
     store : zarr.abc.store.Store
         Any store except local files, for which see :class:`~n5zarr.storage.local.LocalFiles`.
     """
+
+    has_stamps = False
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -116,11 +118,6 @@ class ZarrStorage(Storage):
 
     @property
     @override
-    def has_stamps(self) -> bool:
-        return False
-
-    @property
-    @override
     def supports_sync(self) -> bool:
         # zarr's convention: wrappers always have the methods; the attribute tells if they work
         has_methods = isinstance(self._store, SupportsSyncStore)
@@ -166,6 +163,17 @@ class ZarrStorage(Storage):
     # ------------------------------------------------------------------ without await
 
     @override
+    def run[T](
+        self,
+        steps: Steps[T],
+        warn: Callable[[str], None] = ignore_warning,
+        requests: Sequence[Request] | None = None,
+    ) -> T:
+        if self.supports_sync:
+            return super().run(steps, warn, requests)
+        return sync(self.run_async(steps, warn))
+
+    @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
         store = self._store
         if not isinstance(store, SupportsSyncStore):
@@ -195,22 +203,15 @@ class ZarrStorage(Storage):
     # ------------------------------------------------------------------ with await
 
     @override
-    async def run_async[T](self, steps: Steps[T], warn: Callable[[str], None]) -> T:
-        try:
-            requests = next(steps)
-            while True:
-                try:
-                    if len(requests) == 1:  # in memory, a task costs more than the request
-                        answers = [await self._answer_async(requests[0], warn)]
-                    else:
-                        answers = await self._answer_together(requests, warn)
-                except Exception as err:
-                    requests = steps.throw(err)
-                else:
-                    requests = steps.send(answers)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+    async def run_async[T](
+        self, steps: Steps[T], warn: Callable[[str], None] = ignore_warning
+    ) -> T:
+        async def answer(requests: Sequence[Request]) -> Sequence[object]:
+            if len(requests) == 1:  # in memory, a task costs more than the request
+                return [await self._answer_async(requests[0], warn)]
+            return await self._answer_together(requests, warn)
+
+        return await drive_async(steps, answer)
 
     async def _answer_together(
         self, requests: Sequence[Request], warn: Callable[[str], None]

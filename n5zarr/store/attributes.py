@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.attribute_path import insert, lookup, parse_attribute_path, remove
+from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
+from n5zarr.format.attribute_path import AttributePath, insert, lookup, parse_attribute_path, remove
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     ZARR_KEY,
@@ -24,7 +24,6 @@ from n5zarr.zarr_view.record import Record, restore_attributes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from n5zarr.format.attribute_path import AttributePath
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
 
@@ -76,11 +75,9 @@ def get_attribute(
     """
     store = located(store, storage_options, backend)
     opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
-    try:
-        document = opened.ask(read_document(node))
+    with ErrorsAt(f"{opened}: {join(node, ATTRIBUTES_JSON)}"):
+        document = opened.run(read_document(node))
         restored = _restored(document or {}, is_root=not node)
-    except N5Error as err:
-        raise err.located(f"{opened}: {join(node, ATTRIBUTES_JSON)}") from err.__cause__
     if document is None and opened.node(node) is None:
         raise not_found(opened, node)
     return lookup(restored, parse_attribute_path(key), default)
@@ -220,14 +217,15 @@ def _update(
     def changed(users: Mapping[str, JSON]) -> Mapping[str, JSON]:
         after = change(users, tokens)
         if not isinstance(after, dict):
-            message = f"attribute {key!r}: expected the attributes to stay an object with names"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"attribute {key!r}: expected the attributes to stay an object with names"
+            )
         touched = {k for k in {*users, *after} if k not in users or k not in after}
         touched |= {str(token) for token in tokens[:1]}
         _check_users(touched, after, is_group=is_group, is_root=not node)
         return after
 
-    opened.ask(opened.container.update_attributes(node, changed, is_group=is_group))
+    opened.run(opened.container.update_attributes(node, changed, is_group=is_group))
 
 
 def _check_users(
@@ -248,5 +246,6 @@ def _check_users(
         why = f"with {', '.join(dataset_keys(after))} the group would be a dataset"
         reasons |= dict.fromkeys(dataset_keys(after), why)
     for key in sorted(touched & reasons.keys()):
-        message = f"attribute {key!r}: expected one that is not N5's own, as {reasons[key]}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"attribute {key!r}: expected one that is not N5's own, as {reasons[key]}"
+        )

@@ -37,7 +37,7 @@ type Levels = dict[str, dict[int, SetupLevel]]
 def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
     """List the children whose names are a word and a number, sorted by the number."""
     numbered: list[tuple[int, str, Node]] = []
-    for name, child in opened.ask(opened.container.nodes.children(path)):
+    for name, child in opened.run(opened.container.nodes.children(path)):
         match = re.fullmatch(pattern, name)
         if match and isinstance(child, GroupAttributes | DatasetView):
             numbered.append((int(match.group(1)), name, child))

@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
-from n5zarr.conventions.bdv import parse_xml, problem_of
-from n5zarr.conventions.bdv_settings import parse_settings
+from n5zarr.conventions.bdv import Description, parse_xml, problem_of
+from n5zarr.conventions.bdv_settings import SetupSettings, parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import Update, read_key
+from n5zarr.storage.place import Backend, Location, place_of
+from n5zarr.storage.requests import Steps, Update, read_key
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.storage.url_store import without_secrets
 from n5zarr.store.location import located
@@ -26,12 +26,8 @@ from n5zarr.store.n5_store import N5Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-    from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.bdv_loader import Loader
-    from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
-    from n5zarr.storage.requests import Steps
 
 __all__ = ["Project", "XmlFile", "named_by", "read_project", "read_settings", "xml_file"]
 
@@ -86,7 +82,7 @@ class XmlFile(NamedTuple):
         FileNotFoundError
             The file does not exist.
         """
-        data = self._storage(read_only=True).ask(read_key(self.name))
+        data = self._storage(read_only=True).run(read_key(self.name))
         if data is None:
             message = f"{self}: expected BigDataViewer's XML, but the file does not exist"
             raise FileNotFoundError(message)
@@ -100,12 +96,12 @@ class XmlFile(NamedTuple):
 
         if is_url(self.directory):
             file = self
-            file._storage(read_only=False).ask(steps())
+            file._storage(read_only=False).run(steps())
             return
         real = Path(self.directory, self.name).resolve()  # do not replace a link
         mode = stat.S_IMODE(real.stat().st_mode)
         file = XmlFile(str(real.parent), real.name, None)
-        file._storage(read_only=False).ask(steps())
+        file._storage(read_only=False).run(steps())
         real.chmod(mode)
 
     def beside(self, location: str) -> str:

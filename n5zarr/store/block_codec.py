@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, override
 
 import numpy as np
@@ -22,7 +23,7 @@ from numcodecs.abc import Codec
 from zarr.abc.codec import ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin
 
 from n5zarr.codecs.block import decode_full, encode_payload
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, option_error
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.compression import Compression, Gzip, compression_to_json, parse_compression
 from n5zarr.format.data_type import DataType
@@ -84,14 +85,14 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             "axis_order",
         }:
             given = f"{configuration!r:.80}"
-            message = f"codec {BLOCK_CODEC}: expected compression and axis_order, got {given}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"codec {BLOCK_CODEC}: expected compression and axis_order, got {given}"
+            )
         axis_order = configuration.get("axis_order", "C")
         if axis_order not in ("C", "F"):
-            message = (
+            raise option_error(
                 f"codec {BLOCK_CODEC}: axis_order: expected 'C' or 'F', got {axis_order!r:.80}"
             )
-            raise N5UnrepresentableError(message, kind="option")
         compression = configuration.get("compression", {"type": "gzip"})
         parsed = parse_compression(
             dict(compression) if isinstance(compression, Mapping) else compression
@@ -211,10 +212,8 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
     def _decode_part(
         self, stored: Buffer, source: object, selection: SelectorTuple, chunk_spec: ArraySpec
     ) -> NDBuffer:
-        try:
+        with ErrorsAt(partial(_where, source)):
             return self._decode_sync(stored, chunk_spec)[selection]
-        except N5Error as err:
-            raise err.located(_where(source)) from err.__cause__
 
 
 def _where(source: object) -> str:

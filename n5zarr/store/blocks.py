@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.codecs.block import Block, format_block, header_error, parse_block
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError, option_error
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
@@ -27,7 +27,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.requests import Put, read_key
+from n5zarr.storage.requests import Put, answer_to, read_key
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.storage.place import Location
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["read_block", "write_block"]
@@ -79,13 +78,11 @@ def read_block(store: Location, path: str, grid_position: Sequence[int]) -> Bloc
     ((32, 24, 10), dtype('uint8'))
     """
     opened, dataset, key, where = _find(store, path, grid_position, read_only=True)
-    data = opened.ask(read_key(key))
+    data = opened.run(read_key(key))
     if data is None:
         return None
-    try:
+    with ErrorsAt(where):
         block = parse_block(memoryview(data), dataset.ndim, dataset.data_type, dataset.compression)
-    except N5Error as err:
-        raise err.located(where) from err.__cause__
     if dataset.numpy_type is not None and isinstance(block.data, np.ndarray):
         return replace(block, data=block.data.view(dataset.numpy_type))
     return block
@@ -139,27 +136,21 @@ def write_block(
     [[1, 2, 3, 0], [4, 5, 6, 0]]
     """
     opened, dataset, key, where = _find(store, path, grid_position, read_only=False)
-    try:
+    with ErrorsAt(where):
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
-            message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
-            raise N5UnrepresentableError(message, kind="option")
-        check_writable(dataset.compression)
+            raise option_error(
+                f"grid position: expected less than {dataset.grid}, got {grid_position}"
+            )
+        codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
-    except N5Error as err:
-        raise err.located(where) from err.__cause__
-    opened.ask(_replace(dataset, key, stored, where))
-
-
-def _replace(dataset: DatasetAttributes, key: str, stored: bytes, where: str) -> Steps[None]:
-    """Replace a block, unless it is a shard of Java N5 4."""
     check = partial(
         check_not_sharded,
         data_type=dataset.data_type,
         compression=dataset.compression,
         where=lambda: where,
     )
-    yield [Put(key, stored, check)]
+    opened.run(answer_to(Put(key, stored, check)))
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:
@@ -244,7 +235,8 @@ def _find(
     if opened.read_only and not read_only:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=where)
-    dataset = _read_attributes(opened, node, where)
+    with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
+        dataset = parse_attributes(opened.run(read_document(node)))
     if isinstance(dataset, GroupAttributes):
         if opened.node(node) is None:
             raise not_found(opened, node, "a dataset")
@@ -252,15 +244,8 @@ def _find(
         raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
     position = N5Tuple(tuple(map(index, grid_position)))
     if len(position) != dataset.ndim or any(p < 0 for p in position):
-        message = f"grid position: expected {dataset.ndim} integers >= 0, got {position}"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+        raise option_error(
+            f"grid position: expected {dataset.ndim} integers >= 0, got {position}", where=where
+        )
     block = block_path(position)
     return opened, dataset, join(node, block), f"{where}: block {block}"
-
-
-def _read_attributes(opened: N5Store, node: str, where: str) -> DatasetAttributes | GroupAttributes:
-    """Read and parse the document of a node."""
-    try:
-        return parse_attributes(opened.ask(read_document(node)))
-    except N5Error as err:
-        raise err.located(f"{where}: {ATTRIBUTES_JSON}") from err.__cause__

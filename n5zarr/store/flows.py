@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr_private import sync
 from n5zarr.format.path import normalize_path
 
 if TYPE_CHECKING:
@@ -13,18 +12,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
 
-__all__ = ["FlowRunner", "ask_storage"]
-
-
-def ask_storage[T](storage: Storage, steps: Steps[T]) -> T:
-    """Run a flow on storage from code outside an event loop; drop its warnings."""
-    if storage.supports_sync:
-        return storage.run(steps, _ignore)
-    return sync(storage.run_async(steps, _ignore))
-
-
-def _ignore(_message: str) -> None:
-    pass
+__all__ = ["FlowRunner"]
 
 
 class FlowRunner:
@@ -40,24 +28,20 @@ class FlowRunner:
 
     @property
     def container(self) -> Container:
-        """The container; its methods return flows, for :meth:`run` and :meth:`run_sync`."""
+        """The container; its methods return flows, for :meth:`run` and :meth:`run_async`."""
         return self._container
 
-    async def run[T](self, steps: Steps[T]) -> T:
-        """Run a flow of the container; see :mod:`n5zarr.storage.requests`."""
-        return await self._storage.run_async(steps, self._container.warn)
-
-    def run_sync[T](self, steps: Steps[T]) -> T:
-        """Run a flow of the container without an event loop."""
+    def run[T](self, steps: Steps[T]) -> T:
+        """Run a flow of the container, and wait for its result; not for code on an event loop."""
         return self._storage.run(steps, self._container.warn)
 
-    def ask[T](self, steps: Steps[T]) -> T:
-        """Run a flow from code outside an event loop, even if storage needs one."""
-        return self.run_sync(steps) if self._storage.supports_sync else sync(self.run(steps))
+    async def run_async[T](self, steps: Steps[T]) -> T:
+        """Run a flow of the container with await."""
+        return await self._storage.run_async(steps, self._container.warn)
 
     def node(self, path: str) -> Node | None:
         """Read the node at a path again, not from memory; see :meth:`Container.node`."""
-        return self.ask(self._container.node(normalize_path(path)))
+        return self.run(self._container.node(normalize_path(path)))
 
     def locate(self, key: str) -> str:
         """Return the name of a Zarr key's node or block in N5's terms, for messages."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import zarr
 
-from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
+from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.container.axes import Layout, Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
 
@@ -150,8 +149,9 @@ def store_and_path(
         return open_container(node, path, axis_order=axis_order, storage_options=storage_options)
     store = node.store
     if not isinstance(store, N5Store) or store.coords:
-        message = f"node: expected an array or a group of an N5Store, got one of {store!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"node: expected an array or a group of an N5Store, got one of {store!r}"
+        )
     return store.showing(3), join(node.path, normalize_path(path))
 
 
@@ -159,20 +159,21 @@ def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -
     """Return a dataset, or the levels of a group, the finest first; see :func:`placed_levels`."""
     found = opened.node(path)
     if isinstance(found, DatasetView):
-        return [opened.ask(read_placed(opened.container.nodes, path, found, convention))]
+        return [opened.run(read_placed(opened.container.nodes, path, found, convention))]
     if found is None:
         raise not_found(opened, path, "a dataset or a group of levels")
     return placed_levels(opened, path, convention)
 
 
 def warn_of_problems(opened: N5Store, placed: Sequence[Placed], *, stacklevel: int = 3) -> None:
-    """Warn of axis metadata that were ignored because they make no sense."""
+    """Warn once of each problem for which axis metadata were ignored."""
     where: dict[str, list[str]] = {}
     for each in placed:
         for problem in each.problems:
             where.setdefault(problem, []).append(each.path or "/")
-    for problem, paths in where.items():
-        warnings.warn(f"{opened}: {', '.join(paths)}: {problem}", N5Warning, stacklevel=stacklevel)
+    for problem, (first, *others) in where.items():
+        place = f"{first} and {len(others)} others" if others else first
+        warnings.warn(f"{opened}: {place}: {problem}", N5Warning, stacklevel=stacklevel)
 
 
 def described(placed: Placed) -> ArrayGeometry:
@@ -217,22 +218,19 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
         node = opened.node(path)
     # a dataset at the root has no group above it
     group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
-    layout = opened.ask(read_layout(opened.container.nodes, path, group, convention))
+    layout = opened.run(read_layout(opened.container.nodes, path, group, convention))
     named = names_of_levels(layout.datasets, group.attributes)
     levels = {name: layout.datasets[name] for name in named or layout.datasets}
     if not levels:
         check_group(opened, path)
     if not levels or (not named and not _may_be_levels(layout)):
         below = ", ".join(layout.groups) or "none"
-        message = (
+        raise option_error(
             f"{opened}: /{path}: expected datasets that are levels of one image, got "
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
-        raise N5UnrepresentableError(message, kind="option")
-    try:
+    with ErrorsAt(str(opened)):
         return list(as_image(levels, by_shape=bool(named)).values())
-    except N5UnrepresentableError as err:
-        raise err.located(str(opened)) from err.__cause__
 
 
 def _may_be_levels(layout: Layout) -> bool:
@@ -240,12 +238,14 @@ def _may_be_levels(layout: Layout) -> bool:
     levels = [*layout.datasets.values()]
     if len({placed.view.ndim for placed in levels}) > 1:
         return False
-    named = ([d for d in dims if d is not None] for dims in zip(*map(_given, levels), strict=True))
+    named = (
+        [d for d in dims if d is not None] for dims in zip(*map(_given_names, levels), strict=True)
+    )
     if any(len(set(names)) > 1 for names in named):
         return False
     return not layout.agrees or len({placed.view.shape for placed in levels}) > 1
 
 
-def _given(placed: Placed) -> list[str | None]:
+def _given_names(placed: Placed) -> list[str | None]:
     """Return the names of the axes; None for each that n5zarr made up."""
     return [None if dim in placed.made_up else dim for dim in placed.dims]

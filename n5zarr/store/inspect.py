@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import batched
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -31,8 +31,6 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
@@ -95,7 +93,7 @@ def describe(
         description: dict[str, JSON] = {
             "container": str(opened),
             "path": f"/{node_path}",
-            "n5": opened.ask(read_version()),
+            "n5": opened.run(read_version()),
         }
         if isinstance(node, DatasetView):
             description |= {"kind": _kind(node), **_describe_array(node)}
@@ -125,11 +123,11 @@ def _describe_listed(opened: N5Store, path: str, limit: int | None) -> dict[str,
 def _describe_children(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
     """Describe the children of a group; if they exceed the limit, read no documents."""
     if limit is not None:
-        names, refused = names_of_nodes(path, opened.ask(list_each([path]))[0])
+        names, refused = names_of_nodes(path, opened.run(list_each([path]))[0])
         listed = sorted([*names, *(name for name, _ in refused)])
         if len(listed) > limit:
             return {"n_children": len(listed), "children": listed[:limit]}
-    children = opened.ask(opened.container.nodes.children(path))
+    children = opened.run(opened.container.nodes.children(path))
     return {
         "n_children": len(children),
         "children": [name for name, _ in children],
@@ -193,7 +191,7 @@ def _describe_array(view: DatasetView) -> dict[str, JSON]:
 
 def _describe_geometry(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Describe the axes of a dataset and the problems in reading them."""
-    placed = opened.ask(read_placed(opened.container.nodes, path, view))
+    placed = opened.run(read_placed(opened.container.nodes, path, view))
     geometry = placed.geometry
     problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
     if geometry is None:
@@ -230,14 +228,14 @@ def _presented_type(view: DatasetView) -> str:
 
 def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Count the stored blocks of a dataset and their bytes."""
-    listed = opened.ask(blocks_by_prefix(path, view.dataset.grid))
+    listed = opened.run(blocks_by_prefix(path, view.dataset.grid))
     if listed is not None and listed.n_bytes is not None:
         return {"n_blocks_stored": len(listed.rows), "n_bytes_stored": listed.n_bytes}
     n_blocks = n_bytes = 0
-    for positions in batched(stored_positions(opened.ask, path, view.dataset.grid), _STAMPS):
+    for positions in batched(stored_positions(opened.run, path, view.dataset.grid), _STAMPS):
         n_blocks += len(positions)
         if opened.storage.has_stamps:
-            n_bytes += opened.ask(n_bytes_of([join(path, block_path(p)) for p in positions]))
+            n_bytes += opened.run(n_bytes_of([join(path, block_path(p)) for p in positions]))
     if not opened.storage.has_stamps:  # a web server, or a store that lists no sizes
         n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(opened.getsize_prefix(path)) - n_document
@@ -353,7 +351,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
     """
     store = located(store, storage_options, backend)
     project, opened, node_path, node = _open(store, path, storage_options)
-    walk = Walk(opened.container.nodes, opened.ask, Selection(depth, limit, match, skip))
+    walk = Walk(opened.container.nodes, opened.run, Selection(depth, limit, match, skip))
     for found, is_last in walk.run(node_path, node):
         if found.n_more:
             more: dict[str, JSON] = {"kind": "more", "n_more": found.n_more}

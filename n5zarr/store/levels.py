@@ -6,27 +6,25 @@ import math
 import warnings
 from typing import TYPE_CHECKING
 
-from n5zarr.container.axes import placed_by_shape, read_layout
+from n5zarr.container.axes import Placed, placed_by_shape, read_layout
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.describe import (
+    Written,
     choose_convention,
     describe_axes,
     describe_levels,
     describe_setup,
 )
 from n5zarr.conventions.listed import entries_in, images_in, listed_levels, path_of
-from n5zarr.conventions.model import LEVELS_KEYS, level_of, numbers
+from n5zarr.conventions.model import LEVELS_KEYS, Axis, level_of, numbers
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ngff import misread_images
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5UnrepresentableError, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
 
-    from n5zarr.container.axes import Placed
-    from n5zarr.conventions.describe import Written
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
 
@@ -125,8 +123,7 @@ def as_image(levels: Mapping[str, Placed], *, by_shape: bool = True) -> dict[str
 
 
 def _no_level(placed: Placed, expected: str, got: object) -> N5UnrepresentableError:
-    message = f"/{placed.path}: expected {expected}, got {got}: no levels of one image"
-    return N5UnrepresentableError(message, kind="option")
+    return option_error(f"/{placed.path}: expected {expected}, got {got}: no levels of one image")
 
 
 def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
@@ -134,7 +131,7 @@ def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
         return {}
-    layout = opened.ask(read_layout(opened.container.nodes, path, group))
+    layout = opened.run(read_layout(opened.container.nodes, path, group))
     return {name: placed for name, placed in layout.datasets.items() if is_level(name)}
 
 
@@ -204,7 +201,7 @@ def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
     group = opened.node(path)
     if not isinstance(group, GroupAttributes):
         return False
-    layout = opened.ask(read_layout(opened.container.nodes, path, group))
+    layout = opened.run(read_layout(opened.container.nodes, path, group))
     placed = {name: dataset for name, dataset in layout.datasets.items() if is_level(name)}
     levels = axes_of_levels(placed, group.attributes)
     types = {level.view.dataset.data_type for level in placed.values()}
@@ -242,7 +239,7 @@ def _update(
     """Change the attributes of a group and keep other programs' changes; skip empty changes."""
     is_changed = change(known) != known
     if is_changed:
-        opened.ask(opened.container.update_group(path, change))
+        opened.run(opened.container.update_group(path, change))
     return is_changed
 
 

@@ -19,7 +19,7 @@ from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
 )
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.place import Backend, place_of
+from n5zarr.storage.place import Backend, Location, Place, place_of
 from n5zarr.storage.url import is_chain, is_url, local_path, store_of_url, tolerant
 from n5zarr.store.n5_store import N5Store
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
-    from n5zarr.storage.place import Location, Place
 
 __all__ = ["located", "located_if_url", "open_container", "sample_path", "split_root"]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
-from n5zarr.errors import N5Error, N5FormatError, N5Warning
+from n5zarr.errors import ErrorsAt, N5Error, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError, listed, similar
@@ -53,7 +53,7 @@ def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") 
 def _message(opened: N5Store, path: str, expected: str) -> str:
     """Describe a missing node and its surroundings."""
     if opened.node("") is None:
-        return root_message(opened.container, opened.storage, opened.ask)
+        return root_message(opened.container, opened.storage, opened.run)
     message = f"{opened}: /{path}: expected {expected}, got nothing"
     name = str(opened).replace(os.sep, "/").rstrip("/").rpartition("/")[2]
     if path.partition("/")[0] == name:
@@ -61,7 +61,7 @@ def _message(opened: N5Store, path: str, expected: str) -> str:
     above, node = _nearest(opened, path)
     if isinstance(node, DatasetView):
         return f"{message}; /{above} is a dataset, and below it are its blocks"
-    names = [name for name, _ in opened.ask(opened.container.nodes.children(above))]
+    names = [name for name, _ in opened.run(opened.container.nodes.children(above))]
     missing = path.removeprefix(above).lstrip("/").partition("/")[0]
     meant = similar(missing, names)
     question = f"; did you mean /{join(above, meant)}?" if meant else ""
@@ -91,7 +91,7 @@ def datasets_below(opened: N5Store, path: str) -> str:
     paths: list[str] = []
     with suppress(N5Error):  # a server may not list
         node = opened.node(path)
-        walk = Walk(opened.container.nodes, opened.ask)
+        walk = Walk(opened.container.nodes, opened.run)
         for found, _ in islice(walk.run(path, node) if node else (), _NODES):
             if isinstance(found.node, DatasetView):
                 paths.append(found.path)
@@ -127,10 +127,8 @@ def check_group(opened: N5Store, path: str) -> None:
     """
     if opened.storage.root is not None:
         return
-    try:
-        opened.ask(_check_group(path))
-    except N5FormatError as err:
-        raise err.located(f"{opened}: {path or '/'}") from None
+    with ErrorsAt(f"{opened}: {path or '/'}"):
+        opened.run(_check_group(path))
 
 
 def _check_group(path: str) -> Steps[None]:

@@ -62,7 +62,9 @@ class N5DefaultCodec(N5BlockCodec):
         """
         configuration = data.get("configuration")
         given = configuration.get("codecs") if isinstance(configuration, Mapping) else None
-        codecs = [_named(codec) for codec in given] if isinstance(given, list | tuple) else []
+        codecs = (
+            [_codec_mapping(codec) for codec in given] if isinstance(given, list | tuple) else []
+        )
         names = [codec.get("name") for codec in codecs]
         endian = _configured(codecs[1]).get("endian", "big") if len(codecs) > 1 else None
         if names[:2] != ["transpose", "bytes"] or len(names) > 3 or endian != "big":
@@ -84,7 +86,7 @@ class N5DefaultCodec(N5BlockCodec):
             raise _refused(f"the order {[*transposition(len(shape))]} of transpose", order)
 
 
-def _named(codec: object) -> Mapping[str, Any]:
+def _codec_mapping(codec: object) -> Mapping[str, Any]:
     """Return a codec of Zarr v3 as a mapping; it may be given as a name alone."""
     return codec if isinstance(codec, Mapping) else {"name": codec}
 

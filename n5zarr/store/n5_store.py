@@ -14,19 +14,19 @@ import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Self, get_args, override
 
-from zarr.abc.store import Store
+from zarr.abc.store import ByteRequest, Store
 from zarr.buffer import cpu
 
 from n5zarr.container.block_listing import n_bytes_below
-from n5zarr.container.container import Container
+from n5zarr.container.container import Container, KeyReader
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option, check_sizes
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.path import normalize_path
-from n5zarr.storage.interface import Durability
+from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage, unsharded
-from n5zarr.storage.place import Backend
+from n5zarr.storage.place import Backend, Location
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.flows import FlowRunner
@@ -39,14 +39,10 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest
 
-    from n5zarr.container.container import KeyReader
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.cache import CacheOptions
-    from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Location
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.chunk_grid import ChunkGrid
     from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
@@ -166,8 +162,9 @@ class N5Store(FlowRunner, Store):
             codecs=codecs, zarr_format=zarr_format, axis_order=axis_order, chunk_grid=chunk_grid
         )
         if isinstance(store, N5Store):
-            message = f"store: expected a container, got {store!r}, which is a Zarr view of one"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"store: expected a container, got {store!r}, which is a Zarr view of one"
+            )
         check_option("backend", backend, get_args(Backend.__value__))
         check_option("durability", durability, get_args(Durability.__value__))
         storage = open_storage(
@@ -271,7 +268,7 @@ class N5Store(FlowRunner, Store):
     @property
     def info(self) -> Info:
         """The container, its current version, and its options for presenting and writing."""
-        root = read_root(self._container, self._storage, self.ask, read_only=self.read_only)
+        root = read_root(self._container, self._storage, self.run, read_only=self.read_only)
         root["store_type"] = type(self.store).__name__
         return Info({**root, **{name: getattr(self, name) for name in _DEFAULTS}})
 
@@ -386,7 +383,7 @@ class N5Store(FlowRunner, Store):
             The node or block is broken or not supported; the message names container and path.
         """
         prototype = prototype or cpu.buffer_prototype
-        return as_buffer(await self.run(self._view.read(key)), prototype, byte_range)
+        return as_buffer(await self.run_async(self._view.read(key)), prototype, byte_range)
 
     def get_sync(
         self,
@@ -396,7 +393,7 @@ class N5Store(FlowRunner, Store):
         byte_range: ByteRequest | None = None,
     ) -> Buffer | None:
         """Read a document or a chunk without an event loop; see :meth:`get`."""
-        value = self.run_sync(self._view.read(key))
+        value = self.run(self._view.read(key))
         return as_buffer(value, prototype or cpu.buffer_prototype, byte_range)
 
     @override
@@ -411,7 +408,7 @@ class N5Store(FlowRunner, Store):
 
     @override
     async def exists(self, key: str) -> bool:
-        return await self.run(self._view.exists(key))
+        return await self.run_async(self._view.exists(key))
 
     async def set(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk.
@@ -429,15 +426,15 @@ class N5Store(FlowRunner, Store):
         N5Error
             Another program replaced the array meanwhile (``kind="changed"``).
         """
-        await self.run(self._container.write(key, self._bytes_to_write(value)))
+        await self.run_async(self._container.write(key, self._bytes_to_write(value)))
 
     def set_sync(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk without an event loop; see :meth:`set`."""
-        self.run_sync(self._container.write(key, self._bytes_to_write(value)))
+        self.run(self._container.write(key, self._bytes_to_write(value)))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk unless it exists; a group exists without a document."""
-        await self.run(self._container.write(key, self._bytes_to_write(value), only_new=True))
+        await self.run_async(self._container.write(key, self._bytes_to_write(value), only_new=True))
 
     def _bytes_to_write(self, value: Buffer) -> memoryview:
         self._check_writable()
@@ -446,17 +443,17 @@ class N5Store(FlowRunner, Store):
     async def delete(self, key: str) -> None:
         """Remove a document or a chunk; do nothing if it is missing."""
         self._check_writable()
-        await self.run(self._container.delete(key))
+        await self.run_async(self._container.delete(key))
 
     def delete_sync(self, key: str) -> None:
         """Remove a document or a chunk without an event loop."""
         self._check_writable()
-        self.run_sync(self._container.delete(key))
+        self.run(self._container.delete(key))
 
     @override
     async def delete_dir(self, prefix: str) -> None:
         self._check_writable()
-        await self.run(self._container.delete_dir(normalize_path(prefix)))
+        await self.run_async(self._container.delete_dir(normalize_path(prefix)))
 
     @override
     async def clear(self) -> None:
@@ -471,22 +468,22 @@ class N5Store(FlowRunner, Store):
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         # zarr's prefixes are directories, with or without a slash at the end
         for flow in self._view.keys_below(normalize_path(prefix)):
-            for key in await self.run(flow):
+            for key in await self.run_async(flow):
                 yield key
 
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
         """List the names directly below a prefix, sorted; a broken child only causes a warning."""
-        for name in await self.run(self._view.names(normalize_path(prefix))):
+        for name in await self.run_async(self._view.names(normalize_path(prefix))):
             yield name
 
     @override
     async def is_empty(self, prefix: str) -> bool:
-        return await self.run(self._view.is_empty(normalize_path(prefix)))
+        return await self.run_async(self._view.is_empty(normalize_path(prefix)))
 
     async def getsize_prefix(self, prefix: str) -> int:
         """Return the bytes of N5's files below a node; the sizes of Zarr's values may differ."""
         if self._storage.has_stamps:
-            return await self.run(n_bytes_below(normalize_path(prefix)))
+            return await self.run_async(n_bytes_below(normalize_path(prefix)))
         return await self.store.getsize_prefix(normalize_path(prefix))
 
     @property

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from n5zarr._zarr_private import sync
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.storage.not_found import NotFoundError, local_root_message
-from n5zarr.storage.requests import Get
+from n5zarr.storage.requests import Get, Steps
 from n5zarr.store.info import read_version
 
 if TYPE_CHECKING:
-    from typing import Protocol
-
     from n5zarr.container.container import Container
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Steps
 
     class Ask(Protocol):
-        """:meth:`N5Store.ask`."""
+        """:meth:`N5Store.run`."""
 
         def __call__[T](self, steps: Steps[T]) -> T: ...
 
@@ -52,12 +49,12 @@ def root_message(container: Container, storage: Storage, ask: Ask) -> str:
         return local_root_message(storage.given)
     found = None
     with suppress(Exception):  # not every store accepts the empty key
-        found = ask(_look_at_root())
+        found = ask(_foreign_root())
     way = "nothing; check the location; if the server does not list, open a dataset by its path"
     return f"{container.name}: expected an N5 container, got {found or way}"
 
 
-def _look_at_root() -> Steps[Foreign | None]:
+def _foreign_root() -> Steps[Foreign | None]:
     """Recognise a file or a node of Zarr at the location of a container; list nothing."""
     names = sorted(ZARR_DOCUMENTS)
     start, *documents = yield [Get("", part=(0, FIRST_BYTES)), *map(Get, names)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -16,8 +16,14 @@ from n5zarr.conventions.describe import choose_convention, describe_axes, descri
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Node, axes_of
 from n5zarr.conventions.multiscales import set_level, shares_transforms
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.order import from_presented
+from n5zarr.errors import (
+    ErrorsAt,
+    N5Error,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    option_error,
+)
+from n5zarr.format.order import AxisOrder, from_presented
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import (
@@ -38,14 +44,11 @@ from n5zarr.store.levels import (
 from n5zarr.store.location import located
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     import zarr
     from zarr.types import AnyArray
 
     from n5zarr.container.axes import Placed
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
@@ -130,11 +133,9 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         ),
     )
     plan = _plan(opened, first, convention)
-    try:
+    with ErrorsAt(f"{opened}: {inner or '/'}"):
         plan.add_levels(placed, _levels_of(finest, levels, are_placed=are_placed))
         plan.check()
-    except N5Error as err:
-        raise err.located(f"{opened}: {inner or '/'}") from err.__cause__
     plan.write(opened)
     return geometry(opened, inner)
 
@@ -145,7 +146,7 @@ def _plan(opened: N5Store, first: ArrayGeometry, convention: str) -> _Plan:
     beside = levels_in(opened, group) if is_level(name) else {}
     known = [first, *(described(level) for level in beside.values())]
     chosen = choose_convention(convention, [level.convention for level in known])
-    return _Plan(chosen, list(opened.ask(opened.container.nodes.above(first.path))), beside)
+    return _Plan(chosen, list(opened.run(opened.container.nodes.above(first.path))), beside)
 
 
 def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> tuple[T, ...]:
@@ -155,8 +156,7 @@ def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> 
     is_listed = isinstance(given, Sequence)
     if not is_listed or len(given) != len(known):
         got = len(given) if is_listed else repr(given)
-        message = f"{name}: expected {len(known)} values, one for each axis, got {got}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"{name}: expected {len(known)} values, one for each axis, got {got}")
     return tuple(given)
 
 
@@ -164,8 +164,7 @@ def _floats(name: str, values: Sequence[float] | None) -> list[float] | None:
     try:
         return None if values is None else list(map(float, values))
     except (TypeError, ValueError) as err:
-        message = f"{name}: expected a number for each axis, got {values!r}"
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(f"{name}: expected a number for each axis, got {values!r}") from err
 
 
 def _levels_of(
@@ -226,10 +225,9 @@ def _check_no_coordinates(placed: Placed, wanted: ArrayGeometry) -> None:
         wanted.translation,
     ):
         names = ", ".join(sorted(c.path for c in placed.coordinates.values()))
-        message = (
+        raise option_error(
             f"{placed.path}: expected no coordinates beside it, got {names}: remove them first"
         )
-        raise N5UnrepresentableError(message, kind="option")
 
 
 @dataclass(frozen=True)
@@ -269,8 +267,9 @@ class _Plan:
         """Describe the axes of all levels of an image, or of one dataset."""
         name = placed[0].path.rpartition("/")[2]
         if len(placed) == 1 and shares_transforms(self.group, name):
-            message = f"{name}: expected the group, as its levels share a transform; set all levels"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(
+                f"{name}: expected the group, as its levels share a transform; set all levels"
+            )
         for level, new in zip(placed, wanted, strict=True):
             _check_no_coordinates(level, new)
             self._add(level, new)
@@ -337,7 +336,7 @@ class _Plan:
 
 def _write(opened: N5Store, path: str, **members: JSON) -> None:
     key = join(path, "zarr.json")
-    document = json.loads(bytes(opened.ask(opened.container.read(key)) or b"{}"))
+    document = json.loads(bytes(opened.run(opened.container.read(key)) or b"{}"))
     data = json.dumps({**document, **members}).encode()
     sync(opened.set(key, cpu.Buffer.from_bytes(data)))
 

@@ -163,7 +163,7 @@ def _check_blocks(
     """Remove the empty blocks of a task; return their sizes, and the errors of damaged blocks."""
     sizes: dict[str, int] = {}
     problems: list[Exception] = []
-    blocks = opened.ask(read_each(task.keys))
+    blocks = opened.run(read_each(task.keys))
     for key, position, block in zip(task.keys, task.positions, blocks, strict=True):
         try:
             if block is not None and _is_empty(block, task.view):
@@ -171,7 +171,7 @@ def _check_blocks(
         except N5Error as err:
             problems.append(err.located(opened.container.chunks.block_name(task.path, position)))
     if not dry_run and sizes:
-        opened.ask(_remove_each(sizes, task.view))
+        opened.run(_remove_each(sizes, task.view))
     return list(sizes.values()), problems
 
 

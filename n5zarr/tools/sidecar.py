@@ -157,11 +157,11 @@ def _write(opened: N5Store, wanted: Mapping[str, bytes | None]) -> tuple[int, in
     """Write or remove documents that differ; count those written, unchanged and removed."""
     there: dict[str, bytes | None] = {}
     for some in batched(wanted, _AT_A_TIME):
-        there |= zip(some, opened.ask(read_each(some)), strict=True)
+        there |= zip(some, opened.run(read_each(some)), strict=True)
     _check_ours(opened, there)
     changed = [key for key, value in wanted.items() if value != there[key]]
     for some in batched(changed, _AT_A_TIME):
-        opened.ask(request_each(_change(key, wanted[key]) for key in some))
+        opened.run(request_each(_change(key, wanted[key]) for key in some))
     n_removed = sum(wanted[key] is None for key in changed)
     n_written = len(changed) - n_removed
     return n_written, sum(value is not None for value in wanted.values()) - n_written, n_removed

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.container.block_listing import stored_rows
-from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnsupportedError
 from n5zarr.format.grid import block_extent
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage.asking_once import asking_once
@@ -197,7 +197,7 @@ class _Listing:
     """The stored blocks of a dataset, which are counted while they are listed."""
 
     def __init__(self, opened: N5Store, path: str, view: DatasetView) -> None:
-        self._rows = stored_rows(opened.ask, path, view.dataset.grid)
+        self._rows = stored_rows(opened.run, path, view.dataset.grid)
         self.n_stored = 0
 
     def __iter__(self) -> Iterator[N5Tuple]:
@@ -353,16 +353,13 @@ def _count(opened: N5Store, task: BlockTask) -> _Tally:
     view, dataset = task.view, task.view.dataset
     small: list[np.ndarray] = []
     n_bytes_stored = 0  # of these
-    data = opened.ask(read_each(task.keys))
+    data = opened.run(read_each(task.keys))
     for position, block in zip(task.positions, data, strict=True):
         if block is None:  # removed since it was listed
             continue
         extent = block_extent(dataset.dimensions, dataset.block_size, position)
-        try:
+        with ErrorsAt(partial(opened.container.chunks.block_name, task.path, position)):
             chunk = stored_chunk(memoryview(block), view, position)[tuple(map(slice, to_c(extent)))]
-        except N5Error as err:
-            where = opened.container.chunks.block_name(task.path, position)
-            raise err.located(where) from err.__cause__
         elements = view.kind.from_stored(chunk)
         native = elements.dtype.newbyteorder("=") if elements.dtype.kind != "b" else "u1"
         elements = elements.astype(native)

@@ -1,4 +1,4 @@
-"""``ds.n5``: voxel size, convention, cropping and other pyramid levels of opened data."""
+"""Add ``ds.n5``: voxel size, convention, cropping and other pyramid levels of opened data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["N5Accessor", "Origin", "origin_of"]
 
 @dataclass(frozen=True, kw_only=True)
 class Origin:
-    """The dataset from which a variable was opened, and the options.
+    """Name the dataset from which a variable was opened, and the options.
 
     Stored in the variable's encoding under ``"source"``, where xarray's own backends put a file
     name. xarray keeps the encoding when a variable is sliced, loaded, copied or pickled, and every
@@ -65,7 +65,7 @@ def origin_of(encoding: Mapping[str, object]) -> Origin | None:
 @xr.register_dataset_accessor("n5")  # type: ignore[no-untyped-call] # xarray's
 @xr.register_dataarray_accessor("n5")  # type: ignore[no-untyped-call]
 class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
-    """Positions along axes, and the other levels of a pyramid.
+    """Give positions along axes, and open the other levels of a pyramid.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
 
     @property
     def voxel_size(self) -> dict[Hashable, float]:
-        """The distance of neighbours along each dimension with an evenly spaced coordinate.
+        """Measure the distance of neighbours along each dimension with an evenly spaced coordinate.
 
         In the unit of the coordinate; a slice with a step has a larger distance. Dimensions of one
         element are left out.
@@ -100,7 +100,7 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
 
     @property
     def convention(self) -> str | None:
-        """The convention that gave the coordinates; None if the data were not opened from N5."""
+        """Name the convention that gave the coordinates; None for data that are not from N5."""
         return next((origin.convention for origin in self._origins()), None)
 
     def crop(self, **between: tuple[float | None, float | None]) -> T:
@@ -125,10 +125,10 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
         data = self._data
         for dim, (first, last) in between.items():
             if dim not in data.xindexes:  # `indexes` would compute lazy coordinates
-                message = f"{dim!r}: expected a dimension with coordinates, there are " + (
-                    ", ".join(map(repr, data.xindexes)) or "none"
+                raise KeyError(
+                    f"{dim!r}: expected a dimension with coordinates, there are "
+                    + (", ".join(map(repr, data.xindexes)) or "none")
                 )
-                raise KeyError(message)
             ends = [first, last]
             if first is not None and last is not None:
                 ends.sort()
@@ -180,16 +180,12 @@ def _is_decreasing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> bool:
 
 def _spacing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> float | None:
     """Return the distance of neighbours; None if the coordinate is not evenly spaced."""
-    if data.sizes[dim] < 2:
+    if data.sizes[dim] < 2 or dim not in data.coords or data[dim].dtype.kind not in "fiu":
         return None
     index = data.xindexes.get(dim)
     if isinstance(index, AffineIndex):
         return index.step
-    if dim not in data.coords:
-        return None
     values = data[dim].values
-    if values.dtype.kind not in "fiu":
-        return None
     steps = np.diff(values.astype(np.float64))
     tolerance = 1e-6 * abs(steps[0])
     is_even = bool((np.abs(steps - steps[0]) <= tolerance).all())

@@ -1,4 +1,4 @@
-"""``xr.open_dataset(..., engine="n5")``: open N5 datasets with their axes as coordinates.
+"""Open N5 datasets with their axes as coordinates: ``xr.open_dataset(..., engine="n5")``.
 
 ``group`` may be the path of:
 
@@ -33,9 +33,10 @@ from n5zarr.arrays.array import with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.container.coords_view import LONGEST_AXIS
+from n5zarr.container.options import check_option
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -47,7 +48,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex, coordinate
 from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
-from n5zarr.xarray.lazy_array import LazyArray
+from n5zarr.xarray.lazy_arrays import LazyArray
 from n5zarr.xarray.options import Decoding
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ __all__ = ["N5BackendEntrypoint", "is_aligned"]
 
 
 class GroupOptions(Decoding, total=False):
-    """Options of :meth:`N5BackendEntrypoint.open_groups_as_dict`."""
+    """Hold options of :meth:`N5BackendEntrypoint.open_groups_as_dict`."""
 
     group: str | None
     axis_order: AxisOrder
@@ -75,7 +76,7 @@ class GroupOptions(Decoding, total=False):
 
 
 class N5BackendEntrypoint(BackendEntrypoint):
-    """The engine ``"n5"`` of xarray."""
+    """Open N5 for xarray: the engine ``"n5"``."""
 
     description: ClassVar[str] = "n5zarr: open N5 containers with axes and units as coordinates"
     url: ClassVar[str] = "docs/xarray.md of n5zarr"  # the project has no address of its own yet
@@ -139,7 +140,7 @@ decode_timedelta : optional
         filename_or_obj = located(filename_or_obj, storage_options, backend)
         if views := open_described(filename_or_obj, group, axis_order, storage_options):
             return dataset_of_views(views, drop_variables)
-        source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
+        source = _NodeReader.open(filename_or_obj, group, axis_order, convention, storage_options)
         decoding: Decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -154,7 +155,6 @@ decode_timedelta : optional
             found = source.read()
             if isinstance(found, Placed):
                 return source.dataset_of_one(found)
-            source.warn_of_broken(found.layout)
             source.warn_of_levels(found.layout)
         return source.dataset_of_group(found.layout)
 
@@ -174,7 +174,7 @@ decode_timedelta : optional
         filename_or_obj = located(filename_or_obj, storage_options, backend)
         if views := open_described(filename_or_obj, group, axis_order, storage_options):
             return views
-        source = _Source.open(filename_or_obj, group, axis_order, convention, storage_options)
+        source = _NodeReader.open(filename_or_obj, group, axis_order, convention, storage_options)
         source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         found = source.read(deep=True)
         if isinstance(found, Placed):
@@ -199,15 +199,8 @@ def _without_names_of_groups(groups: dict[str, xr.Dataset]) -> dict[str, xr.Data
     return groups
 
 
-def _warn_of_problems(opened: N5Store, placed: Placed) -> None:
-    """Warn of axis metadata that were ignored because they make no sense."""
-    if placed.problems:
-        message = f"{opened}: {placed.path or '/'}: {'; '.join(placed.problems)}"
-        warnings.warn(message, N5Warning, stacklevel=3)
-
-
 def _has_fill_of_v2(view: DatasetView) -> bool:
-    """Whether the fill value is one that was written through Zarr v2.
+    """Return whether the fill value is one that was written through Zarr v2.
 
     zarr writes 0 where none is given, and xarray null: only from xarray 0 means missing.
     """
@@ -218,7 +211,7 @@ def _has_fill_of_v2(view: DatasetView) -> bool:
 
 
 def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
-    """Whether a child node may inherit the coordinates of its parent."""
+    """Return whether a child node may inherit the coordinates of its parent."""
     for dim in above.dims:
         if dim in below.dims:
             if above.sizes[dim] != below.sizes[dim]:
@@ -230,15 +223,15 @@ def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
 
 
 class _Branch(NamedTuple):
-    """A group, and the groups below it if they were read."""
+    """Hold a group, and the groups below it if they were read."""
 
     layout: Layout
     below: dict[str, _Branch]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Source:
-    """A node of a container, and the options to open it with."""
+class _NodeReader:
+    """Open a node of a container, with given options."""
 
     opened: N5Store
     path: str
@@ -254,11 +247,9 @@ class _Source:
         axis_order: AxisOrder,
         convention: str | None,
         storage_options: StorageOptions | None,
-    ) -> _Source:
+    ) -> _NodeReader:
         known = {name for name, _ in CONVENTIONS}
-        if convention not in (None, *known):
-            message = f"convention: expected one of {', '.join(sorted(known))}, got {convention!r}"
-            raise N5UnrepresentableError(message, kind="option")
+        check_option("convention", convention, (None, *sorted(known)))
         opened, path = open_container(
             source,
             group or "",
@@ -280,7 +271,7 @@ class _Source:
         deep : bool, optional
             Whether to read the groups below, too.
         """
-        found = self.opened.ask(each_once(self._reading(deep=deep)))
+        found = self.opened.run(each_once(self._reading(deep=deep)))
         if found is None:
             raise not_found(self.opened, self.path)
         if isinstance(found, _Branch) and not found.layout.datasets:
@@ -288,6 +279,7 @@ class _Source:
         return found
 
     def _reading(self, *, deep: bool) -> Steps[Placed | _Branch | None]:
+        """Read the dataset or group at the path; None if nothing is there."""
         container = self.opened.container
         node = yield from container.node(self.path)
         if node is None:
@@ -297,6 +289,7 @@ class _Source:
         return (yield from read_placed(container.nodes, self.path, node, self.convention))
 
     def _branch(self, path: str, group: GroupAttributes, *, deep: bool) -> Steps[_Branch]:
+        """Read the datasets of a group, and with ``deep`` the groups below it."""
         nodes = self.opened.container.nodes
         layout = yield from read_layout(nodes, path, group, self.convention)
         below: dict[str, _Branch] = {}
@@ -304,32 +297,27 @@ class _Source:
             below[name] = yield from self._branch(join(path, name), child, deep=True)
         return _Branch(layout, below)
 
-    def warn_of_broken(self, layout: Layout) -> None:
-        """Warn of the children of a group that are omitted."""
-        for broken in layout.broken:
-            message = f"{self.opened}: omitted: {broken.error}"
-            warnings.warn(message, N5Warning, stacklevel=3)
+    def warn(self, problem: str) -> None:
+        """Warn of a problem in the container."""
+        warnings.warn(f"{self.opened}: {problem}", N5Warning, stacklevel=4)
 
     def warn_of_levels(self, layout: Layout) -> None:
         """Warn of a group whose datasets do not fit into one Dataset."""
+        path = layout.path or "/"
         if layout.groups and not layout.datasets:
             below = datasets_below(self.opened, layout.path)
-            way = (
-                "no dataset is directly in this group: open one below with group=, or all with "
-                f"xr.open_datatree: {below}"
+            self.warn(
+                f"{path}: no dataset is directly in this group: open one below with group=, or all "
+                f"with xr.open_datatree: {below}"
                 if below
-                else "no dataset is in this group or below it; the directory of a dataset has an "
-                "attributes.json"
+                else f"{path}: no dataset is in this group or below it; the directory of a dataset "
+                "has an attributes.json"
             )
-            message = f"{self.opened}: {layout.path or '/'}: {way}"
-            warnings.warn(message, N5Warning, stacklevel=3)
         if not layout.agrees:
-            message = (
-                f"{self.opened}: {layout.path or '/'}: its datasets do not share their axes: "
-                "open one of them with group=, or all with xr.open_datatree: "
-                f"{', '.join(layout.datasets)}"
+            self.warn(
+                f"{path}: its datasets do not share their axes: open one of them with group=, or "
+                f"all with xr.open_datatree: {', '.join(layout.datasets)}"
             )
-            warnings.warn(message, N5Warning, stacklevel=3)
 
     def groups(self, branch: _Branch, node_path: str) -> dict[str, xr.Dataset]:
         """Open a group and everything below it, by path in the tree.
@@ -342,7 +330,6 @@ class _Source:
             Of the group's node in the tree.
         """
         layout = branch.layout
-        self.warn_of_broken(layout)
         whole = self.dataset_of_group(layout)
         prefix = node_path.rstrip("/")
         below: dict[str, xr.Dataset] = {}
@@ -358,7 +345,12 @@ class _Source:
         return {node_path: xr.Dataset(attrs=whole.attrs), **nodes}
 
     def dataset_of_group(self, layout: Layout) -> xr.Dataset:
-        """Make the Dataset of a group; an empty one if its N5 datasets do not agree."""
+        """Make the Dataset of a group; an empty one if its N5 datasets do not agree.
+
+        Warns of children that are left out.
+        """
+        for broken in layout.broken:
+            self.warn(f"omitted: {broken.error}")
         if not layout.agrees:
             return xr.Dataset(attrs=dict(layout.attributes))
         variables = {p.name: self.variable(p) for p in layout.datasets.values()}
@@ -389,29 +381,26 @@ class _Source:
         dims = {dim for variable in decoded.values() for dim in variable.dims}
         dropped = self.decoding.get("drop_variables") or ()
         dims -= {dropped} if isinstance(dropped, str) else set(dropped)
-        lazy: list[tuple[str, Axis, int]] = []
+        dataset = xr.Dataset(decoded, attrs=attrs).set_coords(coord_names & decoded.keys())
         for dim, (axis, size) in axes.items():
             if dim not in dims:
                 continue
             if (self.lazy_coords or size > LONGEST_AXIS) and axis.labels is None:
-                lazy.append((dim, axis, size))
+                index = AffineIndex.along(dim, size, axis.scale, axis.translation)
+                dataset = dataset.assign_coords(xr.Coordinates.from_xindex(index))
+                dataset[dim].attrs.update({"units": axis.unit} if axis.unit else {})
             else:
-                decoded[dim] = coordinate(dim, axis, size)
+                computed = coordinate(dim, axis, size)
                 # the position of a single element does not give the distance to the next
-                origin = Origin(store=self.opened, path=dim, scale=axis.scale)
-                decoded[dim].encoding["source"] = origin
-        dataset = xr.Dataset(decoded, attrs=attrs)
-        dataset = dataset.set_coords(coord_names & decoded.keys())
-        for dim, axis, size in lazy:
-            index = AffineIndex.along(dim, size, axis.scale, axis.translation)
-            dataset = dataset.assign_coords(xr.Coordinates.from_xindex(index))
-            dataset[dim].attrs.update({"units": axis.unit} if axis.unit else {})
+                computed.encoding["source"] = Origin(store=self.opened, path=dim, scale=axis.scale)
+                dataset = dataset.assign_coords({dim: computed})
         dataset.encoding["source"] = str(self.opened)
         return dataset
 
     def variable(self, placed: Placed) -> xr.Variable:
         """Make the lazy variable of an N5 dataset."""
-        _warn_of_problems(self.opened, placed)
+        if placed.problems:
+            self.warn(f"{placed.path or '/'}: {'; '.join(placed.problems)}")
         array: Any = with_fast_path(as_zarr(self.opened, placed.path, placed.view))
         attrs: dict[str, object] = {**placed.attributes}
         if array.dtype.kind in "fciu" and _has_fill_of_v2(placed.view):
@@ -421,10 +410,8 @@ class _Source:
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(array))
         # encode with plain Zarr's codecs, so that the result of ds.to_zarr needs no n5zarr
-        try:
+        with ErrorsAt(f"{self.opened}: {placed.path or '/'}"):
             codecs = standard_codecs(placed.view)
-        except N5Error as err:
-            raise err.located(f"{self.opened}: {placed.path or '/'}") from err.__cause__
         encoding = {
             "chunks": array.chunks,
             "preferred_chunks": dict(zip(placed.dims, array.chunks, strict=True)),

@@ -1,4 +1,4 @@
-"""``open_bdv``: setups and time points of BigDataViewer, stacked into one array for each level."""
+"""Stack BigDataViewer's setups and time points into one array for each level: ``open_bdv``."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ from xarray.core import indexing
 
 from n5zarr.container.axes import read_placed
 from n5zarr.container.bdv_description import read_description
+from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.grid import join_blocks
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
+from n5zarr.store.geometry import warn_of_problems
 from n5zarr.store.location import located, located_if_url, open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.affine_index import coordinate
-from n5zarr.xarray.stacked_views import StackedViews
+from n5zarr.xarray.lazy_arrays import StackedViews
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
@@ -123,8 +123,16 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
 
 
+def _check_chunks(chunks: Chunks) -> None:
+    is_size = isinstance(chunks, int) and (chunks > 0 or chunks == -1)
+    require(
+        is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping),
+        f"chunks: expected 'auto', a number above 0, -1, a mapping or None, got {chunks!r}",
+    )
+
+
 class ViewsPlace(NamedTuple):
-    """The arguments of :func:`open_bdv` that say where the views are, and in which order."""
+    """Hold the arguments of :func:`open_bdv` that say where the views are, and in which order."""
 
     store: Location
     path: str
@@ -133,16 +141,8 @@ class ViewsPlace(NamedTuple):
     storage_options: StorageOptions | None
 
 
-def _check_chunks(chunks: Chunks) -> None:
-    is_size = isinstance(chunks, int) and (chunks > 0 or chunks == -1)
-    if is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping):
-        return
-    message = f"chunks: expected 'auto', a number above 0, -1, a mapping or None, got {chunks!r}"
-    raise N5UnrepresentableError(message, kind="option")
-
-
 class Laziness(NamedTuple):
-    """How arrays are lazy: the chunks of dask, or none, and whether to keep what was loaded."""
+    """Choose how arrays are lazy: dask's chunks, or none, and whether loaded data are kept."""
 
     chunks: Chunks
     cache: bool
@@ -183,7 +183,7 @@ _OF_ENGINE = Laziness(None, cache=False)  # xarray makes chunks, and keeps what 
 def views_tree(
     place: ViewsPlace, laziness: Laziness = _OF_ENGINE, *, registrations: bool = True
 ) -> xr.DataTree:
-    """Open views as :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
+    """Open views like :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
     store, path, xml, axis_order, given = place
     options: Mapping[str, object] | None = given
     file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
@@ -198,7 +198,7 @@ def views_tree(
         if not views:
             raise NotFoundError(f"{opened}: /{group}: expected {_EXPECTED}, got none with data")
         description = (
-            opened.ask(read_description(group)) if project is None else project.description
+            opened.run(read_description(group)) if project is None else project.description
         )
         if description is not None:
             views = described_views(opened, group, views, description)
@@ -206,12 +206,13 @@ def views_tree(
             if not registrations:
                 description = replace(description, registrations={})
         placements = _placements(opened, views, description)
-        _warn_of_problems(opened, [s for p in placements for s in p.levels.values()])
+        placed = [stack.placed for each in placements for stack in each.levels.values()]
+        warn_of_problems(opened, placed, stacklevel=4)
         return _tree(placements, description, laziness)
 
 
 class _Stack:
-    """Time points of one level of one setup, all with the same positions."""
+    """Hold the time points of one level of one setup, all with the same positions."""
 
     def __init__(
         self, opened: N5Store, views: Mapping[int, SetupLevel], description: Description | None
@@ -219,41 +220,30 @@ class _Stack:
         self.opened = opened
         self.views = views
         number, first = next(iter(views.items()))
-        self.placed: Placed = opened.ask(
+        self.placed: Placed = opened.run(
             read_placed(opened.container.nodes, first.path, first.dataset, description=description)
         )
         expected = first.dataset.data_type, first.dataset.shape
         for view in views.values():
             actual = view.dataset.data_type, view.dataset.shape
             if actual != expected:
-                message = (
+                raise N5UnrepresentableError(
                     f"expected {expected[0]} {expected[1]}, like time point {number}, got "
-                    f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree"
+                    f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree",
+                    kind="option",
+                    where=f"{opened}: {view.path}",
                 )
-                where = f"{opened}: {view.path}"
-                raise N5UnrepresentableError(message, kind="option", where=where)
 
     @property
     def stacking_key(self) -> object:
-        """Shape, data type and positions: stacks with equal keys can be stacked again."""
+        """Return shape, data type and positions: stacks with equal keys can be stacked again."""
         first, geometry = self.placed.view, self.placed.geometry
         places = tuple(self.placed.axes.items()), geometry and geometry.rest
         return first.shape, first.data_type, self.placed.dims, places
 
-    @property
-    def attributes(self) -> dict[str, JSON]:
-        """The registration, if coordinates cannot express it."""
-        attributes = self.placed.attributes
-        return {key: attributes[key] for key in ("registration",) if key in attributes}
-
-    @property
-    def coords(self) -> dict[str, xr.Variable]:
-        sizes = self.placed.sizes
-        return {dim: coordinate(dim, axis, sizes[dim]) for dim, axis in self.placed.axes.items()}
-
 
 class _Placement(NamedTuple):
-    """A setup, and time points at which it has the same positions."""
+    """Hold a setup, and time points at which it has the same positions."""
 
     name: str
     setup: int
@@ -262,7 +252,7 @@ class _Placement(NamedTuple):
 
     @property
     def stacking_key(self) -> object:
-        """Time points and levels: placements with equal keys become one array per level."""
+        """Return time points and levels: placements with equal keys become one array per level."""
         return self.timepoints, {level: stack.stacking_key for level, stack in self.levels.items()}
 
 
@@ -287,17 +277,6 @@ def _placements(
         stacks = {level: _Stack(opened, v, description) for level, v in levels.items() if v}
         placements.append(_Placement(name, setup, times, stacks))
     return placements
-
-
-def _warn_of_problems(opened: N5Store, stacks: Iterable[_Stack]) -> None:
-    """Warn once of each problem in the axis metadata of the views."""
-    paths_of: dict[str, list[str]] = {}
-    for stack in stacks:
-        for problem in stack.placed.problems:
-            paths_of.setdefault(problem, []).append(stack.placed.path)
-    for problem, (first, *others) in paths_of.items():
-        where = f"{first} and {len(others)} others" if others else first
-        warnings.warn(f"{opened}: {where}: {problem}", N5Warning, stacklevel=4)
 
 
 def _tree(
@@ -337,20 +316,22 @@ def _dataset(
     is_one: bool = False,
 ) -> xr.Dataset:
     """Make the Dataset of a level; of one setup without the dimension of setups."""
-    first = stacks[0]
-    views = StackedViews(first.opened, [[s.views.get(t) for t in timepoints] for s in stacks])
-    dims = ("setup", "timepoint", *first.placed.dims)
+    placed = stacks[0].placed
+    views = StackedViews(stacks[0].opened, [[s.views.get(t) for t in timepoints] for s in stacks])
+    dims = ("setup", "timepoint", *placed.dims)
+    # the registration, if coordinates cannot express it
+    attributes = {key: value for key, value in placed.attributes.items() if key == "registration"}
     present = [[t in stack.views for t in timepoints] for stack in stacks]
     variables = {
         **setups,
         "timepoint": xr.Variable(("timepoint",), np.array(timepoints)),
         "present": xr.Variable(("setup", "timepoint"), np.array(present)),
-        **first.coords,
-        "data": xr.Variable(dims, laziness.array(views), first.attributes),
+        **{dim: coordinate(dim, axis, placed.sizes[dim]) for dim, axis in placed.axes.items()},
+        "data": xr.Variable(dims, laziness.array(views), attributes),
     }
     if is_one:  # before dask has a chunk for each part of the data
         variables = {name: v.isel(setup=0, missing_dims="ignore") for name, v in variables.items()}
-    blocks = dict(zip(dims, (1, 1, *first.placed.view.chunk_shape), strict=True))
+    blocks = dict(zip(dims, (1, 1, *placed.view.chunk_shape), strict=True))
     for variable in variables.values():  # for chunks={} of xarray's functions
         own = {dim: size for dim, size in blocks.items() if dim in variable.dims}
         variable.encoding["preferred_chunks"] = own
@@ -364,7 +345,7 @@ def _dataset(
 
 
 def _is_ours(name: str) -> bool:
-    """Whether an attribute of the XML has the name of another coordinate or variable."""
+    """Return whether an attribute of the XML has the name of another coordinate or variable."""
     return name in _NAMES or re.fullmatch(r"(s|setup|timepoint)[0-9]+|.*[{:/].*", name) is not None
 
 
@@ -379,21 +360,16 @@ def _warn_of_names(opened: N5Store, description: Description) -> None:
 
 def _setup_coords(numbers: list[int], description: Description | None) -> dict[str, xr.Variable]:
     """Make the coordinates of setups: their numbers, names, and locations of tiles."""
-    coords = {"setup": xr.Variable(("setup",), np.array(numbers))}
-    described = [description.setups.get(n) for n in numbers] if description else [None]
+    described = [description.setups.get(n) for n in numbers] if description else []
     setups = [setup for setup in described if setup is not None]
-    if len(setups) != len(numbers):
-        return coords
-
-    def add(name: str, values: list[str] | list[float]) -> None:
-        coords[name] = xr.Variable(("setup",), np.array(values))
-
-    if any(setup.name for setup in setups):
-        add("setup_name", [setup.name for setup in setups])
-    for key in setups[0].names:
-        if not _is_ours(key) and all(key in setup.names for setup in setups):
-            add(key, [setup.names[key] for setup in setups])
-    if all(setup.tile_location for setup in setups):
-        for i, axis in enumerate("xyz"):
-            add(f"tile_{axis}", [setup.tile_location[i] for setup in setups])
-    return coords
+    values: dict[str, list[Any]] = {"setup": numbers}
+    if len(setups) == len(numbers):
+        if any(setup.name for setup in setups):
+            values["setup_name"] = [setup.name for setup in setups]
+        for key in setups[0].names:
+            if not _is_ours(key) and all(key in setup.names for setup in setups):
+                values[key] = [setup.names[key] for setup in setups]
+        if all(setup.tile_location for setup in setups):
+            for i, axis in enumerate("xyz"):
+                values[f"tile_{axis}"] = [setup.tile_location[i] for setup in setups]
+    return {name: xr.Variable(("setup",), np.array(column)) for name, column in values.items()}

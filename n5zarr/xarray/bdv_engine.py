@@ -26,7 +26,7 @@ __all__ = ["dataset_of_views", "is_description", "open_described"]
 
 
 def is_description(location: str | os.PathLike[str]) -> bool:
-    """Whether a location is a local XML file of BigDataViewer for N5."""
+    """Return whether a location is a local XML file of BigDataViewer for N5."""
     file = xml_file(location)
     if file is None or is_url(file.directory):
         return False
@@ -68,8 +68,7 @@ def open_described(
     path = normalize_path(group or "")
     if path not in nodes:
         listed = ", ".join(node.path.strip("/") for node in tree.leaves)
-        message = f"{file}: group: expected one of {listed}, got {path}"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(f"{file}: group: expected one of {listed}, got {path}")
     top = nodes[path]
     found = {
         f"/{node.path.removeprefix(top.path).strip('/')}": node.to_dataset() for node in top.subtree

@@ -36,7 +36,7 @@ __all__ = ["EncodedAxes", "encode_axes"]
 
 @dataclass(frozen=True)
 class EncodedAxes:
-    """The axes of a variable as metadata.
+    """Hold the axes of a variable as metadata.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ def encode_axes(  # noqa: PLR0913 - all inputs of a reader
         if not unwanted and (is_understood or attempt is None):
             break
     else:
-        message = (
+        raise N5UnrepresentableError(
             f"{path}: expected coordinates along {', '.join(map(str, unwanted))}: without them, it "
-            "would get positions from its attributes or those of a group above it"
+            "would get positions from its attributes or those of a group above it",
+            kind="option",
         )
-        raise N5UnrepresentableError(message, kind="option")
     encoded = {
         dim
         for dim, axis in axis_of.items()
@@ -183,7 +183,7 @@ def _placed_axes(array: xr.DataArray, geometry: Geometry | None) -> dict[Hashabl
 
 
 def _reads_back(ds: xr.Dataset, dim: Hashable, axis: Axis, *, is_level: bool) -> bool:
-    """Whether the coordinate that a reader computes is the same to the last bit."""
+    """Return whether the coordinate that a reader computes is the same to the last bit."""
     given = ds.coords[dim].variable.to_base_variable()
     computed = coordinate(dim, axis, ds.sizes[dim])
     is_exact = is_level and given.dtype.kind in "iu" and np.abs(given.values).max() <= 2**53
@@ -212,15 +212,12 @@ def _even_axis(ds: xr.Dataset, dim: Hashable) -> Axis | None:
     values = np.asarray(coord.values, np.float64)
     first = float(values[0])
     scales = list(_scales(values)) if len(values) > 1 else [_known_scale(coord) or 1.0]
-    best = min(scales, key=lambda scale: _count_unequal(scale, first, values))
-    is_near = np.abs(best * np.arange(len(values)) + first - values) <= 1e-9 * abs(best)
+    indices = np.arange(len(values))
+    best = min(scales, key=lambda scale: np.count_nonzero(scale * indices + first != values))
+    is_near = np.abs(best * indices + first - values) <= 1e-9 * abs(best)
     if not best or not np.isfinite(values).all() or not is_near.all():
         return None
     return Axis(name=str(dim), scale=best, translation=first, unit=unit)
-
-
-def _count_unequal(scale: float, first: float, values: np.ndarray) -> int:
-    return int(np.count_nonzero(scale * np.arange(len(values)) + first != values))
 
 
 def _scales(values: np.ndarray) -> Iterable[float]:

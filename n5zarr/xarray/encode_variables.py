@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
@@ -103,7 +104,11 @@ def encode_existing(
         The dataset cannot store these elements (``kind="option"``). Elements of dask arrays are
         compared when they are computed.
     """
-    _check_kind(name, variable.dtype, decoded.dtype, where)
+    require(
+        _kind(variable.dtype) == _kind(decoded.dtype),  # before anything is encoded
+        f"{name!r}: expected elements of {decoded.dtype}, got {variable.dtype}",
+        where,
+    )
     given = variable.copy(deep=False)
     given.encoding = {key: value for key, value in decoded.encoding.items() if key in _CF_ENCODING}
     if decoded.dtype == stored.dtype:
@@ -125,13 +130,6 @@ def encode_existing(
     return _cast(encoded, given, stored, f"{where}: {name}")
 
 
-def _check_kind(name: Hashable, given: np.dtype, stored: np.dtype, where: str) -> None:
-    """Reject text for numbers, numbers for dates and so on, before anything is encoded."""
-    if _kind(given) != _kind(stored):
-        message = f"{name!r}: expected elements of {stored}, got {given}"
-        raise N5UnrepresentableError(message, kind="option", where=where)
-
-
 def _kind(dtype: np.dtype) -> str:
     return next(kinds for kinds in _KINDS if dtype.kind in kinds)
 
@@ -141,8 +139,7 @@ def _check_times(times: xr.Variable, encoded: xr.Variable, stored: xr.Variable) 
     cast = xr.Variable(encoded.dims, encoded.values.astype(stored.dtype), stored.attrs)
     decoded = xr.conventions.decode_cf_variable("times", cast, decode_timedelta=True)
     if not np.array_equal(decoded.values, times.values, equal_nan=True):
-        message = "they would read as other times"
-        raise ValueError(message)
+        raise ValueError("they would read as other times")
 
 
 def _cast(encoded: xr.Variable, given: xr.Variable, stored: xr.Variable, where: str) -> xr.Variable:
@@ -151,12 +148,11 @@ def _cast(encoded: xr.Variable, given: xr.Variable, stored: xr.Variable, where: 
     if encoded.dtype == stored.dtype and not any(value is not None for value in packing):
         return encoded
     if encoded.dtype.kind in "OUTS":
-        if not (stored.dtype.kind in "OT" or np.can_cast(encoded.dtype, stored.dtype, "safe")):
-            raise N5UnrepresentableError(
-                f"expected elements of {stored.dtype}, got {encoded.dtype}: convert them",
-                kind="option",
-                where=where,
-            )
+        require(
+            stored.dtype.kind in "OT" or np.can_cast(encoded.dtype, stored.dtype, "safe"),
+            f"expected elements of {stored.dtype}, got {encoded.dtype}: convert them",
+            where,
+        )
         return encoded
     cast = partial(_cast_elements, dtype=stored.dtype, attributes=stored.attrs, where=where)
     if encoded.chunks is None:
@@ -183,9 +179,7 @@ def _cast_elements(
         variable = xr.Variable(dims, cast, attributes)
         decoded = xr.conventions.decode_cf_variable(where, variable).values
         is_same = _is_same(decoded, given, attributes)
-    if not is_same:
-        message = f"expected elements that {dtype} can hold, got others: convert them first"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+    require(is_same, f"expected elements that {dtype} can hold: convert them first", where)
     return cast
 
 

@@ -1,10 +1,10 @@
-"""``read_interest_points`` and ``write_interest_points``: BigStitcher's points as tables."""
+"""Read and write BigStitcher's interest points as tables."""
 
 from __future__ import annotations
 
 import posixpath
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,6 +13,7 @@ from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.opening import open_array, open_node
+from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.conventions.interest_points import (
     CONTAINER,
@@ -26,9 +27,9 @@ from n5zarr.conventions.interest_points import (
     with_lists,
 )
 from n5zarr.errors import (
+    ErrorsAt,
     N5Error,
     N5FormatError,
-    N5UnrepresentableError,
     N5UnsupportedError,
     N5Warning,
 )
@@ -39,19 +40,19 @@ from n5zarr.store.location import located, open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.interest_point_tables import (
     AXES,
-    LIST,
-    OTHER,
-    PAIR,
+    LIST_COLUMNS,
+    OTHER_COLUMNS,
+    PAIR_COLUMNS,
     Key,
-    check,
-    grouped,
+    check_tables,
+    lists_to_write,
     numbers_of,
-    targets_of,
+    rows_by_list,
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
@@ -65,7 +66,7 @@ _GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java
 
 
 class InterestPoints(NamedTuple):
-    """Interest points of a BigStitcher project, as tables.
+    """Hold the interest points of a BigStitcher project, as tables.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ def read_interest_points(
     """
     location = located(location, storage_options, backend)
     file, opened = _open(location, storage_options, read_only=True)
-    with _located(file):
+    with ErrorsAt(str(file or "")):
         lists = _lists_in(opened) if file is None else listed_in(file.read())
     lists = [each for each in lists if label in (None, each.label)]
     if file is None and not lists:
@@ -135,19 +136,12 @@ def read_interest_points(
     points = [_read(_read_points, opened, each) for each in lists]
     pairs = [_read(_read_correspondences, opened, each) for each in lists]
     return InterestPoints(
-        points=_joined(points, dict.fromkeys([*LIST, "id"], "i8") | dict.fromkeys(AXES, "f8")),
-        correspondences=_joined(pairs, dict.fromkeys(PAIR, "i8")),
-        lists=pd.DataFrame([each[:4] for each in lists], columns=[*LIST, "parameters"]),
+        points=_joined_tables(
+            points, dict.fromkeys([*LIST_COLUMNS, "id"], "i8") | dict.fromkeys(AXES, "f8")
+        ),
+        correspondences=_joined_tables(pairs, dict.fromkeys(PAIR_COLUMNS, "i8")),
+        lists=pd.DataFrame([each[:4] for each in lists], columns=[*LIST_COLUMNS, "parameters"]),
     )
-
-
-@contextmanager
-def _located(file: XmlFile | None) -> Iterator[None]:
-    """Add the XML to errors of its content."""
-    try:
-        yield
-    except N5Error as err:
-        raise (err if file is None or err.where else err.located(str(file))) from None
 
 
 def _read(
@@ -170,13 +164,11 @@ def _open(
     options: Mapping[str, object] | None = storage_options
     file = xml_file(location, options)
     if file is not None:
-        with _located(file):
+        with ErrorsAt(str(file or "")):
             beside = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
         location, options = file.place_for(beside), file.options_for(beside)
     opened, path = open_container(location, storage_options=options, read_only=read_only)
-    if path:
-        message = f"{opened}: expected the XML or interestpoints.n5, got the node {path}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(not path, f"{opened}: expected the XML or interestpoints.n5, got the node {path}")
     return file, opened
 
 
@@ -185,7 +177,7 @@ def _lists_in(opened: N5Store) -> list[PointList]:
     root = opened.node("")
     if root is None:
         raise not_found(opened, "", "groups tpId_0_viewSetupId_0/label, ...")
-    found = Walk(opened.container.nodes, opened.ask).run("", root)
+    found = Walk(opened.container.nodes, opened.run).run("", root)
     parents = (each.path.rpartition("/")[0] for each, _ in found if each.name == "interestpoints")
     return sorted(each for each in map(list_of_path, parents) if each is not None)
 
@@ -204,19 +196,19 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
         raise N5UnsupportedError(message, kind="member", where=where)
     columns: dict[str, Any] = {}
     locations = np.empty((0, 3))
-    children = dict(opened.ask(opened.container.nodes.children(path)))
+    children = dict(opened.run(opened.container.nodes.children(path)))
     for name in sorted(n for n, child in children.items() if isinstance(child, DatasetView)):
         values = np.asarray(open_array(opened, path=join(path, name))[...])
         if name == "loc":
             locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
         else:
-            columns[name] = _ints(values) if name == "id" else values.ravel()
+            columns[name] = _signed(values) if name == "id" else values.ravel()
     columns |= dict(zip(AXES, locations.T, strict=False))
     sizes = {name: len(values) for name, values in columns.items()}
     if "id" not in columns or len(set(sizes.values())) != 1:
         message = f"expected id and loc with equal numbers of values, got {sizes or 'nothing'}"
         raise N5FormatError(message, kind="member", where=where)
-    return _of_list(each, columns)
+    return _table(each, columns)
 
 
 def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
@@ -232,40 +224,36 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
     ):
         message = f"expected correspondences of version 1 or 2, got {version or 'a dataset'}"
         raise N5UnsupportedError(message, kind="version", where=where)
-    try:
+    with ErrorsAt(where):
         lists = parse_id_map(node.attributes.get("idMap"))
-    except N5FormatError as err:
-        raise err.located(where) from None
     if not lists:
         return pd.DataFrame()
     data = np.asarray(open_array(opened, path=join(path, "data"))[...])
     if data.ndim != 2 or data.shape[1] not in (3, 4) or not set(data[:, 2].tolist()) <= set(lists):
         message = f"data: expected 4 x N numbers, the third in idMap, got shape {data.shape[::-1]}"
         raise N5FormatError(message, kind="member", where=where)
-    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=OTHER)
+    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=OTHER_COLUMNS)
     columns = {
-        "id": _ints(data[:, 0]),
-        **{name: others[name] for name in OTHER},
-        "corresponding_id": _ints(data[:, 1]),
-        "consensus_set": _ints(data[:, 3]) if data.shape[1] == 4 else -1,
+        "id": _signed(data[:, 0]),
+        **{name: others[name] for name in OTHER_COLUMNS},
+        "corresponding_id": _signed(data[:, 1]),
+        "consensus_set": _signed(data[:, 3]) if data.shape[1] == 4 else -1,
     }
-    return _of_list(each, columns)
+    return _table(each, columns)
 
 
-def _ints(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _signed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Convert numbers that Java stored as unsigned: the largest one is -1."""
     return values.ravel().astype(np.int64)
 
 
-def _of_list(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
-    values = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label, **columns}
-    frame = pd.DataFrame({name: column for name, column in values.items() if name not in LIST})
-    for i, name in enumerate(LIST):
-        frame.insert(i, name, values[name])
-    return frame
+def _table(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
+    """Make the table of one list."""
+    own = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label}
+    return pd.DataFrame({**own, **columns})
 
 
-def _joined(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
+def _joined_tables(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
     """Join tables; without rows, make an empty table of the expected columns."""
     filled = [frame for frame in frames if len(frame)]
     if filled:
@@ -274,7 +262,7 @@ def _joined(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.Data
     return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
 
 
-def write_interest_points(  # noqa: PLR0913 - as its neighbours
+def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are written
     location: Location,
     points: pd.DataFrame,
     correspondences: pd.DataFrame | None = None,
@@ -324,17 +312,17 @@ def write_interest_points(  # noqa: PLR0913 - as its neighbours
     location = located(location, storage_options, backend)
     file, opened = _open(location, storage_options, read_only=False)
     xml = None if file is None else file.read()
-    found = grouped("points", points, [*LIST, "id", "x", "y"])
-    pairs = grouped("correspondences", correspondences, PAIR)
-    with _located(file):
-        targets = targets_of(found, lists, [] if xml is None else listed_in(xml))
-        check(found, pairs, targets)
+    found = rows_by_list("points", points, [*LIST_COLUMNS, "id", "x", "y"])
+    pairs = rows_by_list("correspondences", correspondences, PAIR_COLUMNS)
+    with ErrorsAt(str(file or "")):
+        targets = lists_to_write(found, lists, [] if xml is None else listed_in(xml))
+        check_tables(found, pairs, targets)
         _ = xml and with_lists(xml, list(targets.values()))  # may raise: call it before any writing
     if not overwrite:
         _check_new(opened, targets.values())
     _write(opened, targets, found, pairs)
     if file is not None:
-        _name(file, list(targets.values()))
+        _name_in_xml(file, list(targets.values()))
 
 
 def _write(
@@ -343,20 +331,21 @@ def _write(
     found: Mapping[Key, pd.DataFrame],
     pairs: Mapping[Key, pd.DataFrame],
 ) -> None:
-    """Write the lists; even a killed program leaves no new points beside old pairs."""
+    """Write the lists; remove all old pairs first, so that none stay beside new points."""
     try:
         for target in targets.values():
-            _clear_correspondences(opened, target)
+            attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
+            _new_group(opened, join(target.path, "correspondences"), attributes)
         for key, target in targets.items():
             _write_points(opened, target, found.get(key))
-        for key, target in targets.items():
-            _write_correspondences(opened, target, pairs.get(key))
+        for key, rows in pairs.items():
+            _write_correspondences(opened, targets[key], rows)
     except (ContainsGroupError, ContainsArrayError) as err:
         message = f"{opened}: another program writes these lists at the same time: {err}"
         raise FileExistsError(message) from err
 
 
-def _name(file: XmlFile, lists: list[PointList]) -> None:
+def _name_in_xml(file: XmlFile, lists: list[PointList]) -> None:
     """Add lists to the XML; warn if BigStitcher reads points from another place."""
     file.update(lambda xml: xml and with_lists(xml, lists))
     store = file.beside(posixpath.join(base_path(file.read()), "interestpoints.zarr"))
@@ -369,8 +358,11 @@ def _name(file: XmlFile, lists: list[PointList]) -> None:
 def _check_new(opened: N5Store, targets: Iterable[PointList]) -> None:
     """Reject lists that exist."""
     names = ("interestpoints", "correspondences")
-    nodes = {each.path: [opened.node(join(each.path, name)) for name in names] for each in targets}
-    exists = [path for path, found in nodes.items() if found != [None, None]]
+    exists = [
+        each.path
+        for each in targets
+        if any(opened.node(join(each.path, name)) is not None for name in names)
+    ]
     if exists:
         message = f"{opened}: expected no lists of these names without overwrite=True, got {exists}"
         raise FileExistsError(message)
@@ -381,8 +373,8 @@ def _new_group(opened: N5Store, path: str, attributes: Mapping[str, JSON]) -> No
     group.attrs.update(attributes)
 
 
-def _save(opened: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
-    """Write numbers (N, D) as a dataset D x N with blocks of ``width`` x 300000."""
+def _write_numbers(opened: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
+    """Write numbers of shape (N, D) as a dataset D x N with blocks of ``width`` x 300000."""
     array = create_array(
         opened,
         path=path,
@@ -406,28 +398,21 @@ def _write_points(opened: N5Store, target: PointList, rows: pd.DataFrame | None)
         return
     axes = [axis for axis in AXES if axis in rows]
     ids = rows["id"].to_numpy(np.int64).astype(np.uint64)
-    _save(opened, join(path, "id"), ids[:, None], 1)
-    _save(opened, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
+    _write_numbers(opened, join(path, "id"), ids[:, None], 1)
+    _write_numbers(opened, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
     for name in rows.columns:
-        if name not in (*LIST, "id", *axes) and not rows[name].isna().all():
-            _save(opened, join(path, name), numbers_of(rows[name])[:, None], 1)
+        if name not in (*LIST_COLUMNS, "id", *axes) and not rows[name].isna().all():
+            _write_numbers(opened, join(path, name), numbers_of(rows[name])[:, None], 1)
 
 
-def _clear_correspondences(opened: N5Store, target: PointList) -> None:
-    attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
-    _new_group(opened, join(target.path, "correspondences"), attributes)
-
-
-def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
-    if rows is None:
-        return
+def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame) -> None:
     path = join(target.path, "correspondences")
-    keys = list(zip(*(rows[column] for column in OTHER), strict=True))
+    keys = list(zip(*(rows[column] for column in OTHER_COLUMNS), strict=True))
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     id_map: dict[str, JSON] = {f"{t},{s},{label}": n for (t, s, label), n in numbers.items()}
     columns = [rows["id"], rows["corresponding_id"], [numbers[key] for key in keys]]
     columns.append(rows["consensus_set"])
     data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
-    _save(opened, join(path, "data"), data.astype(np.uint64), 1)
+    _write_numbers(opened, join(path, "data"), data.astype(np.uint64), 1)
     group: Any = open_node(opened, "a", path=path)
     group.attrs.update({"idMap": id_map})  # last: readers need it to read the data

@@ -1,4 +1,4 @@
-"""Types of options shared by the modules of this package."""
+"""Define the types of options that several modules of this package take."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
 
 
 class Decoding(TypedDict, total=False):
-    """Options of :func:`xarray.decode_cf`."""
+    """Hold the options of :func:`xarray.decode_cf`."""
 
     mask_and_scale: bool
     decode_times: bool

@@ -6,13 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.xarray.affine_index import coordinate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    import pandas as pd
     import xarray as xr
 
     from n5zarr.conventions.model import Axis
@@ -42,45 +41,47 @@ def find_region(
     N5UnrepresentableError
         The region does not fit the data or the container (``kind="option"``).
     """
-    requested: dict[Hashable, slice | str] = dict.fromkeys(ds.dims, slice(None))
-    if isinstance(region, str):
-        requested = dict.fromkeys(ds.dims, "auto")
-    else:
-        requested.update(region.items())
+    everywhere = region if isinstance(region, str) else slice(None)
+    parts: dict[Hashable, slice | str] = dict.fromkeys(ds.dims, everywhere)
+    if not isinstance(region, str):
+        parts.update(region.items())
     slices: dict[Hashable, slice] = {}
-    for dim, part in requested.items():
-        if dim not in ds.dims or dim not in existing.dims:
-            message = f"region: expected dimensions of data and container, got {dim!r}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
-        have_positions = dim in ds.indexes and dim in existing.indexes
-        if isinstance(part, str) and have_positions:
-            slices[dim] = _find_run(existing.indexes[dim], ds.indexes[dim], dim, where)
-            continue
-        if isinstance(part, str) and existing.sizes[dim] != ds.sizes[dim]:
-            message = f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container"
-            raise N5UnrepresentableError(message, kind="option", where=where)
-        start, stop, step = (slice(None) if isinstance(part, str) else part).indices(
-            existing.sizes[dim]
+    for dim, part in parts.items():
+        require(
+            dim in ds.dims and dim in existing.dims,
+            f"region: expected dimensions of data and container, got {dim!r}",
+            where,
         )
-        if step != 1 or stop - start != ds.sizes[dim]:
-            message = (
-                f"region: {dim!r}: expected a part of {ds.sizes[dim]} elements, got {start} to "
-                f"{stop} in steps of {step}"
-            )
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        if isinstance(part, str):
+            slices[dim] = _find_part(existing, ds, dim, where)
+            continue
+        start, stop, step = part.indices(existing.sizes[dim])
+        require(
+            step == 1 and stop - start == ds.sizes[dim],
+            f"region: {dim!r}: expected a part of {ds.sizes[dim]} elements, got {start} to "
+            f"{stop} in steps of {step}",
+            where,
+        )
         slices[dim] = slice(start, stop)
     return slices
 
 
-def _find_run(existing: pd.Index, given: pd.Index, dim: Hashable, where: str) -> slice:
-    """Return the slice of an index with the positions, in the same order and without gaps."""
-    places = existing.get_indexer(given)
-    if not len(places) or (places < 0).any() or (np.diff(places) != 1).any():
-        message = (
-            f"region: {dim!r}: expected consecutive positions of the container, got "
-            f"{_brief(np.asarray(given))}"
+def _find_part(existing: xr.Dataset, ds: xr.Dataset, dim: Hashable, where: str) -> slice:
+    """Return the slice with the positions of the data, in the same order and without gaps."""
+    if dim not in ds.indexes or dim not in existing.indexes:
+        require(
+            existing.sizes[dim] == ds.sizes[dim],
+            f"region: {dim!r}: 'auto' needs a coordinate in the data and in the container",
+            where,
         )
-        raise N5UnrepresentableError(message, kind="option", where=where)
+        return slice(0, ds.sizes[dim])
+    places = existing.indexes[dim].get_indexer(ds.indexes[dim])
+    require(
+        len(places) and places[0] >= 0 and (np.diff(places) == 1).all(),
+        f"region: {dim!r}: expected consecutive positions of the container, got "
+        f"{_brief(np.asarray(ds.indexes[dim]))}",
+        where,
+    )
     return slice(int(places[0]), int(places[-1]) + 1)
 
 
@@ -104,17 +105,17 @@ def expected_after(
     where : str
         The container and the group, for messages.
     """
-    if dim not in existing.dims or dim not in ds.dims:
-        message = f"append_dim: expected a dimension of both, got {dim!r}; there are " + ", ".join(
-            map(repr, existing.dims)
-        )
-        raise N5UnrepresentableError(message, kind="option", where=where)
+    known = ", ".join(map(repr, existing.dims))
+    require(
+        dim in existing.dims and dim in ds.dims,
+        f"append_dim: expected a dimension of both, got {dim!r}; there are {known}",
+        where,
+    )
     expected = existing.drop_dims([dim])
-    if str(dim) in axes:
-        axis, size = axes[str(dim)]
-        longer = coordinate(dim, axis, size + ds.sizes[dim])
-        expected = expected.assign_coords({dim: longer[size:]})
-    return expected
+    if str(dim) not in axes:
+        return expected
+    axis, size = axes[str(dim)]
+    return expected.assign_coords({dim: coordinate(dim, axis, size + ds.sizes[dim])[size:]})
 
 
 def check_positions(
@@ -132,9 +133,8 @@ def check_positions(
         The container and the group, for messages.
     """
     for dim in ds.dims:
-        if dim in expected.dims and expected.sizes[dim] != ds.sizes[dim]:
-            message = f"{dim!r}: expected {expected.sizes[dim]} elements, got {ds.sizes[dim]}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        size, given_size = expected.sizes.get(dim, ds.sizes[dim]), ds.sizes[dim]
+        require(size == given_size, f"{dim!r}: expected {size} elements, got {given_size}", where)
         if dim not in expected.coords or dim not in ds.coords:
             continue
         stored, given = expected[dim].values, ds[dim].values
@@ -145,12 +145,12 @@ def check_positions(
         else:
             is_same = np.array_equal(stored, given)
         units = expected[dim].attrs.get("units"), ds[dim].attrs.get("units")
-        if not is_same or (None not in units and units[0] != units[1]):
-            message = (
-                f"{dim!r}: expected the positions {_brief(stored)} {units[0] or ''}, as in the "
-                f"container, got {_brief(given)} {units[1] or ''}"
-            )
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        require(
+            is_same and (None in units or units[0] == units[1]),
+            f"{dim!r}: expected the positions {_brief(stored)} {units[0] or ''}, as in the "
+            f"container, got {_brief(given)} {units[1] or ''}",
+            where,
+        )
 
 
 def _brief(values: np.ndarray) -> str:

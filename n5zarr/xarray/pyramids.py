@@ -1,4 +1,4 @@
-"""``pyramid_levels`` and ``open_level``: list the levels of an image, open one by resolution."""
+"""List the levels of an image, and open one by its resolution or number."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from n5zarr.container.options import require
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.geometry import placed_levels, warn_of_problems
 from n5zarr.store.location import located, open_container
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
@@ -28,7 +27,7 @@ __all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
 
 @dataclass(frozen=True, kw_only=True)
 class PyramidLevel:
-    """One level of a pyramid.
+    """Describe one level of a pyramid.
 
     Parameters
     ----------
@@ -107,10 +106,6 @@ def pyramid_levels(
         return [*map(_level, placed)]
 
 
-def _levels(opened: N5Store, path: str, convention: str | None) -> list[PyramidLevel]:
-    return [_level(placed) for placed in placed_levels(opened, path, convention)]
-
-
 def _level(placed: Placed) -> PyramidLevel:
     return PyramidLevel(
         path=placed.path,
@@ -174,17 +169,15 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         opened, group = open_container(
             store, path, axis_order=axis_order, storage_options=storage_options
         )
-        levels = _levels(opened, group, convention)
-        if (resolution is None) == (level is None):
-            message = "expected either a resolution or a level, got both or neither"
-            raise N5UnrepresentableError(message, kind="option")
-        if level is not None:
-            if not 0 <= level < len(levels):
-                message = f"level: expected 0 to {len(levels) - 1}, got {level}"
-                raise N5UnrepresentableError(message, kind="option", where=f"{opened}: /{group}")
-            chosen = levels[level]
+        levels = [*map(_level, placed_levels(opened, group, convention))]
+        require(
+            (resolution is None) != (level is None),
+            "expected either a resolution or a level, got both or neither",
+        )
+        if level is None:
+            chosen = _coarsest_within(levels, resolution or {})
         else:
-            chosen = _fitting(levels, resolution or {})
+            chosen = _numbered(levels, level, f"{opened}: /{group}")
         return xr.open_dataset(
             opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
             engine="n5",
@@ -194,15 +187,21 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         )
 
 
-def _fitting(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
+def _numbered(levels: list[PyramidLevel], number: int, where: str) -> PyramidLevel:
+    last = len(levels) - 1
+    require(0 <= number <= last, f"level: expected 0 to {last}, got {number}", where)
+    return levels[number]
+
+
+def _coarsest_within(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
+    """Return the coarsest level with a resolution, or the finest one if none has it."""
     for dim, wanted in resolution.items():
-        if dim not in levels[0].voxel_size or not wanted > 0:
-            message = (
-                "resolution: expected a number above 0 for a dimension with positions, "
-                f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: "
-                f"{wanted!r}; or choose with level="
-            )
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            dim in levels[0].voxel_size and wanted > 0,
+            "resolution: expected a number above 0 for a dimension with positions, "
+            f"{', '.join(levels[0].voxel_size) or 'but none has'}, got {dim!r}: {wanted!r}; or "
+            "choose with level=",
+        )
     fine = [
         level
         for level in levels

@@ -1,4 +1,14 @@
-"""Find the arrays from which lazy data will be read."""
+"""Find the arrays from which lazy data will be read.
+
+The only module that looks inside of xarray's and dask's lazy objects, for which there is no public
+API:
+
+- ``Variable._data``: ``data`` and ``values`` would read the elements.
+- ``array`` of xarray's adapters, which are nested around the array of a backend.
+- ``ZarrArrayWrapper``, xarray's array of the engine ``"zarr"``; its ``get_array`` is public.
+- The layers of dask's graph: ``mapping``, ``task`` and ``indices``, and ``value`` of a task. All
+  keys of a graph would be made if it were read as a mapping.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 import zarr
 from xarray.backends.zarr import ZarrArrayWrapper
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.store.n5_store import N5Store
-from n5zarr.xarray.stacked_views import StackedViews
+from n5zarr.xarray.lazy_arrays import StackedViews
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -36,36 +46,35 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
             for place in _places(variable):
                 store = place.store
                 storage = store.storage if isinstance(store, N5Store) else open_storage(store)
-                if overlap(places_behind(storage, place.path), removed) is not None:
-                    message = (
-                        f"mode='w' would remove the unread source of {name!r}, {storage}: "
-                        f"/{place.path}; load() the data first, or write to another place"
-                    )
-                    where = f"{opened}: {path or '/'}"
-                    raise N5UnrepresentableError(message, kind="option", where=where)
+                require(
+                    overlap(places_behind(storage, place.path), removed) is None,
+                    f"mode='w' would remove the unread source of {name!r}, {storage}: "
+                    f"/{place.path}; load() the data first, or write to another place",
+                    where=f"{opened}: {path or '/'}",
+                )
 
 
 def _places(variable: xr.Variable) -> Iterator[StorePath]:
     """Yield the locations of the Zarr arrays behind a variable, including one of dask."""
     held = getattr(variable, "_data", None)
     graph = getattr(held, "__dask_graph__", None)
-    if graph is None:
-        yield from _behind(held)
-        return
-    layers = getattr(graph(), "layers", None) or {"": graph()}
-    for layer in layers.values():
+    for source in [held] if graph is None else _sources_in(graph()):
+        yield from _places_of(source)
+
+
+def _sources_in(graph: Any) -> Iterator[object]:  # noqa: ANN401 - dask has no types
+    """Yield what the tasks of a graph of dask read from."""
+    for layer in (getattr(graph, "layers", None) or {"": graph}).values():
         # if a layer is not materialized, the arrays are among its inputs
-        tasks = layer.mapping.values() if hasattr(layer, "mapping") else _inputs(layer)
-        for task in tasks:
-            yield from _behind(getattr(task, "value", task))
+        if hasattr(layer, "mapping"):
+            yield from (getattr(task, "value", task) for task in layer.mapping.values())
+        else:
+            inputs = [*getattr(getattr(layer, "task", None), "args", ())]
+            inputs += [literal for literal, _ in getattr(layer, "indices", ())]
+            yield from (getattr(task, "value", task) for task in inputs)
 
 
-def _inputs(layer: Any) -> Iterable[Any]:  # noqa: ANN401 - dask has no types
-    task = getattr(layer, "task", None)
-    return [*getattr(task, "args", ()), *(literal for literal, _ in getattr(layer, "indices", ()))]
-
-
-def _behind(held: object) -> Iterator[StorePath]:
+def _places_of(held: Any) -> Iterator[StorePath]:  # noqa: ANN401 - of xarray or dask
     """Yield the locations of the Zarr arrays inside xarray's adapters."""
     while not isinstance(held, ZarrArrayWrapper | StackedViews | zarr.Array) and hasattr(
         held, "array"
@@ -73,6 +82,8 @@ def _behind(held: object) -> Iterator[StorePath]:
         held = held.array
     if isinstance(held, StackedViews):
         yield from held.places()
-    found = getattr(held, "_array", None) if isinstance(held, ZarrArrayWrapper) else held
-    if isinstance(found, zarr.Array):
-        yield found.store_path
+    array = held
+    if isinstance(held, ZarrArrayWrapper):
+        array = held.get_array()  # type: ignore[no-untyped-call] # xarray's
+    if isinstance(array, zarr.Array):
+        yield array.store_path

@@ -1,44 +1,46 @@
 """Write regions of existing datasets, and append to them.
 
-xarray's ``to_zarr`` needs names of dimensions, which datasets of other programs lack, and resizes
-an array before it checks the data to append. Here everything is checked before anything changes.
+xarray's ``to_zarr`` needs names of dimensions, which datasets of other programs lack, casts to the
+stored type without a check, and leaves arrays longer if an append fails. Here everything is checked
+before anything changes.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Unpack
 
 import xarray as xr
 import zarr
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.xarray.delayed import as_list
 from n5zarr.xarray.encode_variables import encode_existing, in_whole_blocks
 from n5zarr.xarray.positions import check_positions, expected_after, find_region
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Mapping, Sequence
+    from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-    import numpy as np
     from dask.delayed import Delayed
+    from zarr.types import AnyArray
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Axis
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import Decoding, Region
 
-__all__ = ["UpdatePlan", "open_existing", "plan_update"]
+__all__ = ["UpdatePlan", "join_delayed", "open_existing", "plan_update"]
 
 
-def open_existing(opened: N5Store, path: str, decoding: Decoding | None = None) -> xr.Dataset:
+_AS_STORED: Decoding = {"mask_and_scale": False, "decode_times": False, "decode_coords": False}
+
+
+def open_existing(opened: N5Store, path: str, **decoding: Unpack[Decoding]) -> xr.Dataset:
     """Open a dataset or group of the container to write to."""
-    options: Decoding = decoding or {}
     # xarray's type omits stores, which only the engine knows
-    return xr.open_dataset(opened, engine="n5", group=path, **options)  # type: ignore[arg-type]
+    return xr.open_dataset(opened, engine="n5", group=path, **decoding)  # type: ignore[arg-type]
 
 
 def plan_update(
@@ -88,18 +90,18 @@ def plan_update(
         slices[append_dim] = slice(first, first + ds.sizes[append_dim])
     check_positions(expected, ds, existing.axes, existing.where)
     _check_other_variables(existing, ds, append_dim)
-    # appending: one call writes whole blocks
-    is_only_writer = is_only_writer or append_dim is not None
-    names = _names_to_write(ds, existing, append_dim)
+    grows = append_dim is not None
     changes = tuple(
-        _Change.encode(name, ds, existing, slices, is_only_writer=is_only_writer) for name in names
+        # appending: one call writes whole blocks
+        _Change.encode(name, ds, existing, slices, is_only_writer=is_only_writer or grows)
+        for name in _names_to_write(ds, existing, append_dim)
     )
-    return UpdatePlan(opened, changes, grows=append_dim is not None)
+    return UpdatePlan(opened, changes, grows=grows)
 
 
 @dataclass(frozen=True)
 class UpdatePlan:
-    """Checked changes of existing datasets."""
+    """Hold checked changes of existing datasets."""
 
     opened: N5Store
     changes: tuple[_Change, ...]
@@ -126,7 +128,7 @@ class UpdatePlan:
 
 @dataclass(frozen=True, kw_only=True)
 class _Existing:
-    """The datasets to change.
+    """Hold the datasets to change.
 
     Parameters
     ----------
@@ -154,30 +156,26 @@ class _Existing:
             message = f"{where}: expected the dataset or group to change, but it does not exist"
             raise FileNotFoundError(message)
         if isinstance(node, DatasetView):
-            placed = opened.ask(read_placed(opened.container.nodes, path, node))
+            placed = opened.run(read_placed(opened.container.nodes, path, node))
             datasets = [placed, *placed.coordinates.values()]
-            names = {p.name for p in datasets}
-            sizes = placed.sizes
+            names, sizes = {p.name for p in datasets}, placed.sizes
             axes = {d: (a, sizes[d]) for d, a in placed.axes.items() if d not in names}
             if append_dim in placed.coordinates:
                 _check_not_shared(opened, placed, str(append_dim), where)
         else:
-            layout = opened.ask(read_layout(opened.container.nodes, path, node))
-            if not layout.agrees:
-                message = "expected datasets that share their axes; change each alone with group="
-                raise N5UnrepresentableError(message, kind="option", where=where)
+            layout = opened.run(read_layout(opened.container.nodes, path, node))
+            require(
+                layout.agrees,
+                "expected datasets that share their axes; change each alone with group=",
+                where,
+            )
             datasets, axes = list(layout.datasets.values()), layout.axes
-        as_stored: Decoding = {
-            "mask_and_scale": False,
-            "decode_times": False,
-            "decode_coords": False,
-        }
         return cls(
             where=where,
             datasets={p.name: p for p in datasets},
             axes=axes,
             decoded=open_existing(opened, path),
-            stored=open_existing(opened, path, as_stored),
+            stored=open_existing(opened, path, **_AS_STORED),
         )
 
 
@@ -185,24 +183,31 @@ def _check_not_shared(opened: N5Store, placed: Placed, dim: str, where: str) -> 
     """Raise if other datasets share the coordinate to append to."""
     group = placed.path.rpartition("/")[0]
     node = opened.node(group)
-    if not isinstance(node, GroupAttributes):
-        return
-    beside = opened.ask(read_layout(opened.container.nodes, group, node)).datasets.values()
-    others = [p.name for p in beside if dim in p.coordinates and p.path != placed.path]
-    if others:
-        message = f"append_dim: {others} share the coordinate {dim!r}: append to all with group="
-        raise N5UnrepresentableError(message, kind="option", where=where)
+    if isinstance(node, GroupAttributes):
+        beside = opened.run(read_layout(opened.container.nodes, group, node)).datasets.values()
+        others = [p.name for p in beside if dim in p.coordinates and p.path != placed.path]
+        require(
+            not others,
+            f"append_dim: {others} share the coordinate {dim!r}: append to all with group=",
+            where,
+        )
 
 
-class _Writable(Protocol):
-    """An array to which a region is written."""
+def join_delayed(parts: Iterable[object]) -> Delayed | None:
+    """Return an object that computes all parts that are not None; None if there are none."""
+    remaining = [part for part in parts if part is not None]
+    if not remaining:
+        return None
+    from dask.delayed import delayed  # noqa: PLC0415 - dask is an optional dependency
 
-    def __setitem__(self, region: tuple[slice, ...], value: np.ndarray, /) -> None: ...
+    joined: Delayed = delayed(list)(remaining)
+    return joined
 
 
 def _store(
-    arrays: Sequence[_Writable], changes: Sequence[_Change], *, compute: bool
+    arrays: Sequence[AnyArray], changes: Sequence[_Change], *, compute: bool
 ) -> Delayed | None:
+    """Write arrays of numpy; write those of dask, or return an object that does."""
     lazy = []
     for array, change in zip(arrays, changes, strict=True):
         if change.variable.chunks is None:
@@ -217,52 +222,49 @@ def _store(
     stored = da.store(sources, targets, regions=regions, lock=False, compute=compute)
     if compute:
         return None
-    return as_list(stored if isinstance(stored, list | tuple) else [stored])
+    return join_delayed(stored if isinstance(stored, list | tuple) else [stored])
 
 
 def _check_other_variables(
     existing: _Existing, ds: xr.Dataset, append_dim: Hashable | None
 ) -> None:
     """Reject unknown coordinates, other units, and changes of variables that are not written."""
-    for name, coord in ds.coords.items():
-        if coord.dims and name not in existing.decoded.variables:
-            message = f"{name!r}: the container has no such coordinate; drop it, or use mode='a'"
-            raise N5UnrepresentableError(message, kind="option", where=existing.where)
     for name, variable in ds.variables.items():
         known = existing.decoded.variables.get(name)
-        if known is None:
-            continue
-        units = known.attrs.get("units"), variable.attrs.get("units")
-        if None not in units and units[0] != units[1]:
-            message = f"{name!r}: expected units {units[0]!r}, got {units[1]!r}; convert first"
-            raise N5UnrepresentableError(message, kind="option", where=existing.where)
-        stays = append_dim is not None and append_dim not in variable.dims and name not in ds.dims
-        if stays and not known.equals(variable):  # type: ignore[no-untyped-call]
-            message = f"{name!r} has no {append_dim!r}: expected the container's values, got others"
-            raise N5UnrepresentableError(message, kind="option", where=existing.where)
+        message = ""
+        if known is None and name in ds.coords and variable.dims:
+            message = f"{name!r}: the container has no such coordinate; drop it, or use mode='a'"
+        elif known is not None:
+            units = known.attrs.get("units"), variable.attrs.get("units")
+            is_written = append_dim is None or append_dim in variable.dims or name in ds.dims
+            if None not in units and units[0] != units[1]:
+                message = f"{name!r}: expected units {units[0]!r}, got {units[1]!r}; convert first"
+            elif not is_written and not known.equals(variable):  # type: ignore[no-untyped-call]
+                message = f"{name!r} has no {append_dim!r}: expected its values, got others"
+        require(not message, message, existing.where)
 
 
 def _names_to_write(
     ds: xr.Dataset, existing: _Existing, append_dim: Hashable | None
 ) -> list[Hashable]:
     """Return the variables to write; must include every dataset with the appended dimension."""
-    missing = [name for name in ds.data_vars if str(name) not in existing.datasets]
-    if missing:
-        message = f"expected variables that exist, also got {missing}"
-        raise N5UnrepresentableError(message, kind="option", where=existing.where)
     known = [name for name in ds.variables if str(name) in existing.datasets]
+    missing = [name for name in ds.data_vars if name not in known]
+    short = [n for n, p in existing.datasets.items() if append_dim in p.dims and n not in known]
+    require(not missing, f"expected variables that exist, also got {missing}", existing.where)
+    require(
+        not short,
+        f"append_dim: expected all variables with {append_dim!r}, got none for {short}",
+        existing.where,
+    )
     if append_dim is None:
         return [name for name in known if name not in ds.dims]  # positions are checked already
-    short = [n for n, p in existing.datasets.items() if append_dim in p.dims and n not in known]
-    if short:
-        message = f"append_dim: expected all variables with {append_dim!r}, got none for {short}"
-        raise N5UnrepresentableError(message, kind="option", where=existing.where)
     return [name for name in known if append_dim in ds.variables[name].dims]
 
 
 @dataclass(frozen=True)
 class _Change:
-    """An encoded part of a dataset, and its region."""
+    """Hold an encoded part of a dataset, and its region."""
 
     variable: xr.Variable
     placed: Placed
@@ -280,9 +282,11 @@ class _Change:
     ) -> _Change:
         placed, where = existing.datasets[str(name)], existing.where
         variable = ds.variables[name].to_base_variable()
-        if set(variable.dims) != set(placed.dims):
-            message = f"{name!r}: expected the dimensions {placed.dims}, got {variable.dims}"
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        require(
+            set(variable.dims) == set(placed.dims),
+            f"{name!r}: expected the dimensions {placed.dims}, got {variable.dims}",
+            where,
+        )
         encoded = encode_existing(
             name,
             variable.transpose(*placed.dims),
@@ -291,22 +295,15 @@ class _Change:
             where,
         )
         region = tuple(slices[dim] for dim in placed.dims)
-        if encoded.chunks is not None and not is_only_writer:
-            _check_whole_blocks(name, placed, region, where)
-        start = [part.start for part in region]
-        return cls(in_whole_blocks(encoded, placed.view.chunk_shape, start), placed, region)
-
-
-def _check_whole_blocks(
-    name: Hashable, placed: Placed, region: tuple[slice, ...], where: str
-) -> None:
-    """Reject a region that shares blocks with data that another process may be writing."""
-    ends = zip(placed.dims, region, placed.view.chunk_shape, placed.view.shape, strict=True)
-    for dim, part, block, extent in ends:
-        if part.start % block or (part.stop % block and part.stop != extent):
-            message = (
-                f"{name!r}: expected a region of whole blocks of {block} along {dim!r}, as other "
+        block = placed.view.chunk_shape
+        ends = zip(placed.dims, region, block, placed.view.shape, strict=True)
+        for dim, part, size, extent in () if is_only_writer or encoded.chunks is None else ends:
+            require(
+                not part.start % size and (not part.stop % size or part.stop == extent),
+                f"{name!r}: expected a region of whole blocks of {size} along {dim!r}, as other "
                 f"processes may write beside it, got {part.start} to {part.stop}; use mode='a' if "
-                "no other process writes"
+                "no other process writes",
+                where,
             )
-            raise N5UnrepresentableError(message, kind="option", where=where)
+        start = [part.start for part in region]
+        return cls(in_whole_blocks(encoded, block, start), placed, region)

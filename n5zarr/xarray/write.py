@@ -1,4 +1,4 @@
-"""``to_n5``: write a Dataset, DataArray or DataTree as N5.
+"""Write a Dataset, DataArray or DataTree as N5: ``to_n5``.
 
 xarray's own ``to_zarr`` does the writing, through an :class:`~n5zarr.N5Store`. This module and
 `write_groups` decide how coordinates are written: evenly spaced ones as metadata of a convention if
@@ -16,16 +16,15 @@ import xarray as xr
 from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.options import check_option, require
 from n5zarr.conventions.describe import WRITTEN
 from n5zarr.conventions.model import level_of
-from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import located, open_container
-from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.sources import check_not_read
-from n5zarr.xarray.update import plan_update
+from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
 if TYPE_CHECKING:
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import Chunks, Region, StorageOptions
 
 __all__ = ["to_n5"]
@@ -123,16 +121,15 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     array([100., 116., 132.])
     """
     store = located(store, storage_options, backend)
-    _check_option("convention", convention, ("auto", *WRITTEN))
-    _check_option("mode", mode, (None, "w", "w-", "a", "r+"))
-    if region is not None and append_dim is not None:
-        message = "append_dim: expected either a region or a dimension to append along, got both"
-        raise N5UnrepresentableError(message, kind="option")
+    check_option("convention", convention, ("auto", *WRITTEN))
+    check_option("mode", mode, (None, "w", "w-", "a", "r+"))
+    require(region is None or append_dim is None, "append_dim: expected this or region, got both")
     options: Any = {"storage_options": storage_options, "durability": durability}
     opened, path = open_container(store, group, **options)
-    if opened.axis_order != "C" or opened.zarr_format == 2 or opened.coords:
-        message = f"store: expected a store of Zarr v3 in C order, got {opened!r}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        opened.axis_order == "C" and opened.zarr_format != 2 and not opened.coords,
+        f"store: expected a store of Zarr v3 in C order, got {opened!r}",
+    )
     opened = opened.showing(3)
     parsed = parse_compression({"type": "raw"} if compression is None else compression)
     targets = _targets(data, path)
@@ -154,11 +151,10 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         return join_delayed([plan.run(compute=compute) for plan in plans])
     removed = path if mode == "w" else None
     if mode in (None, "w-") and opened.node(path) is not None:
-        message = (
+        raise ContainsGroupError(
             f"{opened}: {path or '/'}: the node already exists; mode='w' removes it, "
             "mode='a' adds to it"
         )
-        raise ContainsGroupError(message)
     writer = GroupWriter(
         opened=opened, convention=convention, compression=parsed, chunks=chunks, compute=compute
     )
@@ -167,36 +163,24 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     with asking_once():
         for target in targets:  # check everything before anything changes
             writer.plan(target, mode, removed)
-    _remove(opened, removed, targets)
+    if removed is not None:
+        check_not_read((target.data for target in targets), opened, removed)
+        sync(opened.delete_dir(removed))
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])
 
 
-def _remove(opened: N5Store, removed: str | None, targets: Sequence[Target]) -> None:
-    """Remove the node to replace; raise if the new data are to be read from it."""
-    if removed is not None:
-        check_not_read((target.data for target in targets), opened, removed)
-        sync(opened.delete_dir(removed))
-
-
-def _check_option(name: str, value: object, known: tuple[object, ...]) -> None:
-    if value not in known:
-        message = f"{name}: expected one of {', '.join(map(repr, known))}, got {value!r}"
-        raise N5UnrepresentableError(message, kind="option")
-
-
 def _check_chunks(chunks: object, targets: Sequence[Target]) -> None:
     if not isinstance(chunks, Mapping):
-        _check_option("chunks", chunks, (None, "auto"))
+        check_option("chunks", chunks, (None, "auto"))
         return
     dims = {dim for target in targets for dim in target.data.dims}
     for dim, size in chunks.items():
-        if dim not in dims or not isinstance(size, int | np.integer) or size < 1:
-            message = (
-                "chunks: expected a number of elements above 0 for any of "
-                f"{', '.join(map(repr, dims))}, got {dim!r}: {size!r}"
-            )
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            dim in dims and isinstance(size, int | np.integer) and size > 0,
+            "chunks: expected a number of elements above 0 for any of "
+            f"{', '.join(map(repr, dims))}, got {dim!r}: {size!r}",
+        )
 
 
 def _targets(data: xr.Dataset | xr.DataArray | xr.DataTree, path: str) -> list[Target]:

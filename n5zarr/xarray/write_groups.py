@@ -10,22 +10,22 @@ import xarray as xr
 from xarray.backends.zarr import encode_zarr_variable
 
 from n5zarr.container.axes import read_layout
+from n5zarr.container.options import require
 from n5zarr.conventions.describe import choose_convention, without_levels
 from n5zarr.conventions.funlib import KEYS as FUNLIB_KEYS
 from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.ngff import has_other_rank
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.levels import describe_group, is_level, warn_of_misread
 from n5zarr.xarray.backend import is_aligned
-from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
 from n5zarr.xarray.encode_variables import encode_new
 from n5zarr.xarray.positions import check_positions
-from n5zarr.xarray.update import UpdatePlan, open_existing, plan_update
+from n5zarr.xarray.update import UpdatePlan, join_delayed, open_existing, plan_update
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _MOVING_KEYS = {
 
 
 class Target(NamedTuple):
-    """A Dataset to be written.
+    """Hold a Dataset to be written, and its place.
 
     Parameters
     ----------
@@ -67,26 +67,21 @@ class Target(NamedTuple):
 
     @property
     def group(self) -> str:
-        """Path of the group above."""
+        """Return the path of the group above."""
         return self.path.rpartition("/")[0]
 
 
 def is_named(data: xr.Dataset, name: str) -> bool:
-    """Whether a Dataset has exactly one variable, with this name."""
+    """Return whether a Dataset has exactly one variable, with this name."""
     return bool(name) and [str(n) for n in data.data_vars] == [name] and not data.attrs
 
 
-def _differ(datasets: Sequence[xr.Dataset]) -> bool:
-    """Whether datasets in one group cannot be opened as one Dataset."""
-    return any(not is_aligned(one, other) for one in datasets for other in datasets)
-
-
 def _is_below(path: str, removed: str | None) -> bool:
-    """Whether a path is in the group about to be removed."""
+    """Return whether a path is in the group about to be removed."""
     return removed is not None and (not removed or f"{path}/".startswith(f"{removed}/"))
 
 
-def _only(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
+def _one_variable(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
     """Return one variable with the coordinates of its dimensions."""
     one = ds[[name]].reset_coords([name]) if name in ds.coords else ds[[name]]
     return one.drop_vars([c for c in one.coords if c not in one.dims])
@@ -94,7 +89,7 @@ def _only(ds: xr.Dataset, name: Hashable) -> xr.Dataset:
 
 @dataclass(frozen=True)
 class GroupPlan:
-    """Checked changes of a group: a Dataset to add, and updates of existing datasets.
+    """Hold checked changes of a group: a Dataset to add, and updates of existing datasets.
 
     Has a warning if the data are a level that viewers will not find.
     """
@@ -106,7 +101,7 @@ class GroupPlan:
     warning: str = ""
 
     def run(self, writer: GroupWriter) -> Delayed | None:
-        """Write; without ``compute`` return what dask has to compute."""
+        """Write; without ``compute``, return an object that writes the rest."""
         if self.warning:
             warnings.warn(f"{writer.opened}: {self.warning}", N5Warning, stacklevel=4)
         if self.new is not None and any(written.image for written in self.written.values()):
@@ -124,8 +119,8 @@ class GroupPlan:
 
 
 @dataclass(frozen=True)
-class _Described:
-    """Data whose coordinates are in attributes, if they read back.
+class _DescribedData:
+    """Hold data whose coordinates are in attributes, if they read back.
 
     Parameters
     ----------
@@ -144,7 +139,7 @@ class _Described:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupWriter:
-    """Writes Datasets into the groups of a container.
+    """Write Datasets into the groups of a container.
 
     Parameters
     ----------
@@ -184,7 +179,8 @@ class GroupWriter:
         levels = {
             target.path
             for group, beside in leaves.items()
-            if group in empty and _differ([target.data for target in beside])
+            if group in empty
+            and not all(is_aligned(a.data, b.data) for a in beside for b in beside)
             for target in beside
         }
         return [target._replace(is_level=target.path in levels) for target in targets]
@@ -207,18 +203,18 @@ class GroupWriter:
             if not described.data.coords:  # a bare dataset, beside the other levels
                 return self._plan(target.group, target.data, described, mode)
             node = None if removed is not None else self.opened.node(target.path)
-            if isinstance(node, DatasetView):
-                message = (
-                    f"{self.opened}: {target.path}: expected data with the positions of the "
-                    f"dataset, got others along {', '.join(map(str, described.data.coords))}"
-                )
-                raise N5UnrepresentableError(message, kind="option")
+            others = ", ".join(map(str, described.data.coords))
+            require(
+                not isinstance(node, DatasetView),
+                f"expected data with the positions of the dataset, got others along {others}",
+                where=f"{self.opened}: {target.path}",
+            )
             name = target.path.rpartition("/")[2]
             if is_level(name):
                 warning = (
                     f"{target.path}: written as a group with the data in "
                     f"{join(target.path, name)}, where viewers do not find the level: metadata "
-                    f"cannot express {', '.join(map(str, described.data.coords))} to the last bit; "
+                    f"cannot express {others} to the last bit; "
                     "they can if these are evenly spaced and the convention has their unit"
                 )
         described = self._describe(target.path, target.data, removed)
@@ -230,17 +226,17 @@ class GroupWriter:
         return replace(plan, warning=warning)
 
     def _plan(
-        self, group: str, ds: xr.Dataset, described: _Described, mode: str | None
+        self, group: str, ds: xr.Dataset, described: _DescribedData, mode: str | None
     ) -> GroupPlan:
         existing, data = described.existing, described.data
-        self._check_coordinates(existing, ds, data)
+        self._check_coordinates(group, existing, ds, data)
         known = [name for name in data.variables if str(name) in existing]
         added_coords = [name for name in data.coords if str(name) not in existing]
         updates = [
             plan_update(
                 self.opened,
                 join(group, str(name)),
-                _only(ds, name).drop_vars(added_coords, errors="ignore"),
+                _one_variable(ds, name).drop_vars(added_coords, errors="ignore"),
                 is_only_writer=True,
                 region={},
             )
@@ -252,20 +248,22 @@ class GroupWriter:
             if variable.dtype == object and variable.chunks is None:
                 # raises before anything changes
                 encode_zarr_variable(variable.copy(deep=False), name=name)
-        if mode == "r+" and new.variables:
-            message = f"mode='r+': expected variables that exist, also got {list(new.variables)}"
-            raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+        require(
+            mode != "r+" or not new.variables,
+            f"mode='r+': expected variables that exist, also got {list(new.variables)}",
+            where=str(self.opened),
+        )
         return GroupPlan(group, None if mode == "r+" else new, updates, described.written)
 
     def _describe(
         self, group: str, ds: xr.Dataset, removed: str | None, *, as_level: bool = False
-    ) -> _Described:
+    ) -> _DescribedData:
         """Put coordinates into attributes of variables and group, if they read back."""
         node = None if _is_below(group, removed) else self.opened.node(group)
         existing: Mapping[str, Placed] = {}
         old_attributes: Mapping[str, JSON] = {}
         if isinstance(node, GroupAttributes):
-            datasets = self.opened.ask(
+            datasets = self.opened.run(
                 read_layout(self.opened.container.nodes, group, node)
             ).datasets
             existing = {n: p for n, p in datasets.items() if not _is_below(p.path, removed)}
@@ -276,8 +274,11 @@ class GroupWriter:
         if any(map(is_level, new_names)) and not any(map(is_level, existing)):
             kept = without_levels(kept)  # the described levels no longer exist
         attributes: dict[str, JSON] = {**kept, **ds.attrs}
-        above = self.opened.ask(self.opened.container.nodes.above(group))
-        variables = {name: self._encode(variable) for name, variable in ds.variables.items()}
+        above = self.opened.run(self.opened.container.nodes.above(group))
+        variables = {
+            name: encode_new(variable, self.compression, self.chunks)
+            for name, variable in ds.variables.items()
+        }
         described: dict[str, Written] = {}
         is_encoded: dict[Hashable, bool] = {}  # by dimension: in the metadata of all variables
         # images in `multiscales` share their rank, which is the highest one
@@ -309,15 +310,12 @@ class GroupWriter:
         coords = [name for name in ds.coords if name not in left_out]
         new = {name: variable for name, variable in variables.items() if name not in left_out}
         data = xr.Dataset(new, attrs=attributes).set_coords(coords)
-        return _Described(existing, data, described)
+        return _DescribedData(existing, data, described)
 
     def _convention(self, name: str, existing: Mapping[str, Placed]) -> str:
         """Choose the convention of a new dataset: with "auto", that of the sibling levels."""
         beside = [p.geometry for n, p in existing.items() if is_level(name) and is_level(n)]
         return choose_convention(self.convention, [g.convention for g in beside if g is not None])
-
-    def _encode(self, variable: xr.Variable) -> xr.Variable:
-        return encode_new(variable, self.compression, self.chunks)
 
     def _check_attributes(
         self,
@@ -332,9 +330,11 @@ class GroupWriter:
             for key in sorted(_MOVING_KEYS)
             if key in ds.attrs and existing and ds.attrs[key] != old_attributes.get(key)
         ]
-        if moving:
-            message = f"attributes {moving}: expected none that move {list(existing)}"
-            raise N5UnrepresentableError(message, kind="option", where=f"{self.opened}: {group}")
+        require(
+            not moving,
+            f"attributes {moving}: expected none that move {list(existing)}",
+            where=f"{self.opened}: {group}",
+        )
 
     def _dims_in_place(self, path: str, ds: xr.Dataset) -> frozenset[Hashable]:
         """Return the dimensions along which an existing dataset already has the positions.
@@ -349,7 +349,7 @@ class GroupWriter:
         return frozenset(d for d in ds.dims if d in existing.coords or d not in ds.coords)
 
     def _check_coordinates(
-        self, existing: Mapping[str, Placed], ds: xr.Dataset, described: xr.Dataset
+        self, group: str, existing: Mapping[str, Placed], ds: xr.Dataset, described: xr.Dataset
     ) -> None:
         """Reject coordinates that would move other datasets, or take over their positions.
 
@@ -361,12 +361,12 @@ class GroupWriter:
             beside: list[Placed] = []
             if dim not in ds.coords:
                 new = [n for n, v in ds.data_vars.items() if dim in v.dims and n not in existing]
-                if new and stored is not None and stored.is_coordinate_of(str(dim), size):
-                    message = (
-                        f"expected a coordinate along {dim!r}: without it, {new} would have that "
-                        f"of {stored.path}"
-                    )
-                    raise N5UnrepresentableError(message, kind="option", where=str(self.opened))
+                require(
+                    not new or stored is None or not stored.is_coordinate_of(str(dim), size),
+                    f"expected a coordinate along {dim!r}: without it, {new} would have that of "
+                    f"{join(group, str(dim))}",
+                    where=str(self.opened),
+                )
                 continue
             if stored is not None and stored.is_coordinate_of(str(dim), size):
                 beside = [stored]

@@ -26,27 +26,18 @@ from n5zarr.codecs.block import (
     object_payload,
     pad_or_truncate,
 )
-from n5zarr.codecs.compress import (
-    compress,
-    decompress,
-    decompress_all,
-    passes,
-    seems_usable,
-    store,
-    usable,
-)
+from n5zarr.codecs.compress import codec_of, decompress, decompress_all
 from n5zarr.codecs.label_multiset import BACKGROUND, decode_labels
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen_utf8
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
 from n5zarr.format.grid import block_extent
-from n5zarr.format.order import to_c
+from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = [
@@ -94,8 +85,11 @@ def chunk_slice(
     if view.whole_blocks:
         return slice(None)
     start, n_bytes = _payload(data, view, position)
-    n_usable = None if start is None else usable(data[start:], n_bytes, view.dataset.compression)
-    return None if start is None or n_usable is None else slice(start, start + n_usable)
+    if start is None:
+        return None
+    compression = view.dataset.compression
+    n_usable = codec_of(compression).usable(data[start:], n_bytes, compression)
+    return None if n_usable is None else slice(start, start + n_usable)
 
 
 def chunk_part(
@@ -128,7 +122,7 @@ def chunk_part(
     if begin is None:
         return None
     compression = view.dataset.compression
-    n_usable = seems_usable(start[begin:], size - begin, n_bytes, compression)
+    n_usable = codec_of(compression).seems_usable(start[begin:], size - begin, n_bytes, compression)
     return None if n_usable is None else (begin, n_usable)
 
 
@@ -191,10 +185,10 @@ def stored_chunk(
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    return _stored(data, view, position, view.dataset.block_size)
+    return _decode_stored(data, view, position, view.dataset.block_size)
 
 
-def _stored(
+def _decode_stored(
     data: memoryview, view: DatasetView, position: N5Tuple | None, extent: N5Tuple
 ) -> np.ndarray:
     dataset = view.dataset
@@ -267,17 +261,18 @@ def make_chunk(
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    chunk = _stored(data, view, position, chunk_extent(view, position))
+    chunk = _decode_stored(data, view, position, chunk_extent(view, position))
+    codec = codec_of(view.compression)
     match view.content:
         case Content.STRINGS:
-            return store(vlen_utf8(chunk.ravel().tolist()), view.compression)
+            elements: BufferLike = vlen_utf8(chunk.ravel().tolist())
         case Content.OBJECTS:
-            return store(join_bytes(chunk), view.compression)
+            elements = join_bytes(chunk)
         case _:
             elements = np.ascontiguousarray(chunk, view.chunk_dtype).reshape(-1).view("u1").data
-            if small and passes(view.compression):
-                return compress(elements, view.compression, view.chunk_dtype.itemsize)
-            return store(elements, view.compression)
+            if small and codec.passes:
+                return codec.compress(elements, view.compression, view.chunk_dtype.itemsize)
+    return codec.store(elements, view.compression)
 
 
 # ---------------------------------------------------------------------- chunks to blocks
@@ -317,7 +312,7 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
             return chunk
         block = decode_numeric(chunk, dataset.ndim, dataset.data_type, dataset.compression)
         return _encode(pad_or_truncate(block, to_c(extent)), view)
-    if full and view.passes_payloads and passes(dataset.compression):
+    if full and view.passes_payloads and codec_of(dataset.compression).passes:
         return b"".join([view.full_header, chunk])
     match view.content:
         case Content.NUMBERS:

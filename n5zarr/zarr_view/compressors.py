@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import numcodec, within_zarr_limits, zarr_codec
+from n5zarr.codecs.compress import codec_of, within_zarr_limits
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
 
@@ -66,16 +64,18 @@ def _name_and_configuration(codec: JSON) -> tuple[JSON, JSON]:
 
 def is_portable(compression: Compression) -> bool:
     """Whether every reader of Zarr v3 can decompress: no codec, or one that Zarr v3 specifies."""
-    codec = zarr_codec(compression)
+    codec = codec_of(compression).zarr_codec(compression)
     return codec is None or not codec[0].startswith("numcodecs.")
 
 
 def zarr_compressors(compression: Compression) -> list[dict[str, JSON]]:
     """Return the compressors of a ``zarr.json`` for a compression of N5; empty for raw."""
-    codec = zarr_codec(within_zarr_limits(compression, 1))
+    limited = within_zarr_limits(compression, 1)
+    codec = codec_of(limited).zarr_codec(limited)
     return [] if codec is None else [{"name": codec[0], "configuration": codec[1]}]
 
 
 def numcodecs_compressor(compression: Compression) -> dict[str, JSON] | None:
     """Return the compressor of a ``.zarray`` for a compression of N5; None for raw."""
-    return numcodec(within_zarr_limits(compression, 1))
+    limited = within_zarr_limits(compression, 1)
+    return codec_of(limited).numcodec(limited)

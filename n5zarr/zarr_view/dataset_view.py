@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from n5zarr.codecs.compress import numcodec, within_zarr_limits, zarr_codec
+from n5zarr.codecs.compress import codec_of, within_zarr_limits
 from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
@@ -220,7 +220,7 @@ class DatasetView:
             return Raw()
         if self.content is Content.STRINGS and self.element is None:
             return Raw()  # strings that Java wrote, without a record
-        if self.codecs == "portable" and zarr_codec(stored) is not None and not is_portable(stored):
+        if self.codecs == "portable" and not is_portable(stored):
             return Raw()
         return within_zarr_limits(stored, self.kind.dtype.itemsize)
 
@@ -425,7 +425,7 @@ class DatasetView:
             order: JSON = {"order": transposition(self.ndim)}
             codecs.append({"name": "transpose", "configuration": order})
         codecs.append(self._serializer())
-        compressor = zarr_codec(self.compression)
+        compressor = codec_of(self.compression).zarr_codec(self.compression)
         if compressor is not None:
             name, parameters = compressor
             if name == "blosc":
@@ -447,7 +447,7 @@ class DatasetView:
     def derived_v2(self) -> dict[str, JSON]:
         """Derive compressor, filters and order of a ``.zarray`` from N5's keys."""
         filters = {Content.STRINGS: "vlen-utf8", Content.OBJECTS: "vlen-bytes"}.get(self.content)
-        compressor: JSON = numcodec(self.compression)
+        compressor: JSON = codec_of(self.compression).numcodec(self.compression)
         if self._uses_block_codec:
             compressor = {
                 "id": NUMCODECS_BLOCK,

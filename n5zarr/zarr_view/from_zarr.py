@@ -7,16 +7,16 @@ from them, like a reader. The record holds only the differences from the given d
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from n5zarr.codecs.compress import check_writable, within_limits, zarr_to_compression
+from n5zarr.codecs.compress import codec_of, zarr_to_compression
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
-from n5zarr.format.order import N5Tuple, from_presented
+from n5zarr.format.order import AxisOrder, N5Tuple, from_presented
 from n5zarr.zarr_view.codec_bounds import excess
 from n5zarr.zarr_view.compressors import same_codecs
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
@@ -24,10 +24,7 @@ from n5zarr.zarr_view.keys import ChunkNames
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
     from n5zarr.zarr_view.element import Element
 
 __all__ = ["Members", "check_v3", "members_of_v2", "members_of_v3", "plain_dataset"]
@@ -272,7 +269,7 @@ def plain_dataset(
     if any(d > 2**63 - 1 for d in dimensions) or any(b > 2**31 - 1 for b in block_size):
         message = f"shape {tuple(shape)}, chunks {tuple(chunk_shape)}: too large for N5"
         raise N5UnrepresentableError(message, kind="member")
-    check_writable(compression)
+    codec_of(compression).check_writable(compression)
     if len(dimensions) > MAX_NDIM:
         message = f"shape: expected at most {MAX_NDIM} dimensions, got {len(dimensions)}"
         raise N5UnrepresentableError(message, kind="member")
@@ -280,7 +277,7 @@ def plain_dataset(
         dimensions=dimensions,
         block_size=block_size,
         data_type=element.stored,
-        compression=within_limits(compression, element.stored.item_size),
+        compression=codec_of(compression).within_limits(compression, element.stored.item_size),
         attributes={},
     )
     return dataset, Record(shape=None if shape else [])

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names
 from n5zarr.errors import N5Error
@@ -18,114 +18,34 @@ from n5zarr.format.attributes import (
     DATASET_KEYS,
     ZARR_KEY,
     DatasetAttributes,
-    describes_array,
     is_dataset,
-    own_keys,
     parse_attributes,
 )
-from n5zarr.format.order import from_presented, to_c
+from n5zarr.format.order import AxisOrder, from_presented, to_c
 from n5zarr.format.raw_json import RawObject
-from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY, is_version
+from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
+from n5zarr.zarr_view.change import (
+    N5_KEYS,
+    Change,
+    Kind,
+    NewArray,
+    NewAttributes,
+    NewGroup,
+    NewGroupMembers,
+    NewNames,
+    NoArray,
+    NodeContext,
+    Resized,
+    WrittenFormat,
+)
 from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
     from n5zarr.zarr_view.from_zarr import Members
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["KEEP", "Change", "changed", "names_n5", "other_format"]
-
-KEEP: Literal["keep"] = "keep"
-"""The value of a member of :class:`Change` that leaves its part of the document as it is."""
-
-_OWN_KEYS = (*DATASET_KEYS, VERSION_KEY, ZARR_KEY)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Change:
-    """The changes that Zarr makes in the document of a node.
-
-    Parameters
-    ----------
-    attributes : mapping or KEEP
-        The users' attributes.
-    base : mapping or None
-        The attributes from which Zarr started; None for those on disk.
-    members : Members, None or KEEP
-        N5's keys of an array; None for a group.
-    resized : Members or KEEP
-        N5's keys of an array if only its ``dimensions`` change.
-    names : sequence of str and None, None or KEEP
-        Dimension names in N5 order.
-    ndim, rank : int
-        Number of dimensions of the array and of the dataset; needed with ``names``.
-    consolidated : bool or KEEP
-        Whether Zarr consolidated the metadata below.
-    extra : mapping or KEEP
-        Other members of the ``zarr.json`` of a group.
-    is_root : bool
-        Whether the node is the root, which gets N5's version in a new container.
-    makes_group : bool
-        Whether Zarr creates a group; it must not replace a dataset.
-    is_group : bool
-        Whether, by its listing, the node is a group although its document describes a dataset.
-    zarr_format : {2, 3}, optional
-        Format of the document that Zarr writes; None to keep that of the node.
-    names_format : bool
-        Whether an existing node gets this format too, and not only a new one.
-    above : {2, 3}
-        The format of nodes without a recorded format, at this place.
-    is_there : bool
-        Whether a group of the other format exists, with or without a document.
-    is_known : bool
-        Whether Zarr has read or written the document, and so knows what it changes.
-    is_fixed : bool
-        Whether the store presents all nodes in this format, regardless of their records.
-    """
-
-    attributes: Mapping[str, JSON] | Literal["keep"] = KEEP
-    base: Mapping[str, JSON] | None = None
-    members: Members | Literal["keep"] | None = KEEP
-    resized: Members | Literal["keep"] = KEEP
-    names: Sequence[str | None] | Literal["keep"] | None = KEEP
-    ndim: int = 0
-    rank: int = 0
-    consolidated: bool | Literal["keep"] = KEEP
-    extra: Mapping[str, JSON] | Literal["keep"] = KEEP
-    is_root: bool = False
-    makes_group: bool = False
-    is_group: bool = False
-    zarr_format: ZarrFormat | None = None
-    names_format: bool = True
-    above: ZarrFormat = 3
-    is_there: bool = False
-    is_known: bool = False
-    is_fixed: bool = False
-
-    def is_of_array(self, raw: RawObject) -> bool:
-        """Whether the document on disk describes an array."""
-        return describes_array(raw.values, is_group=self.is_group)
-
-    def is_of_other_format(self, record: Record) -> bool:
-        """Whether the node is presented in another format than that of the document."""
-        if self.zarr_format is None or self.is_fixed:
-            return False
-        return self.zarr_format != (record.zarr_format or self.above)
-
-    def own_keys(self, raw: RawObject) -> tuple[str, ...]:
-        """Return the keys of the document that are not users' attributes."""
-        return own_keys(raw.values, is_group=not self.is_of_array(raw), is_root=self.is_root)
-
-    def is_reserved(self, raw: RawObject, key: str, value: JSON) -> bool:
-        """Whether readers would take a user's attribute for one of N5's own keys."""
-        if self.is_of_array(raw):
-            return key in _OWN_KEYS
-        # readers hide `n5` on any group, but only the root has the version of the container
-        if key == VERSION_KEY:
-            return self.is_root != is_version(value)
-        completes = is_dataset({**raw.values, key: []}) and not is_dataset(raw.values)
-        return completes or key == ZARR_KEY
+__all__ = ["changed", "names_n5", "other_format"]
 
 
 def changed(data: bytes | None, change: Change) -> bytes:
@@ -154,22 +74,24 @@ def changed(data: bytes | None, change: Change) -> bytes:
         format, or resizes a dataset that is missing or differs (``kind="changed"``).
     """
     raw = RawObject.parse(data)
+    node, written = change.node, change.written
     record = Record.from_json(raw.values.get(ZARR_KEY))
-    record = _record_nonfinite(raw, record, change)
-    if data is None and change.is_root:
+    record = _record_nonfinite(raw, record, node)
+    if data is None and node.is_root:
         raw.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
-    change = _from_other_format(raw, record, change, is_new=data is None)
-    if change.makes_group:
-        _check_group(raw, change)
-    record = _with_members(raw, record, change)
-    if change.resized != KEEP:
-        _resize(raw, change.resized)
-    if isinstance(change.attributes, Mapping):
-        record = _with_attributes(raw, record, change, change.attributes)
-    if change.names != KEEP:
-        record = _with_names(raw, record, change)
-    record = _with_group_members(raw, record, change)
-    record = _with_format(record, change, is_new=data is None)
+    if data is not None and written.hides(record):
+        _check_other_format(raw, change)
+        change = change.since({})  # keep the content, which Zarr does not know
+    if isinstance(change.kind, NewGroup) or change.group.extra:
+        _check_group(raw, node)
+    record = _with_kind(raw, record, change.kind, node)
+    if change.attributes is not None:
+        record = _with_attributes(raw, record, change.attributes, node, written.zarr_format)
+    if change.names is not None:
+        given = {} if change.attributes is None else change.attributes.values
+        record = _with_names(raw, record, change.names, given, node)
+    record = _with_group_members(record, change.group)
+    record = _with_format(record, written, is_new=data is None)
     recorded = record.to_json()
     if not recorded:
         raw.remove(ZARR_KEY)
@@ -178,20 +100,16 @@ def changed(data: bytes | None, change: Change) -> bytes:
     return raw.to_bytes()
 
 
-def _with_group_members(raw: RawObject, record: Record, change: Change) -> Record:
+def _with_group_members(record: Record, group: NewGroupMembers) -> Record:
     """Record the members of the ``zarr.json`` of a group other than attributes."""
-    if change.consolidated != KEEP:
-        record = replace(record, consolidated=change.consolidated)
-    if change.extra == KEEP:
-        return record
-    if change.extra:
-        _check_group(raw, change)
-    return replace(record, extra=change.extra)
+    if group.consolidated is not None:
+        record = replace(record, consolidated=group.consolidated)
+    return record if group.extra is None else replace(record, extra=group.extra)
 
 
-def _check_group(raw: RawObject, change: Change) -> None:
+def _check_group(raw: RawObject, node: NodeContext) -> None:
     """Raise if a dataset on disk prevents creating a group."""
-    if change.is_of_array(raw):
+    if node.is_of_array(raw):
         message = (
             "expected a group or nothing, got a dataset, which another program has created; remove "
             "it first, or open it as an array"
@@ -199,21 +117,11 @@ def _check_group(raw: RawObject, change: Change) -> None:
         raise N5Error(message, kind="changed")
 
 
-def _from_other_format(raw: RawObject, record: Record, change: Change, *, is_new: bool) -> Change:
-    """Keep the content of a node that Zarr does not know, since it has another format.
-
-    Raises
-    ------
-    N5Error
-        The change would replace an array, or a group by an array (``kind="changed"``).
-    """
-    if is_new or change.is_known or not change.is_of_other_format(record):
-        return change
-    is_array = change.is_of_array(raw)
-    makes_array = change.members not in (KEEP, None)
-    if is_array or makes_array:
-        raise other_format("an array" if is_array else "a group", change.zarr_format)
-    return replace(change, base={})
+def _check_other_format(raw: RawObject, change: Change) -> None:
+    """Raise if a change would replace an array of the other format, or a group by an array."""
+    is_array = change.node.is_of_array(raw)
+    if is_array or isinstance(change.kind, NewArray):
+        raise other_format("an array" if is_array else "a group", change.written.zarr_format)
 
 
 def other_format(found: str, zarr_format: ZarrFormat | None) -> N5Error:
@@ -226,17 +134,17 @@ def other_format(found: str, zarr_format: ZarrFormat | None) -> N5Error:
     return N5Error(message, kind="changed")
 
 
-def _with_format(record: Record, change: Change, *, is_new: bool) -> Record:
+def _with_format(record: Record, written: WrittenFormat, *, is_new: bool) -> Record:
     """Record the format in which the node was written, unless it is the default."""
-    is_made = is_new and not change.is_there
-    if change.zarr_format is None or not (is_made or change.names_format):
+    is_made = is_new and not written.is_there
+    if written.zarr_format is None or not (is_made or written.names_format):
         return record
-    if change.is_fixed and change.is_known:
+    if written.is_fixed and written.is_known:
         return record
-    is_needed = change.zarr_format == 2 or change.above == 2
-    if change.is_fixed:
+    is_needed = written.zarr_format == 2 or written.above == 2
+    if written.is_fixed:
         is_needed = record.zarr_format is not None
-    return replace(record, zarr_format=change.zarr_format if is_needed else None)
+    return replace(record, zarr_format=written.zarr_format if is_needed else None)
 
 
 def _resize(raw: RawObject, members: Members) -> None:
@@ -254,10 +162,9 @@ def _resize(raw: RawObject, members: Members) -> None:
     raw.set("dimensions", list(members.dimensions))
 
 
-def _record_nonfinite(raw: RawObject, record: Record, change: Change) -> Record:
+def _record_nonfinite(raw: RawObject, record: Record, node: NodeContext) -> Record:
     """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
-    own = change.own_keys(raw)
-    respelled = {k: v for k, v in raw.values.items() if k not in raw.texts and k not in own}
+    respelled = {k: v for k, v in node.users_members(raw).items() if k not in raw.texts}
     found = json_pointers({**record.attributes, **respelled})
     nonfinite = {p: _token(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)}
     for key, value in respelled.items():
@@ -266,23 +173,34 @@ def _record_nonfinite(raw: RawObject, record: Record, change: Change) -> Record:
     return replace(record, nonfinite={**record.nonfinite, **nonfinite}, attributes=attributes)
 
 
-def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
-    """Make the node an array or a group."""
-    was_dataset = is_dataset(raw.values)
-    if change.members == KEEP or (change.members is None and not was_dataset):
-        return record
-    members = {} if change.members is None else change.members.to_json()
-    if members and not was_dataset:
-        record = _record_reserved_attributes(raw, record, change)
+def _with_kind(raw: RawObject, record: Record, kind: Kind | None, node: NodeContext) -> Record:
+    """Make the node an array or a group, or resize an array."""
+    match kind:
+        case NewArray(members):
+            return _with_members(raw, record, members, node)
+        case Resized(members):
+            _resize(raw, members)
+        case NoArray() if is_dataset(raw.values):
+            for key in DATASET_KEYS:
+                raw.remove(key)
+            return replace(record.without_elements(), zarr_format=None)
+        case _:
+            pass
+    return record
+
+
+def _with_members(raw: RawObject, record: Record, members: Members, node: NodeContext) -> Record:
+    """Set the keys of a dataset, and record what they cannot express."""
+    if not is_dataset(raw.values):
+        record = _record_reserved_attributes(raw, record, node)
+    wanted = members.to_json()
     for key in DATASET_KEYS:
-        if key not in members:
+        if key not in wanted:
             raw.remove(key)
-    for key, value in members.items():
+    for key, value in wanted.items():
         if not _same(raw.values.get(key), value):
             raw.set(key, value)
-    if change.members is None:
-        return replace(record.without_elements(), zarr_format=None)
-    elements = change.members.record
+    elements = members.record
     return replace(
         record,
         data_type=elements.data_type,
@@ -295,9 +213,9 @@ def _with_members(raw: RawObject, record: Record, change: Change) -> Record:
     )
 
 
-def _record_reserved_attributes(raw: RawObject, record: Record, change: Change) -> Record:
+def _record_reserved_attributes(raw: RawObject, record: Record, node: NodeContext) -> Record:
     """Move attributes of a group to the record if N5 uses their names in a dataset."""
-    reserved = raw.values.keys() & {*_OWN_KEYS} - {*change.own_keys(raw)}
+    reserved = node.users_members(raw).keys() & {*N5_KEYS}
     attributes = {key: raw.values[key] for key in reserved}
     for key in reserved:
         raw.remove(key)
@@ -305,12 +223,16 @@ def _record_reserved_attributes(raw: RawObject, record: Record, change: Change) 
 
 
 def _with_attributes(
-    raw: RawObject, record: Record, change: Change, attributes: Mapping[str, JSON]
+    raw: RawObject,
+    record: Record,
+    new: NewAttributes,
+    node: NodeContext,
+    zarr_format: ZarrFormat | None,
 ) -> Record:
     """Apply the changes of users' attributes key by key."""
-    users = {k: v for k, v in raw.values.items() if k not in change.own_keys(raw)}
-    current = restore_attributes(users, record)
-    base = current if change.base is None else change.base
+    attributes, base = new.values, new.base
+    if base is None:
+        base = restore_attributes(node.users_members(raw), record)
     escaped = dict(record.attributes)
     touched = {key for key in base if key not in attributes}
     touched |= {
@@ -318,17 +240,17 @@ def _with_attributes(
     }
     for key in touched:
         escaped.pop(key, None)
-        if key not in attributes and key not in change.own_keys(raw):
+        if key not in attributes and key not in node.own_keys(raw):
             raw.remove(key)
     for key in (key for key in attributes if key in touched):
         value = _placeholders(attributes[key])
-        if not (change.is_reserved(raw, key, value) or _stops_tensorstore(raw, key, value)):
+        if not (node.is_reserved(raw, key, value) or _stops_tensorstore(raw, key, value)):
             raw.set(key, value)
             continue
         escaped[key] = value
-        if key not in change.own_keys(raw):
+        if key not in node.own_keys(raw):
             raw.remove(key)
-    if change.zarr_format == 2 and XARRAY_KEY in touched and change.is_of_array(raw):
+    if zarr_format == 2 and XARRAY_KEY in touched and node.is_of_array(raw):
         # it took the place of other names; without it the array has none
         is_gone = XARRAY_KEY not in attributes
         record = replace(record, dimension_names=[] if is_gone else None)
@@ -387,19 +309,21 @@ def _placeholders(value: JSON) -> JSON:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
+def _with_names(
+    raw: RawObject,
+    record: Record,
+    new: NewNames,
+    given: Mapping[str, JSON],
+    node: NodeContext,
+) -> Record:
     """Write the names of the axes: to ``axes`` if it can hold them, else to the record."""
-    names = None if change.names is None or change.names == KEEP else list(change.names)
-    users = restore_attributes(
-        {k: v for k, v in raw.values.items() if k not in change.own_keys(raw)},
-        replace(record, dimension_names=None),
-    )
+    names = None if new.names is None else list(new.names)
     plain = replace(record, dimension_names=None)
-    given = change.attributes if isinstance(change.attributes, Mapping) else {}
-    names_given = derived_names(users, change.ndim)
+    users = restore_attributes(node.users_members(raw), plain)
+    names_given = derived_names(users, new.ndim)
     # a user's attribute that gives the names must stay an attribute
     is_users = names_given is not None and names_given[0] in given
-    if _names_of(users, change.ndim) == names and not is_users:
+    if _names_of(users, new.ndim) == names and not is_users:
         return plain
     if XARRAY_KEY in users and XARRAY_KEY not in given:
         raw.remove(XARRAY_KEY)  # presented to Zarr as dimension names, which have changed
@@ -408,17 +332,17 @@ def _with_names(raw: RawObject, record: Record, change: Change) -> Record:
             raw.set(XARRAY_KEY, [*to_c(names)])
             return plain
     # tensorstore refuses a dataset unless `axes` has one name for each dimension
-    fits = AXES_KEY not in given and change.ndim == change.rank
+    fits = AXES_KEY not in given and new.ndim == new.rank
     if names is not None and fits and not is_users:
         as_axes = ["" if name is None else name for name in names]
         trial = {**users, AXES_KEY: as_axes}
-        if all(as_axes) and _names_of(trial, change.ndim) == names:
+        if all(as_axes) and _names_of(trial, new.ndim) == names:
             raw.set(AXES_KEY, as_axes)
             return plain
     if AXES_KEY not in given and AXES_KEY in users:
         raw.remove(AXES_KEY)  # presented to Zarr as dimension names, which have changed
         users.pop(AXES_KEY)
-        if _names_of(users, change.ndim) == names and not is_users:
+        if _names_of(users, new.ndim) == names and not is_users:
             return plain
     return replace(record, dimension_names=names or [])
 

@@ -31,7 +31,7 @@ ignore the members that describe elements (:meth:`Record.without_elements`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Self, cast
 
@@ -39,8 +39,6 @@ from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.attributes import ZARR_KEY
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 

@@ -12,6 +12,7 @@ import pytest
 
 import n5zarr
 from n5zarr.conventions.interest_points import PointList, with_lists
+from n5zarr.xarray import interest_points
 from tests.contract import bigstitcher as project
 
 if TYPE_CHECKING:
@@ -368,10 +369,13 @@ def test_entries_of_the_xml_without_a_place_of_their_own(points: Path) -> None:
 def test_a_killed_writer_leaves_no_wrong_pairs(
     points: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def killed(*_: object) -> None:
+    write = interest_points._write_points
+
+    def killed(*given: Any) -> None:
+        write(*given)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("n5zarr.xarray.interest_points._write_correspondences", killed)
+    monkeypatch.setattr(interest_points, "_write_points", killed)
     with pytest.raises(KeyboardInterrupt):
         n5zarr.write_interest_points(points, table(0, 0, "beads", OTHERS), overwrite=True)
     found = n5zarr.read_interest_points(points)

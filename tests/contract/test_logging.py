@@ -80,7 +80,7 @@ def test_requests_name_parts_and_what_is_not_there(heard: Callable[[str], list[s
         yield [Get("a/0", part=(3, 4)), Get("a/1")]
         yield [Remove("a/0")]
 
-    store.ask(steps())
+    store.run(steps())
     said = heard("storage.requests")
     assert sorted(said[:2]) == [
         "Get memory:///told/c.n5/a/0, bytes 3 to 7: 4 bytes",

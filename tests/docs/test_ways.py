@@ -32,8 +32,9 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)}
 FLOW = ("store", "storage", "container")
 # helpers for names, orders and sizes, and the dispatch and log of requests, which each passes
 EVERYWHERE = re.compile(
-    r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*"
-    r"|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.logs_requests"
+    r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*|codecs\.compress\.codec_of"
+    r"|errors\.ErrorsAt\..*|container\.memory\.Memory\.(?!keep$|take_listed$).*|container\.chunks\.Chunks\._errors_of"
+    r"|storage\.interface\.Storage\.answer_with|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.logs_requests"
     r"|storage\.files\.(_.*|check_.*|is_unfinished|is_coming|patiently|unfinished_name|HeldFile\..*)"
     r"|storage\.writing\.(_.*|sync_directories|FileWriter\.(_.*|note_directory)))"
 )

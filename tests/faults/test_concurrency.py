@@ -107,8 +107,8 @@ def test_changes_may_be_stored_in_another_order_than_they_were_asked_for(tmp_pat
         for document in documents
     )
 
-    store.run_sync(second)
-    store.run_sync(first)
+    store.run(second)
+    store.run(first)
 
     assert dict(zarr.open_group(store, mode="r").attrs) == {"a": 1, "b": 2}
 

@@ -1,4 +1,4 @@
-"""`n5zarr.hdmf.convert`, `differences` and `n5zarr nwb convert`."""
+"""Test `n5zarr.hdmf.convert`, `differences` and `n5zarr nwb convert`."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One series: for tests in which the content does not matter."""
+    """Write one series, for tests in which the content does not matter."""
     return written(tmp_path_factory.mktemp("small") / "a.nwb", new(series("t", np.arange(7))))
 
 
@@ -85,7 +85,7 @@ def n5(source: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def back(n5: Path) -> Path:
-    """HDF5 again."""
+    """Convert the N5 container to HDF5 again."""
     target = n5.with_name("back.nwb")
     convert(n5, target)
     return target
@@ -528,7 +528,7 @@ def test_what_appears_in_the_meantime_is_kept(small: Path, tmp_path: Path) -> No
 
 @pytest.mark.long
 def test_everything_stays_as_it_is(tmp_path: Path) -> None:
-    """Also what the schema does not know, and what is of another version of it."""
+    """Copy also data that the schema does not know, and data of another version of it."""
     written(tmp_path / "a.nwb", new(series("t", np.arange(5)), series("u", np.arange(3))))
     with h5py.File(tmp_path / "a.nwb", "r+") as file:
         file.attrs["nwb_version"] = "2.5.0"
@@ -574,7 +574,7 @@ OLD = Path(__file__).parents[1] / "data" / "pynwb" / "back_compat-4.2.0.tar.xz"
     "ignore:.*external_file. in the folder:n5zarr.N5Warning",  # that convert writes
 )
 def test_files_of_every_version(tmp_path: Path) -> None:
-    """Those of pynwb's own tests; all of them with N5ZARR_STRESS=1."""
+    """Convert files of pynwb's own tests; all of them with N5ZARR_STRESS=1."""
     with tarfile.open(OLD) as archive:
         archive.extractall(tmp_path, filter="data")
     files = sorted((tmp_path / "tests" / "back_compat").iterdir())
@@ -591,13 +591,13 @@ def test_files_of_every_version(tmp_path: Path) -> None:
 
 
 def lost(source: Path, target: Path) -> list[str]:
-    """What h5py finds in the one of two HDF5 files and not in the other."""
+    """List what h5py finds in one of two HDF5 files and not in the other."""
     with h5py.File(source) as first, h5py.File(target) as second:
         return [*_lost("", first, second)]
 
 
 def _lost(path: str, a: Any, b: Any) -> Iterator[str]:
-    """Without hdmf, which may lose the same in both."""
+    """Compare without hdmf, which may lose the same in both."""
     yield from (f"{path}@{name}" for name in set(a.attrs) ^ set(b.attrs))
     for name in set(a.attrs) & set(b.attrs):
         if not _same(a, b, a.attrs[name], b.attrs[name]):
@@ -641,7 +641,7 @@ def test_nothing_is_lost_that_hdmf_reads(source: Path, back: Path) -> None:
 
 
 def make_unusual(g: h5py.Group) -> None:
-    """Create, in a group with ``data``, what hdmf reads in a way of its own."""
+    """Create, in a group with ``data``, objects that hdmf reads in a special way."""
     for name, value in {
         "text of fixed length": np.array([b"ab", b"c"]),
         "text in two axes": [["a", "b"], ["c", "d"]],
@@ -932,7 +932,7 @@ def linked(source: Path, name: str, file: NWBFile, target: Path) -> None:
 
 @pytest.mark.long
 def test_a_table_of_many_rows(tmp_path: Path) -> None:
-    """Text and compounds are read by parts, not by rows."""
+    """Read text and compounds in parts, not row by row."""
     file = new()
     table = DynamicTable(name="many", description="d", id=list(range(20_000)))
     table.add_column(name="text", description="d", data=[f"row {i}" for i in range(20_000)])

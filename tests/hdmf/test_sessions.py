@@ -1,4 +1,4 @@
-"""An NWB session in HDF5, N5 and Zarr: the same, whichever way it was written."""
+"""Compare an NWB session in HDF5, N5 and Zarr, written in several ways."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:Consolidated metadata:zarr.error
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The session as `a.nwb`, from there as `a.n5`, and from `a.n5` as `b.nwb`."""
+    """Write the session as `a.nwb`, convert it to `a.n5`, and that to `b.nwb`."""
     folder = tmp_path_factory.mktemp("nwb")
     with NWBHDF5IO(folder / "a.nwb", mode="w") as io:
         io.write(session())
@@ -41,7 +41,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def all_copies(folder: Path) -> Path:
-    """Also, from `a.nwb`, as `a.zarr`, and from `b.nwb` as `b.n5`."""
+    """Convert `a.nwb` also to `a.zarr`, and `b.nwb` to `b.n5`."""
     export(folder, "a.nwb", "a.zarr")
     export(folder, "b.nwb", "b.n5")
     return folder
@@ -82,7 +82,7 @@ def test_containers_are_equal_as_hdmf_compares_them(folder: Path, name: str) -> 
 
 @pytest.fixture(scope="module")
 def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NWBFile]:
-    """The session as `s.n5`, and the arrays from which that was written."""
+    """Write the session as `s.n5`, and return also the arrays from which it was written."""
     path = tmp_path_factory.mktemp("given") / "s.n5"
     written = session()
     with NWBN5IO(str(path), mode="w") as io:
@@ -92,7 +92,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NWBFile]:
 
 @pytest.mark.parametrize("by_store", [True, False])
 def test_what_was_written_is_read(given: tuple[Path, NWBFile], by_store: bool) -> None:
-    """Against the arrays that were given, not against another file."""
+    """Compare with the given arrays, not with another file."""
     path, written = given
     # hdmf-zarr's own class takes the store
     io = NWBZarrIO(path=N5Store(path), mode="r") if by_store else NWBN5IO(path, mode="r")

@@ -205,7 +205,7 @@ def test_an_update_whose_answer_is_lost_is_made_once(
     for letters in (b"x", b"xx", b"xxx"):
         n_puts = 0
         proxied_s3.fault = lose
-        assert through(proxied_s3.url, name, max_retries).ask(append(b"x")) == letters
+        assert through(proxied_s3.url, name, max_retries).run(append(b"x")) == letters
     n_puts = 0
     made = n5zarr.create_array(
         through(proxied_s3.url, name, max_retries), path="d", shape=(5, 7), dtype="u1",
@@ -228,12 +228,12 @@ def test_an_update_is_made_once_if_others_have_replaced_it_since(
         nonlocal n_puts
         n_puts += method == "PUT"
         if method == "PUT" and n_puts == 2:  # the first one is sent again
-            other.ask(append(b"y"))
-            other.ask(append(b"y"))
+            other.run(append(b"y"))
+            other.run(append(b"y"))
         return "lost, 500" if method == "PUT" and n_puts == 1 else None
 
     proxied_s3.fault = lose
-    assert through(proxied_s3.url, name, 3).ask(append(b"x")) == b"xyy"
+    assert through(proxied_s3.url, name, 3).run(append(b"x")) == b"xyy"
     assert n_puts == 2
 
 
@@ -249,11 +249,11 @@ def test_another_writer_with_the_same_bytes_is_another_writer(
         nonlocal n_puts
         n_puts += method == "PUT"
         if method == "PUT" and n_puts == 1:
-            other.ask(append(b"x"))
+            other.run(append(b"x"))
         return None
 
     proxied_s3.fault = overtake
-    assert through(proxied_s3.url, name, 3).ask(append(b"x")) == b"xx"
+    assert through(proxied_s3.url, name, 3).run(append(b"x")) == b"xx"
 
 
 def test_updates_of_many_are_named_no_more_than_metadata_may_hold(
@@ -263,7 +263,7 @@ def test_updates_of_many_are_named_no_more_than_metadata_may_hold(
     client(s3_server).create_bucket(Bucket=name)
     store: Any = through(s3_server, name, 0)
     for _ in range(40):
-        store.ask(append(b"x"))
+        store.run(append(b"x"))
     metadata = client(s3_server).head_object(Bucket=name, Key="c.n5/a/0")["Metadata"]
     assert sum(len(key) + len(value) for key, value in metadata.items()) < 2048  # S3's limit
 

@@ -243,11 +243,11 @@ def test_no_part_of_an_object_is_lost(s3_server: str, proxied_s3: servers.Proxy)
             return bytes(new)
 
         for value in range(1, ROUNDS + 1):
-            store.ask(steps(value))
+            store.run(steps(value))
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(write, range(4)))
-    assert place.open().ask(read_key("a/0/0")) == ROUNDS.to_bytes(2) * 4
+    assert place.open().run(read_key("a/0/0")) == ROUNDS.to_bytes(2) * 4
 
 
 class Elsewhere:

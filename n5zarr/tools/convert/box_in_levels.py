@@ -88,7 +88,7 @@ def _checked(box: Sequence[slice], shape: tuple[int, ...], where: str) -> Box:
 
 def _axes(source: N5Store, path: str, view: DatasetView) -> tuple[Axis, ...] | None:
     """Return the axes of a dataset, C order; None if nothing says where it is."""
-    geometry = source.ask(read_placed(source.container.nodes, path, view)).geometry
+    geometry = source.run(read_placed(source.container.nodes, path, view)).geometry
     return None if geometry is None or geometry.rest else to_c(geometry.axes)
 
 

@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
 
-from n5zarr.codecs.compress import compress, decompress
+from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap, places_behind, real_name
 from n5zarr.storage.url import is_url
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -73,7 +72,7 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
     elif overwrite and resume:
         wrong = "expected either overwrite (--overwrite) or resume (--resume), got both"
     elif n_workers is not None and n_workers < 1:
-        wrong = f"n_workers (--workers): expected a number above 0, got {n_workers}"
+        wrong = f"n_workers (--n-workers): expected a number above 0, got {n_workers}"
     if wrong is not None:
         raise N5UnrepresentableError(f"{target}: {wrong}", kind="option")
 
@@ -133,7 +132,7 @@ def check_packages(copies: Sequence[ArrayCopy]) -> None:
             with suppress(N5BlockError):
                 decompress(memoryview(b"\0"), 1, old)
         if new is not None:
-            compress(b"\0", new, 1)
+            codec_of(new).compress(b"\0", new, 1)
 
 
 def warn_of_fill_values(found: SourceTree, target: Destination) -> None:
@@ -184,7 +183,7 @@ def _unfit(target: Destination, path: str) -> str | None:
     if isinstance(target, N5Destination):
         return "a dataset" if isinstance(target.container.node(path), DatasetView) else None
     keys = [join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
-    v3, array, group = ask_storage(target.storage, read_each(keys))
+    v3, array, group = target.storage.run(read_each(keys))
     if array is not None or (v3 is not None and b'"array"' in v3):
         return "an array"
     if target.zarr_format == 3 and v3 is None and group is not None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import math
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from itertools import chain, groupby, islice, product
 from operator import add, lt
@@ -25,7 +26,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.shard import check_no_shard
-from n5zarr.errors import N5Error
+from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.convert.files import BATCH, Copied, Copy, Folder, Task
@@ -329,15 +330,13 @@ class BlockCopy(ArrayCopy):
     def _written(self, position: N5Tuple, stored: BufferLike) -> BufferLike:
         """Return a block as it is written; raise if it is a shard, which the copy would not say."""
         dataset = self.blocks.view.dataset
-        try:
+        chunks = self.blocks.store.container.chunks
+        with ErrorsAt(partial(chunks.block_name, self.blocks.path, position)):
             check_no_shard(memoryview(stored), dataset.data_type, dataset.compression)
             if self.passes_files:
                 return stored
             block = parse_block(stored, dataset.ndim, dataset.data_type, dataset.compression)
             return format_block(block, dataset.data_type, self.target.compression)
-        except N5Error as err:
-            name = self.blocks.store.container.chunks.block_name(self.blocks.path, position)
-            raise err.located(name) from err.__cause__
 
     @override
     def comparisons(self) -> Iterator[Task]:
@@ -392,15 +391,12 @@ def _chunks_of_blocks(
             found.append(None)
             continue
         block = memoryview(value)
-        try:
+        with ErrorsAt(partial(blocks.store.container.chunks.block_name, blocks.path, position)):
             part = chunk_slice(block, view)
             if part is None:
                 found.append(encoder.chunk(decode_chunk(block, view, position)))
             else:
                 found.append(block[part])
-        except N5Error as err:
-            name = blocks.store.container.chunks.block_name(blocks.path, position)
-            raise err.located(name) from err.__cause__
     return found
 
 

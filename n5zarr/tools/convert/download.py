@@ -85,7 +85,7 @@ class Downloaded:
 
 
 def download(  # noqa: PLR0913 - what is copied, and what all long runs take
-    store: Location,
+    location: Location,
     directory: str | os.PathLike[str],
     *,
     paths: Sequence[str] = (),
@@ -106,14 +106,14 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
 
     Parameters
     ----------
-    store : path, URL or zarr store
+    location : path, URL or zarr store
         A container, or a location in one.
     directory : path
         The local container: a new directory, or the one of an earlier download.
     paths : sequence of str, optional
-        Datasets or groups below ``store``; all by default.
+        Datasets or groups below ``location``; all by default.
     select : str, optional
-        Pattern of the paths of datasets below ``store``, or of groups that hold them, such as
+        Pattern of the paths of datasets below ``location``, or of groups that hold them, such as
         ``"em/s*"``.
     box : sequence of slice, optional
         Start and stop along each axis, in elements of the largest dataset, C order. Other datasets
@@ -140,8 +140,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         The box does not fit, no dataset is selected, the directory holds other files or a part of
         another source, or it lies in the source, or the source in it (``kind="option"``).
     """
-    store = located(store, storage_options, backend)
-    source, node = open_container(store, storage_options=storage_options, read_only=True)
+    location = located(location, storage_options, backend)
+    source, node = open_container(location, storage_options=storage_options, read_only=True)
     part = _Part.open(directory, source)
     is_part = bool(paths or select or node)
     with asking_once():
@@ -242,7 +242,7 @@ def _datasets(
             raise not_found(source, top)
         # patterns are those of paths below `node`
         selection = Selection(paths=wanted if top == node else None)
-        walk = Walk(source.container.nodes, source.ask, selection, warn_of_links(source))
+        walk = Walk(source.container.nodes, source.run, selection, warn_of_links(source))
         for below, _ in walk.run(top, first):
             name = below.path.removeprefix(node).strip("/")
             if isinstance(below.node, DatasetView) and wanted.wants(name):
@@ -260,7 +260,7 @@ def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str
     for names in (path.split("/") for path in datasets):
         nodes |= {"/".join(names[:n]) for n in range(len(names))}
     keys = [join(path, ATTRIBUTES_JSON) for path in sorted(nodes, key=lambda p: (p in datasets, p))]
-    found = source.ask(read_each(keys))
+    found = source.run(read_each(keys))
     return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
 
 
@@ -280,7 +280,7 @@ def _positions(
     n_positions = math.prod(map(len, places))
     if n_positions > _FEW or to_n5(tuple(map(len, box))) == dataset.dimensions:
         try:
-            rows = source.ask(grid_position_rows(path, dataset.grid, places))
+            rows = source.run(grid_position_rows(path, dataset.grid, places))
         except N5UnsupportedError as err:
             if err.kind != "listing":
                 raise
@@ -292,7 +292,7 @@ def _positions(
 def _axes_of(store: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, Geometry | None]:
     """Read the axes of the datasets, as a store describes them."""
     nodes = store.container.nodes
-    return {path: store.ask(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
+    return {path: store.run(read_placed(nodes, path, v)).geometry for path, v in datasets.items()}
 
 
 # ---------------------------------------------------------------------- where to

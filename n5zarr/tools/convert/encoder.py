@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from zarr.codecs import BytesCodec
 
-from n5zarr.codecs.compress import compress, zarr_to_compression
+from n5zarr.codecs.compress import codec_of, zarr_to_compression
 from n5zarr.format.compression import Compression, Raw
 from n5zarr.tools.convert.shards import join_shard
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
@@ -110,7 +110,9 @@ class Encoder:
         elements = np.ascontiguousarray(chunk).reshape(-1)
         if self._is_empty(elements):
             return None
-        return compress(elements.view("u1").data, self.compression, self.dtype.itemsize)
+        return codec_of(self.compression).compress(
+            elements.view("u1").data, self.compression, self.dtype.itemsize
+        )
 
     def _is_empty(self, elements: np.ndarray) -> bool:
         """Whether all elements are the fill value, bit for bit: -0.0 is not 0.0."""

@@ -13,7 +13,6 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
 
@@ -123,7 +122,7 @@ class Folder(NamedTuple):
 
     def read(self, names: Iterable[str]) -> list[BufferLike | None]:
         """Read files, None for each missing one."""
-        return ask_storage(self.storage, get_each(list(map(self.key, names))))
+        return self.storage.run(get_each(list(map(self.key, names))))
 
     def size(self, name: str) -> int | None:
         """Return the size of a file in bytes, None if it is missing."""
@@ -133,7 +132,7 @@ class Folder(NamedTuple):
 
     def write(self, files: Sequence[tuple[str, BufferLike]]) -> int:
         """Write files by name; return the number of bytes."""
-        ask_storage(self.storage, put_each((self.key(name), data) for name, data in files))
+        self.storage.run(put_each((self.key(name), data) for name, data in files))
         return sum(memoryview(data).nbytes for _, data in files)
 
 

@@ -65,7 +65,7 @@ def n5_tree(
     arrays: dict[str, ArraySource] = {}
     groups, refused = {}, {}
     selection = Selection(paths=paths)
-    walk = Walk(shown.container.nodes, shown.ask, selection, leave_out=warn_of_links(opened))
+    walk = Walk(shown.container.nodes, shown.run, selection, leave_out=warn_of_links(opened))
     for found, _ in walk.run(path, node):
         below = found.path.removeprefix(path).lstrip("/")
         if isinstance(found.node, Broken | Unreadable):
@@ -104,7 +104,7 @@ def coords_tree(
         raise not_found(opened, path)
     if opened.storage.root is not None:  # zarr says nothing of links
         selection = Selection(paths=paths)
-        walk = Walk(opened.container.nodes, opened.ask, selection, warn_of_links(opened))
+        walk = Walk(opened.container.nodes, opened.run, selection, warn_of_links(opened))
         deque(walk.run(path, node), maxlen=0)
     store = N5Store(opened.storage.store, codecs="portable", coords=True)
     tree = zarr_tree(StorePath(store, path), store.storage, paths)
@@ -114,7 +114,7 @@ def coords_tree(
 def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
     """Add the stored blocks to an array that is a dataset."""
     assert source.encoded is not None  # noqa: S101 - it is presented without shards
-    found = store.ask(store.dataset_of(source.encoded.path, 3))
+    found = store.run(store.dataset_of(source.encoded.path, 3))
     if found is None:
         return source
     plain = N5Store(store.storage.store, codecs="portable", zarr_format=3, read_only=True)

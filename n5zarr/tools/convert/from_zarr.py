@@ -10,7 +10,6 @@ import zarr
 
 from n5zarr.format.path import join
 from n5zarr.storage.requests import list_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.source import ArraySource, SourceTree
 from n5zarr.tools.jobs.reading import for_reading
 
@@ -59,7 +58,7 @@ def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> Source
         else:
             groups[below] = member.attrs.asdict()
     if not arrays:
-        ask_storage(storage, list_each([place.path]))  # raises if the server does not list
+        storage.run(list_each([place.path]))  # raises if the server does not list
     return SourceTree(name, arrays, groups, storage=storage)
 
 

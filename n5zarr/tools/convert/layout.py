@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_sizes
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
@@ -57,7 +57,7 @@ class Layout:
             compression = {"type": compression}
         parsed = None if compression is None else parse_compression(compression)
         if parsed is not None:
-            check_writable(parsed)
+            codec_of(parsed).check_writable(parsed)
         return cls(check_sizes("chunks", chunks), check_sizes("shards", shards), parsed)
 
     def chunks_of(self, source: ArraySource) -> tuple[int, ...]:

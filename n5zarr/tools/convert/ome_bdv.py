@@ -107,7 +107,7 @@ def plan_bdv(
     if not _wanted(views, group, only):
         return None
     if description is None:
-        description = opened.ask(read_description(group))
+        description = opened.run(read_description(group))
     if description is not None:
         views = described_views(opened, group, views, description)
     views = _wanted(views, group, only)
@@ -212,7 +212,7 @@ def _placed(opened: N5Store, image: _Image, description: Description | None) -> 
         steps = read_placed(
             opened.container.nodes, view.path, view.dataset, description=description
         )
-        placed[level] = opened.ask(steps)
+        placed[level] = opened.run(steps)
     by_size = sorted(placed.items(), key=lambda entry: -math.prod(entry[1].view.shape))
     return dict(by_size)
 

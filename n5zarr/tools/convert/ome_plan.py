@@ -110,8 +110,8 @@ def plan_ome(
     found = _Found()
     node = opened.node(path)
     if isinstance(node, DatasetView):
-        placed = opened.ask(read_placed(opened.container.nodes, path, node))
-        above = list(opened.ask(opened.container.nodes.above(path)))
+        placed = opened.run(read_placed(opened.container.nodes, path, node))
+        above = list(opened.run(opened.container.nodes.above(path)))
         _add_image(found, path, "", {"s0": placed}, {}, above)
     elif isinstance(node, GroupAttributes):
         _walk(opened, path, found, arrays, groups)
@@ -145,8 +145,8 @@ def _walk(
         if not isinstance(group, GroupAttributes) or (groups is not None and below not in groups):
             continue
         only = None if arrays is None or groups is None else names.get(below, ())
-        layout = opened.ask(read_layout(opened.container.nodes, path, group, only=only))
-        above = [group.attributes, *opened.ask(opened.container.nodes.above(path))]
+        layout = opened.run(read_layout(opened.container.nodes, path, group, only=only))
+        above = [group.attributes, *opened.run(opened.container.nodes.above(path))]
         wanted = layout.datasets.items()
         if arrays is not None:
             wanted = {n: d for n, d in wanted if join(below, n) in arrays}.items()

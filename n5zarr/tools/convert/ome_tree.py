@@ -16,7 +16,7 @@ from zarr.storage import StorePath
 from n5zarr._zarr_private import ArrayV3Metadata
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.model import first_of, mapping
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.store.bdv_xml import read_settings
 from n5zarr.tools.convert.ome_bdv import plan_bdv
@@ -130,10 +130,8 @@ def from_ome(tree: SourceTree) -> SourceTree:
     N5UnrepresentableError
         ``multiscales`` does not fit the arrays (``kind="option"``).
     """
-    try:
+    with ErrorsAt(tree.name):
         plan = plan_from_ome(tree.arrays, tree.groups)
-    except N5Error as err:
-        raise err.located(tree.name) from err.__cause__
     return tree if plan is None else _applied(tree, plan)
 
 

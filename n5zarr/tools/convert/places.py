@@ -20,7 +20,6 @@ from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Get
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.checks import check_writable
@@ -124,7 +123,7 @@ def _zarr_node(
         storage = open_storage(
             place.location, storage_options=options, backend=place.backend, read_only=True
         )
-    if not ask_storage(storage, _has_document(place.path)):
+    if not storage.run(_has_document(place.path)):
         return None
     return StorePath(storage.store, normalize_path(place.path)), storage
 

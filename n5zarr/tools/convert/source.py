@@ -68,7 +68,7 @@ class N5Blocks:
     @property
     def document(self) -> bytes:
         """The stored ``attributes.json``."""
-        stored = self.store.ask(read_key(join(self.path, ATTRIBUTES_JSON)))
+        stored = self.store.run(read_key(join(self.path, ATTRIBUTES_JSON)))
         return b"{}" if stored is None else bytes(stored)
 
     @property
@@ -78,7 +78,7 @@ class N5Blocks:
 
     def positions(self) -> Iterator[N5Tuple]:
         """List the grid positions of the stored blocks, N5 order."""
-        return stored_positions(self.store.ask, self.path, self.view.dataset.grid)
+        return stored_positions(self.store.run, self.path, self.view.dataset.grid)
 
 
 @dataclass(frozen=True, eq=False)

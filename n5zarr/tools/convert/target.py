@@ -24,7 +24,6 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import Compression, Zstd
 from n5zarr.format.path import join
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.tools.convert.encoder import Encoder
 from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete, remove_unfinished
 from n5zarr.tools.jobs.stored import stored_chunks
@@ -116,9 +115,7 @@ class ZarrTarget(ArrayTarget):
 
     @override
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
-        ask_storage(
-            self.storage, put_each((self.key(position), value) for position, value in units)
-        )
+        self.storage.run(put_each((self.key(position), value) for position, value in units))
         return sum(memoryview(value).nbytes for _, value in units)
 
     @override
@@ -174,7 +171,7 @@ class Output(ABC):
         try:
             yield {join(self.path, key) for key in done}
             confirm(self.store, self.path, run)
-            ask_storage(self.storage, remove_unfinished(self.path, done))
+            self.storage.run(remove_unfinished(self.path, done))
             self.commit()
             finish(self.store, self.path)
         except Exception as err:
@@ -188,7 +185,7 @@ class Output(ABC):
     def write_missing(self, documents: Mapping[str, bytes]) -> None:
         """Write the documents that do not exist, one after the other."""
         for key, value in documents.items():
-            ask_storage(self.storage, _put_if_missing(key, value))
+            self.storage.run(_put_if_missing(key, value))
 
 
 @dataclass(eq=False)
@@ -242,7 +239,7 @@ class Destination(Output):
         if (
             overwrite
             or sync(self.store.is_empty(self.path))
-            or ask_storage(self.storage, _has_unfinished_only(self.path))
+            or self.storage.run(_has_unfinished_only(self.path))
             or read_incomplete(self.store, self.path) is not None
         ):
             return False
@@ -257,11 +254,11 @@ class Destination(Output):
     def _has_all_documents(self) -> bool:
         """Whether all documents of the destination are there as they would be written."""
         documents = {k: v for k, v in self.documents().items() if self._is_own(k)}
-        return ask_storage(self.storage, read_each(list(documents))) == list(documents.values())
+        return self.storage.run(read_each(list(documents))) == list(documents.values())
 
     def remove(self) -> None:
         """Remove the destination."""
-        ask_storage(self.storage, _remove(self.path))
+        self.storage.run(_remove(self.path))
 
     def add_file(self, path: str, data: bytes) -> None:
         """Add a file that is written with the documents."""
@@ -283,7 +280,7 @@ class Destination(Output):
         """Write the documents; above the destination only missing ones."""
         for key, value in self.documents().items():
             if self._is_own(key):
-                ask_storage(self.storage, put_each([(key, value)]))
+                self.storage.run(put_each([(key, value)]))
             else:
                 self.write_missing({key: value})
 

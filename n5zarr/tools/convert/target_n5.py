@@ -61,7 +61,7 @@ class N5Target(ArrayTarget):
 
     @override
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks:
-        return stored_blocks(self.blocks.store.ask, self.path, self.blocks.view, within)
+        return stored_blocks(self.blocks.store.run, self.path, self.blocks.view, within)
 
     @override
     def key(self, position: tuple[int, ...]) -> str:
@@ -77,7 +77,7 @@ class N5Target(ArrayTarget):
         store = self.blocks.store
         for position, value in units:
             key = DEFAULT_NAMES[3].key(self.path, position)
-            store.ask(store.container.write(key, memoryview(value)))
+            store.run(store.container.write(key, memoryview(value)))
         return sum(memoryview(value).nbytes for _, value in units)
 
 
@@ -101,7 +101,7 @@ class N5Destination(Destination):
     def keep_groups(self, container: N5Store, path: str, below: Sequence[str]) -> None:
         """Take the documents of groups as another container has them."""
         keys = [join(path, group, ATTRIBUTES_JSON) for group in below]
-        for group, document in zip(below, container.ask(read_each(keys)), strict=True):
+        for group, document in zip(below, container.run(read_each(keys)), strict=True):
             if document is not None:
                 kept = RawObject.parse(bytes(document))
                 if not join(path, group) and self.path:  # it is no root any more

@@ -99,10 +99,10 @@ def _side_of_n5(opened: N5Store, path: str, node: Node) -> Side:
             name: child.error
             if isinstance(child, Broken)
             else _side_of_n5(opened, join(path, name), child)
-            for name, child in opened.ask(opened.container.nodes.children(path))
+            for name, child in opened.run(opened.container.nodes.children(path))
         }
         return Side(attributes=node.attributes, children=children)
-    place = described(opened.ask(read_placed(opened.container.nodes, path, node)))
+    place = described(opened.run(read_placed(opened.container.nodes, path, node)))
     names = [None if name == f"dim_{n}" else name for n, name in enumerate(place.names)]
     axes: dict[str, JSON] = {
         "names": names if any(names) else None,

@@ -60,7 +60,7 @@ def walk(opened: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNod
     node = opened.node(path)
     if node is None:
         raise not_found(opened, path)
-    for found, _ in Walk(opened.container.nodes, ask or opened.ask).run(path, node):
+    for found, _ in Walk(opened.container.nodes, ask or opened.run).run(path, node):
         yield found
 
 
@@ -95,7 +95,7 @@ class BlockTask(NamedTuple):
 def block_tasks(opened: N5Store, path: str, view: DatasetView, n: int) -> Iterator[BlockTask]:
     """List the stored blocks of a dataset, and yield tasks of at most ``n`` blocks."""
     n_blocks = 0
-    for positions in batched(stored_positions(opened.ask, path, view.dataset.grid), n):
+    for positions in batched(stored_positions(opened.run, path, view.dataset.grid), n):
         n_blocks += len(positions)
         yield BlockTask(path, view, positions)
     _log.info("%s: /%s: %d blocks", opened, path, n_blocks)

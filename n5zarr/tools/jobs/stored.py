@@ -118,10 +118,10 @@ def _of_blocks(values: AnyArray, within: Sequence[slice] | None) -> StoredChunks
     if not isinstance(store, N5Store):
         return None
     steps = store.dataset_of(values.path, values.metadata.zarr_format, as_blocks=True)
-    found = store.ask(steps)
+    found = store.run(steps)
     if found is None or found[1].shape != values.shape:
         return None
-    return stored_blocks(store.ask, *found, within)
+    return stored_blocks(store.run, *found, within)
 
 
 def stored_blocks(

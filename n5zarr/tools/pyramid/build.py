@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.conventions.multiscales import remove_levels
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
@@ -210,11 +210,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     store = located(store, storage_options, backend)
     with asking_once():
         opened, finest = _find(store, path, convention, storage_options)
-        try:
+        with ErrorsAt(f"{opened}: {finest.path}"):
             plan = _plan(opened, finest, factors, levels, method, chunks, compression)
             run, memory = _check_run(plan, RunOptions(scheduler, n_workers, progress), max_memory)
-        except N5Error as err:
-            raise err.located(f"{opened}: {finest.path}") from err.__cause__
         there = _levels_there(opened, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
@@ -311,7 +309,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
     if compression is not None:
         given = compression if isinstance(compression, Mapping) else {"type": compression}
         packed = parse_compression(given)
-    check_writable(packed)
+    codec_of(packed).check_writable(packed)
     block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
     if len(block) != view.ndim or min(block) < 1 or max(block) >= 2**31:
         message = f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}"
@@ -357,7 +355,7 @@ def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOpt
 
 def _levels_there(opened: N5Store, group: str) -> list[str]:
     """List the existing levels beside ``s0``, complete or not."""
-    (entries,) = opened.ask(list_each([group]))
+    (entries,) = opened.run(list_each([group]))
     names = {
         e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
     }
@@ -371,13 +369,13 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
     paths = [join(group, name) for name in names]
     # and the marks: no run may continue a half-removed level
     files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
-    opened.ask(request_each(map(Remove, files)))
-    opened.ask(
+    opened.run(request_each(map(Remove, files)))
+    opened.run(
         opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
     )
     describe_group(opened, group)
     for path in paths:
-        opened.ask(request_each([RemoveTree(path)]))
+        opened.run(request_each([RemoveTree(path)]))
 
 
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:

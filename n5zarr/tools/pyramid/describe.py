@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import WRITTEN, Written, choose_convention, describe_axes
-from n5zarr.conventions.model import axes_of, numbers, shifted
+from n5zarr.conventions.model import axes_of, centre_shifts, numbers
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.compression import compression_to_json
@@ -101,7 +101,7 @@ class Finest:
         """
         by = from_presented(total, self.placed.view.axis_order)
         scales = [axis.scale for axis in self.axes]
-        shifts = shifted(scales, [1] * len(by) if method == "stride" else by)
+        shifts = centre_shifts(scales, [1] * len(by) if method == "stride" else by)
         return tuple(
             replace(axis, scale=axis.scale * f, translation=axis.translation + shift)
             for axis, f, shift in zip(self.axes, by, shifts, strict=True)
@@ -114,7 +114,9 @@ class Finest:
             factors = [f * own for f, own in zip(by, self._own_factors, strict=True)]
             attributes: dict[str, JSON] = {"downsamplingFactors": [*factors]}
             starts = [axis.translation for axis in self.axes_at(total, method)]
-            if self.convention == "factors" and starts != [*shifted([1.0] * len(by), factors)]:
+            if self.convention == "factors" and starts != [
+                *centre_shifts([1.0] * len(by), factors)
+            ]:
                 attributes["offset"] = [*starts]
             return Written(attributes)
         return describe_axes(self.convention, self.axes_at(total, method), name, self.axes)

@@ -142,7 +142,7 @@ class Plan:
     def is_finished(self) -> bool:
         """Whether the documents of the levels are those that this run would write."""
         keys = [join(level.path, ATTRIBUTES_JSON) for level in self.levels]
-        stored = [RawObject.parse(data).values for data in self.opened.ask(read_each(keys))]
+        stored = [RawObject.parse(data).values for data in self.opened.run(read_each(keys))]
         return stored == [level.document for level in self.levels]
 
     def run(self, options: RunOptions, memory: int, *, resume: bool) -> None:
@@ -159,13 +159,13 @@ class Plan:
         self._run_passes(options, memory, done)
         self._confirm()
         for path, keys in zip(paths, done, strict=True):
-            self.opened.ask(remove_unfinished(path, keys))
+            self.opened.run(remove_unfinished(path, keys))
         self.finest.describe_itself(self.opened)
         documents = {
             join(level.path, ATTRIBUTES_JSON): RawObject(DocumentText(dict(level.document), {}))
             for level in self.levels
         }
-        self.opened.ask(put_each((key, value.to_bytes()) for key, value in documents.items()))
+        self.opened.run(put_each((key, value.to_bytes()) for key, value in documents.items()))
         self.finest.describe(self.opened, self._written)
         for path in reversed(paths):  # the mark that `is_interrupted` looks for goes last
             finish(self._keys, path)
@@ -226,7 +226,7 @@ class Plan:
         view = opened.node(path)
         if not isinstance(view, DatasetView):
             return np.empty((0, 0), np.int64)
-        return opened.ask(grid_position_rows(path, view.dataset.grid))
+        return opened.run(grid_position_rows(path, view.dataset.grid))
 
     def n_bytes_stored(self, path: str) -> int:
         """Count the bytes of the blocks of a level that is complete."""

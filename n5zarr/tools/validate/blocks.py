@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from n5zarr.codecs.block import check_count, check_header, decode_strings
-from n5zarr.codecs.compress import judges_ends, measure, usable
+from n5zarr.codecs.compress import codec_of, measure
 from n5zarr.codecs.label_multiset import decode_labels
 from n5zarr.codecs.shard import shard_text, stored_shard
 from n5zarr.errors import N5BlockError
@@ -167,8 +167,10 @@ def _check_payload(
     is_text = data_type is DataType.STRING
     n_bytes = header.n_payload_elements * data_type.item_size
     if not (deep or is_text) and n_bytes:
-        payload = (block.outline if judges_ends(compression) else block.whole)[header.n_bytes :]
-        if usable(payload, n_bytes, compression) == len(payload):
+        payload = (block.outline if codec_of(compression).judges_ends else block.whole)[
+            header.n_bytes :
+        ]
+        if codec_of(compression).usable(payload, n_bytes, compression) == len(payload):
             return
     if is_text:
         decode_strings(block.whole, dataset.ndim, compression)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
-from n5zarr.codecs.compress import check_writable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import check_option
@@ -132,7 +132,7 @@ def _reason_to_skip(view: DatasetView) -> str:
     if view.content is not Content.NUMBERS:
         return f"holds {view.content.value}"
     try:
-        check_writable(view.dataset.compression)
+        codec_of(view.dataset.compression).check_writable(view.dataset.compression)
     except N5Error as err:
         return err.message
     return ""

@@ -19,7 +19,6 @@ from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import named_by, read_project, xml_file
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.jobs.nodes import check_writable_store
@@ -129,7 +128,7 @@ def open_to_repair(
 
 def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
     """Run a flow without its warnings: checks report these as findings."""
-    return ask_storage(opened.storage, steps)
+    return opened.storage.run(steps)
 
 
 # ---------------------------------------------------------------------- datasets

@@ -81,12 +81,12 @@ def clean_leftovers(
     for each in findings:
         if each.repair != "clean" or each.file is None:
             continue
-        (stamp,) = opened.ask(request_each([Stamp(each.file)]))  # of local files with their time
+        (stamp,) = opened.run(request_each([Stamp(each.file)]))  # of local files with their time
         age = max(0.0, time.time() - int(stamp[1]) / 1e9) if isinstance(stamp, tuple) else min_age
         if age < min_age:
             kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
         else:
             # a file, or a directory that was being removed
-            opened.ask(request_each([Remove(each.file), RemoveTree(each.file)]))
+            opened.run(request_each([Remove(each.file), RemoveTree(each.file)]))
             removed.append(each.file)
     return Cleanup(removed=tuple(removed), kept=kept)

@@ -24,7 +24,6 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import Remove, Update, put_each, read_key, request_each
-from n5zarr.store.flows import ask_storage
 from n5zarr.store.location import located, located_if_url
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
@@ -123,19 +122,19 @@ def quarantine_blocks(
     kept: dict[str, str] = {}
     for each in damaged:
         key = str(each.key)
-        data = opened.ask(read_key(key))
+        data = opened.run(read_key(key))
         if data is None or not _is_damaged(opened, each, data):
             kept[key] = "it is gone" if data is None else "it is sound: it was written again"
             continue
-        ask_storage(storage, put_each([(f"{folder}/{key}", data)]))
+        storage.run(put_each([(f"{folder}/{key}", data)]))
         records[key] = {**each.to_json(), "sha256": _digest(data)}
     if records:
         listed = json.dumps({"container": str(opened), "blocks": records}, indent=2)
-        ask_storage(storage, put_each([(f"{folder}/{_LIST}", listed.encode())]))
+        storage.run(put_each([(f"{folder}/{_LIST}", listed.encode())]))
     moved = []
     for key, record in records.items():
         change = partial(_removed_if_same, str(record["sha256"]))
-        if opened.ask(request_each([Update(key, change)])) == [None]:
+        if opened.run(request_each([Update(key, change)])) == [None]:
             moved.append(key)
         else:
             kept[key] = "it was written again meanwhile"
@@ -174,22 +173,22 @@ def restore_blocks(
     moved: list[str] = []
     kept: dict[str, str] = {}
     for key in _listed(storage):
-        data = ask_storage(storage, read_key(key))
+        data = storage.run(read_key(key))
         if data is None:
             kept[key] = "it is not in quarantine"
-        elif opened.ask(request_each([Update(key, partial(_unless_written, data))])) != [data]:
+        elif opened.run(request_each([Update(key, partial(_unless_written, data))])) != [data]:
             kept[key] = "there is a block again"
         else:
-            ask_storage(storage, request_each([Remove(key, prune=True)]))
+            storage.run(request_each([Remove(key, prune=True)]))
             moved.append(key)
     if not kept:
-        ask_storage(storage, request_each([Remove(_LIST, prune=True)]))
+        storage.run(request_each([Remove(_LIST, prune=True)]))
     return Restoration(moved=tuple(moved), kept=kept)
 
 
 def _listed(storage: Storage) -> list[str]:
     """Return the keys of quarantined blocks."""
-    data = ask_storage(storage, read_key(_LIST))
+    data = storage.run(read_key(_LIST))
     try:
         document = json.loads(data or b"null")
     except ValueError:
@@ -232,7 +231,7 @@ def _beside(opened: N5Store) -> Location:
 
 def _is_damaged(opened: N5Store, each: Finding, data: bytes) -> bool:
     """Whether a block is still damaged."""
-    dataset = parse_attributes(opened.ask(read_document(each.path)))
+    dataset = parse_attributes(opened.run(read_document(each.path)))
     if not isinstance(dataset, DatasetAttributes):
         return False
     position = N5Tuple(each.block or ())

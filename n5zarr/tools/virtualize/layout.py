@@ -172,8 +172,8 @@ def members_of(
         raise not_found(store, path)
     tree = _Tree(store.container.nodes, coords=coords, chunk_grid=chunk_grid)
     if isinstance(node, GroupAttributes):
-        return store.ask(each_once(tree.group(path, "", node)))[0]
-    return store.ask(each_once(tree.root(path, node)))
+        return store.run(each_once(tree.group(path, "", node)))[0]
+    return store.run(each_once(tree.root(path, node)))
 
 
 @dataclass(frozen=True)

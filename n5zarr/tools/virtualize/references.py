@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.codecs.compress import passes
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
-from n5zarr.errors import N5BlockError, N5Error, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
@@ -93,7 +93,7 @@ def _refer_to_task(store: N5Store, task: _Task) -> list[Chunk]:
     """Refer to some blocks of one array."""
     path, view, positions = task.blocks
     try:
-        return store.ask(_refer(path, view, positions, is_local=store.storage.has_stamps))
+        return store.run(_refer(path, view, positions, is_local=store.storage.has_stamps))
     except N5Error as err:
         err.where = f"{store}: {err.where or path or '/'}"
         raise
@@ -177,7 +177,7 @@ def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -
     key = join(path, name)
     data = memoryview(block)
     coords = view.presented(position)
-    try:
+    with ErrorsAt(f"{path or '/'}: block {name}"):
         part = chunk_slice(data, view, position)
         if part is not None:
             start, stop, _ = part.indices(len(data))
@@ -186,8 +186,6 @@ def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -
             made = make_chunk(data, view, position, small=True)
         else:
             made = codec_chain.encode(decode_chunk(data, view, position), view.transcoded)
-    except N5Error as err:
-        raise err.located(f"{path or '/'}: block {name}") from err.__cause__
     return Chunk(coords, key, 0, len(memoryview(made)), bytes(made))
 
 
@@ -228,7 +226,7 @@ def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
     """Make the error that says why chunks are copied, and what to do."""
     view = array.view
     ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
-    if view.passes_payloads and passes(view.compression):
+    if view.passes_payloads and codec_of(view.compression).passes:
         why = "its blocks are truncated at the end of axes"
         if view.chunk_grid == "regular":
             grid = "chunk_grid='rectilinear' (--chunk-grid)"

@@ -103,7 +103,7 @@ class Opened:
 
     def first_dataset(self) -> str | None:
         """Return the path, below this location, of the first dataset; None if there is none."""
-        walk = Walk(self.store.container.nodes, self.store.ask)
+        walk = Walk(self.store.container.nodes, self.store.run)
         node = self.store.node(self.path)
         for found, _ in islice(walk.run(self.path, node) if node else (), _NODES):
             if isinstance(found.node, DatasetView):

@@ -9,7 +9,8 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, override
+from functools import partial
+from typing import TYPE_CHECKING, override
 
 from zarr.buffer import cpu
 
@@ -19,16 +20,15 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, Get, Stamp, Work, read_key
+from n5zarr.storage.requests import Ends, Get, Paused, Stamp, Work, drive, read_key
 from n5zarr.store.n5_store import N5Store
 from n5zarr.viewing.ome_store import OmeStore
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Request, Steps
     from n5zarr.viewing.serve.opened import Opened
     from n5zarr.zarr_view.keys import ZarrFormat
@@ -96,43 +96,33 @@ class _StoredView(ServedView):
         """
         storage = self._store.storage
         if not storage.supports_sync:
-            return await from_other_loop(self._store.run(steps))  # clients belong to that one
+            return await from_other_loop(self._store.run_async(steps))  # clients belong to that one
         warn = self._store.container.warn
         start = time.perf_counter()
+
+        def may_take_long(requests: Sequence[Request]) -> bool:
+            return self._seconds >= _SLOW or any(map(_may_take_long, requests))
+
         try:
-            requests = next(steps)
-            while self._seconds < _SLOW and not any(map(_may_take_long, requests)):
-                requests = _answered(storage, steps, requests, warn)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+            done = drive(steps, partial(storage.answer, warn=warn), pauses_at=may_take_long)
         finally:  # after some reads in threads, one here tells whether files are slow still
             taken = min(time.perf_counter() - start, 10 * _SLOW)  # one alone tells little
             self._seconds += 0.05 * (taken - self._seconds)
-        return await asyncio.to_thread(storage.run, steps, warn, requests)
+        if isinstance(done, Paused):
+            return await asyncio.to_thread(storage.run, steps, warn, done.requests)
+        return done
 
     def _stamp_of(self, *keys: str) -> object | None:
         """Return the stamps of files, unless one may be changed again at the same time of it."""
         if not self._store.storage.has_stamps:
             return None
-        stamps = self._store.run_sync(_stamps(keys))
+        stamps = self._store.run(_stamps(keys))
         latest = time.time_ns() - _SETTLED
         return stamps if all(each is not None and each[1] < latest for each in stamps) else None
 
 
 def _may_take_long(request: object) -> bool:
     return isinstance(request, Work) or (isinstance(request, Get) and request.settled)
-
-
-def _answered(
-    storage: Storage, steps: Steps[Any], requests: Sequence[Request], warn: Callable[[str], None]
-) -> Sequence[Request]:
-    """Answer requests of a flow, and return its next ones."""
-    try:
-        answers = [storage.answer(request, warn) for request in requests]
-    except Exception as err:  # the flow may handle it
-        return steps.throw(err)
-    return steps.send(answers)
 
 
 def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, ...] | None, ...]]:
@@ -190,7 +180,7 @@ class ZarrView(_StoredView):
         for zarr_format, store in self._stores.items():
             parsed = parse_key(full, zarr_format)
             if isinstance(parsed, ChunkKey) and self._store.storage.has_stamps:
-                block = store.run_sync(_block(store, parsed))
+                block = store.run(_block(store, parsed))
                 if block is not None:
                     return self._stamp_of(block, join(parsed.path, ATTRIBUTES_JSON))
         return None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from n5zarr.codecs.compress import compress, decompress, usable
+from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.errors import N5BlockError, N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.compression import Blosc
 
@@ -59,7 +59,7 @@ def test_a_buffer_cut_anywhere_is_an_error(buffer: bytes) -> None:
             read(buffer[:length])
         assert caught.value.kind == "payload"
         with pytest.raises(N5BlockError):
-            usable(memoryview(buffer[:length]), len(DATA), Blosc())
+            codec_of(Blosc()).usable(memoryview(buffer[:length]), len(DATA), Blosc())
 
 
 def test_a_cut_copied_buffer_says_so() -> None:
@@ -122,7 +122,7 @@ def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
 
 def test_snappy_cannot_be_written() -> None:
     with pytest.raises(N5UnsupportedError, match="blosc: cname: expected one") as caught:
-        compress(DATA, Blosc(cname="snappy"), 1)
+        codec_of(Blosc(cname="snappy")).compress(DATA, Blosc(cname="snappy"), 1)
     assert caught.value.kind == "compression"
 
 
@@ -194,7 +194,7 @@ def test_a_buffer_that_only_claims_to_be_snappy_is_damaged() -> None:
 
 
 def test_snappy_buffers_are_never_usable() -> None:
-    assert usable(memoryview(SNAPPY), len(NUMBERS), Blosc()) is None
+    assert codec_of(Blosc()).usable(memoryview(SNAPPY), len(NUMBERS), Blosc()) is None
 
 
 def test_snappy_without_its_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,12 +207,16 @@ def test_an_unknown_format_is_damaged() -> None:
     unknown = BUFFER[:2] + bytes([BUFFER[2] & 0x1F | 6 << 5]) + BUFFER[3:]
     with pytest.raises(N5BlockError):
         read(unknown)
-    assert usable(memoryview(unknown), len(DATA), Blosc()) is None
+    assert codec_of(Blosc()).usable(memoryview(unknown), len(DATA), Blosc()) is None
 
 
 @pytest.mark.parametrize("item_size", [1, 2, 4, 8])
 def test_the_item_size_is_written(item_size: int) -> None:
-    packed = bytes(compress(DATA, Blosc(cname="lz4", shuffle=1), item_size))
+    packed = bytes(
+        codec_of(Blosc(cname="lz4", shuffle=1)).compress(
+            DATA, Blosc(cname="lz4", shuffle=1), item_size
+        )
+    )
     assert packed[3] == item_size
 
 
@@ -226,7 +230,7 @@ def test_the_item_size_is_written(item_size: int) -> None:
     ],
 )
 def test_only_a_buffer_of_the_right_length_is_usable(payload: bytes, expected: int | None) -> None:
-    assert usable(memoryview(payload), len(DATA), Blosc()) == expected
+    assert codec_of(Blosc()).usable(memoryview(payload), len(DATA), Blosc()) == expected
 
 
 def test_a_snappy_header_does_not_allocate_what_it_announces() -> None:

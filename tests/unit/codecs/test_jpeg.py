@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from n5zarr.codecs.compress import decompress, usable
+from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.codecs.single_block import decode_block, encode_block
 from n5zarr.errors import N5BlockError, N5UnsupportedError
 from n5zarr.format.block import BlockHeader, BlockMode
@@ -80,4 +80,4 @@ def test_writing_is_refused_because_it_loses_data() -> None:
 
 
 def test_no_image_is_usable() -> None:
-    assert usable(memoryview(jpeg(PIXELS)), PIXELS.size, Jpeg()) is None
+    assert codec_of(Jpeg()).usable(memoryview(jpeg(PIXELS)), PIXELS.size, Jpeg()) is None

@@ -12,7 +12,7 @@ DATA = bytes(range(12))
 
 
 def test_the_payload_is_the_data() -> None:
-    assert payloads.compress(DATA, Raw(), 2) is DATA
+    assert payloads.codec_of(Raw()).compress(DATA, Raw(), 2) is DATA
 
 
 def test_bytes_after_the_needed_ones_are_ignored() -> None:
@@ -29,4 +29,4 @@ def test_too_few_bytes_are_an_error_at_every_length() -> None:
 
 @pytest.mark.parametrize(("length", "usable"), [(11, None), (12, 12), (13, 12), (0, None)])
 def test_only_the_needed_bytes_are_usable(length: int, usable: int | None) -> None:
-    assert payloads.usable(memoryview(bytes(length)), 12, Raw()) == usable
+    assert payloads.codec_of(Raw()).usable(memoryview(bytes(length)), 12, Raw()) == usable

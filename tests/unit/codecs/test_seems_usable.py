@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from n5zarr.codecs.compress import seems_usable, usable
+from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Blosc, Gzip, Raw, Xz, Zstd, parse_compression
@@ -32,8 +32,10 @@ def test_blocks_of_java_are_judged_by_their_beginning_as_by_all_of_them() -> Non
             header = BlockHeader.from_bytes(block)
             n_bytes = math.prod(header.block_shape) * item_size
             payload = block[header.n_bytes :]
-            judged = seems_usable(payload[:32], len(payload), n_bytes, compression)
-            assert judged == usable(payload, n_bytes, compression), file
+            judged = codec_of(compression).seems_usable(
+                payload[:32], len(payload), n_bytes, compression
+            )
+            assert judged == codec_of(compression).usable(payload, n_bytes, compression), file
             n_usable += judged is not None
     assert n_usable > 500
 
@@ -41,16 +43,20 @@ def test_blocks_of_java_are_judged_by_their_beginning_as_by_all_of_them() -> Non
 def test_other_streams_are_not_taken() -> None:
     stream = memoryview(zlib.compress(bytes(100)))
     for compression in (Gzip(), Xz(), Zstd()):
-        assert seems_usable(stream[:32], len(stream), 100, compression) is None
-    assert seems_usable(stream[:32], len(stream), 100, Gzip(use_zlib=True)) == len(stream)
-    assert seems_usable(memoryview(bytes(32)), 100, 100, Raw()) == 100
-    assert seems_usable(memoryview(bytes(32)), 101, 100, Raw()) is None
+        assert (
+            codec_of(compression).seems_usable(stream[:32], len(stream), 100, compression) is None
+        )
+    assert codec_of(Gzip(use_zlib=True)).seems_usable(
+        stream[:32], len(stream), 100, Gzip(use_zlib=True)
+    ) == len(stream)
+    assert codec_of(Raw()).seems_usable(memoryview(bytes(32)), 100, 100, Raw()) == 100
+    assert codec_of(Raw()).seems_usable(memoryview(bytes(32)), 101, 100, Raw()) is None
 
 
 def test_a_buffer_of_blosc_that_is_cut_is_damaged() -> None:
     header = bytes([2, 1, 0x3, 1]) + b"".join(n.to_bytes(4, "little") for n in (100, 100, 116))
     start = memoryview(header + bytes(16))
-    assert seems_usable(start, 116, 100, Blosc()) == 116
-    assert seems_usable(start, 116, 200, Blosc()) is None
+    assert codec_of(Blosc()).seems_usable(start, 116, 100, Blosc()) == 116
+    assert codec_of(Blosc()).seems_usable(start, 116, 200, Blosc()) is None
     with pytest.raises(N5BlockError, match="expected a blosc buffer of 116 bytes, got 115"):
-        seems_usable(start, 115, 100, Blosc())
+        codec_of(Blosc()).seems_usable(start, 115, 100, Blosc())

@@ -10,7 +10,7 @@ import pytest
 from n5zarr.container.block_listing import grid_position_rows, stored_positions, stored_rows
 from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.format.order import N5Tuple
-from n5zarr.storage.requests import Entry, KeysBelow
+from n5zarr.storage.requests import Entry, KeysBelow, drive
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,17 +20,11 @@ if TYPE_CHECKING:
 
 def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> np.ndarray:
     """Answer the requests of the flow; ``entries`` lists a directory."""
-    steps = grid_position_rows("em", N5Tuple(grid))
-    requests: Any = next(steps)
-    try:
-        while True:
-            by_prefix = [isinstance(request, KeysBelow) for request in requests]
-            requests = steps.send(
-                [None if no else entries(r.path) for r, no in zip(requests, by_prefix, strict=True)]
-            )
-    except StopIteration as stop:
-        rows: np.ndarray = stop.value
-        return rows
+
+    def answer(request: Any) -> Any:
+        return None if isinstance(request, KeysBelow) else entries(request.path)
+
+    return drive(grid_position_rows("em", N5Tuple(grid)), answer)
 
 
 @pytest.mark.parametrize("is_dir", [None, True])
@@ -70,16 +64,7 @@ def asked(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
         paths.append(request.path)
         return entries(request.path)
 
-    def ask(steps: Any) -> Any:
-        answers: Any = None
-        try:
-            while True:
-                requests = steps.send(answers)
-                answers = list(map(answer, requests))
-        except StopIteration as stop:
-            return stop.value
-
-    return ask
+    return lambda steps: drive(steps, answer)
 
 
 def test_all_blocks_of_a_wide_dataset_take_no_more_memory_than_a_batch() -> None:

@@ -34,6 +34,7 @@ from n5zarr.storage.requests import (
     Update,
     Warn,
     Work,
+    drive,
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -61,18 +62,7 @@ class Answers:
         self.warnings: list[str] = []
 
     def __call__[T](self, steps: Steps[T]) -> T:
-        try:
-            requests = next(steps)
-            while True:
-                try:
-                    answers = [self.answer(request) for request in requests]
-                except N5Error as err:
-                    requests = steps.throw(err)
-                else:
-                    requests = steps.send(answers)
-        except StopIteration as done:
-            result: T = done.value
-            return result
+        return drive(steps, self.answer)
 
     def answer(self, request: Request) -> object:  # noqa: C901, PLR0911, PLR0912 - one dispatch
         self.asked.append(request)
@@ -258,7 +248,7 @@ def test_removing_a_node_forgets_it(container: Container, answers: Answers) -> N
     answers(container.read("a/c/0/0"))
     answers(container.delete_dir("a"))
     assert set(answers.values) == {"README"}
-    assert container.memory.nodes == {}
+    assert container.memory.node("a") is None
     assert answers(container.read("a/c/0/0")) is None
 
 

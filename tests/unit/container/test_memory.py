@@ -10,7 +10,7 @@ from n5zarr.container.memory import Memory
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import N5Tuple
-from n5zarr.zarr_view.keys import ChunkNames, MetadataKey
+from n5zarr.zarr_view.keys import ChunkKey, ChunkNames, MetadataKey
 
 PATHS = ("", "a", "a/b", "ab", "c")
 GROUP = GroupAttributes(attributes={})
@@ -19,14 +19,14 @@ V2_NAMES = {"chunk_key_encoding": {"name": "v2", "configuration": {"separator": 
 
 
 def full_memory() -> Memory:
-    memory = Memory(has_root=True)
+    memory = Memory(dict.fromkeys(PATHS, b"{}"))
+    memory.has_root = True
     for path in PATHS:
         memory.keep(path, GROUP, 1)
-        memory.served[MetadataKey(path, "zarr.json")] = b"{}"
+        memory.keep_served(MetadataKey(path, "zarr.json"), b"{}")
         memory.create(path, DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
-        memory.coords_groups[path] = object()
-        memory.formats[path] = (None, 2)
-        memory.assumed[path] = b"{}"
+        memory.keep_format(path, 1, 2)
+        memory.keep_that_ends_with_elements(path)
     memory.keep_listed(dict.fromkeys(PATHS, GROUP), {})
     return memory
 
@@ -40,13 +40,17 @@ def test_forgetting_a_path_forgets_all_below_it_and_nothing_beside(
 ) -> None:
     memory = full_memory()
     memory.forget(path)
-    for kept in (
-        memory.nodes, memory.listed, memory.created, memory.chunk_names, memory.coords_groups,
-        memory.formats,
-    ):  # fmt: skip
-        assert tuple(kept) == left
-    assert tuple(key.path for key in memory.served) == left
-    assert tuple(memory.assumed) == PATHS  # what the user says stays
+    for is_kept in (
+        memory.node,
+        lambda at: memory.take_listed(at, None),
+        memory.creation,
+        memory.chunk_names,
+        lambda at: memory.format_at(at)[1],
+        lambda at: memory.served(MetadataKey(at, "zarr.json")),
+        memory.ends_with_elements,
+    ):
+        assert tuple(filter(is_kept, PATHS)) == left
+    assert all(map(memory.assumed, PATHS))  # what the user says stays
     assert memory.has_root is (path != "")
 
 
@@ -54,7 +58,7 @@ def test_every_mapping_of_the_memory_is_forgotten_or_meant_to_stay() -> None:
     memory = full_memory()
     memory.forget("")
     left = {name for name, value in vars(memory).items() if isinstance(value, dict) and value}
-    assert left == {"assumed"}
+    assert left == {"_assumed"}
 
 
 @pytest.mark.parametrize(
@@ -62,22 +66,26 @@ def test_every_mapping_of_the_memory_is_forgotten_or_meant_to_stay() -> None:
 )
 def test_forgetting_a_document_keeps_what_is_below(name: str, forgets_creation: bool) -> None:
     memory = full_memory()
-    memory.served[MetadataKey("a", name)] = b"{}"
+    memory.keep_served(MetadataKey("a", name), b"{}")
     memory.forget_document(MetadataKey("a", name))
-    assert MetadataKey("a", name) not in memory.served
+    assert memory.served(MetadataKey("a", name)) is None
     assert memory.node("a") is None
     assert memory.node("a/b") is GROUP
-    assert ("a" not in memory.created) is forgets_creation
-    assert ("a" not in memory.chunk_names) is forgets_creation
+    assert (memory.creation("a") is None) is forgets_creation
+    assert (memory.chunk_names("a") is None) is forgets_creation
 
 
 def test_a_creation_keeps_what_a_live_array_relies_on() -> None:
     memory = Memory()
     memory.create("a", DOCUMENT, (DataType.UINT8, N5Tuple((3, 2)), None))
-    assert memory.created["a"].document == {"zarr_format": 3, "codecs": []}
-    assert memory.chunk_names == {}
+    creation = memory.creation("a")
+    assert creation is not None
+    assert creation.document == {"zarr_format": 3, "codecs": []}
+    assert memory.chunk_names("a") is None
     memory.create("a", DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
-    assert memory.chunk_names == {"a": ChunkNames("", ".")}
+    assert memory.chunk_names("a") == ChunkNames("", ".")
+    assert memory.chunk_of("a/1.0") == ChunkKey("a", (1, 0), 3)
+    assert memory.chunk_of("b/1.0") is None
 
 
 def test_a_listed_node_is_taken_once_and_only_right_after_the_listing(
@@ -96,18 +104,30 @@ def test_a_listed_node_is_taken_once_and_only_right_after_the_listing(
 def test_a_copy_serves_the_same_live_arrays_and_remembers_nothing_else() -> None:
     memory = full_memory()
     copied = memory.for_copy()
-    assert copied.created is memory.created
-    assert copied.chunk_names is memory.chunk_names
-    assert copied.assumed is memory.assumed
-    assert (copied.nodes, copied.served, copied.listed, copied.has_root) == ({}, {}, {}, False)
+    memory.create("new", DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
+    for path in ("a", "new"):
+        assert copied.creation(path) is memory.creation(path)
+        assert copied.chunk_names(path) is memory.chunk_names(path)
+    assert copied.assumed("a") == b"{}"
+    kept = {name for name, value in vars(copied).items() if value}
+    assert kept == {"_assumed", "_created", "_chunk_names"}
 
 
 def test_a_pickle_has_no_times_and_no_shard() -> None:
     memory = full_memory()
-    memory.coords_groups.clear()
-    memory.last_shard = ("k", b"", b"")
+    memory.keep_named(PATHS)
+    memory.keep_shard("k", b"", b"shard")
     copied = pickle.loads(pickle.dumps(memory))
-    assert copied.listed == {}
-    assert copied.last_shard is None
-    assert copied.served == memory.served
-    assert copied.nodes.keys() == memory.nodes.keys()
+    assert memory.shard_of("k", b"") == b"shard"
+    assert copied.shard_of("k", b"") is None
+    assert copied.take_listed("a", None) is None
+    assert not copied.was_named("a")
+    for path in PATHS:
+        assert copied.served(MetadataKey(path, "zarr.json")) == b"{}"
+        assert copied.node(path) == GROUP
+
+
+def test_a_warning_is_new_once() -> None:
+    memory = Memory()
+    assert memory.is_new_warning("broken")
+    assert not memory.is_new_warning("broken")

@@ -314,11 +314,12 @@ def test_storage_can_be_pickled(tmp_path: Path) -> None:
     assert again.run(read_key("k"), print) == b"1"
 
 
-def test_a_store_without_synchronous_methods_says_so(tmp_path: Path) -> None:
+def test_a_store_without_synchronous_methods_runs_on_a_loop_and_says_so(tmp_path: Path) -> None:
     storage = ZarrStorage(ZipStore(tmp_path / "c.zip", mode="w"))
     assert not storage.supports_sync
+    assert storage.run(read_key("k"), print) is None
     with pytest.raises(N5UnsupportedError, match="ZipStore has no synchronous methods"):
-        storage.run(read_key("k"), print)
+        storage.answer(Get("k"), print)
 
 
 def repeating() -> Steps[list[object]]:

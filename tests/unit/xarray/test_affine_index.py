@@ -1,4 +1,4 @@
-"""Lazy coordinates against ordinary ones, which are the oracle."""
+"""Compare lazy coordinates with ordinary ones, which have the expected values."""
 
 from __future__ import annotations
 
@@ -99,8 +99,40 @@ def test_what_is_not_there_is_a_key_error() -> None:
     with pytest.raises(KeyError):
         lazy.sel(x=2.0, method="nearest", tolerance=0.5)
     assert int(lazy.sel(x=1.2, method="nearest", tolerance=0.5)) == 0
-    with pytest.raises(ValueError, match="nearest"):
-        lazy.sel(x=2.0, method="pad")
+
+
+@given(n=st.integers(1, 50), scale=SCALES, translation=PLACES, data=st.data())
+@pytest.mark.parametrize("method", ["nearest", "pad", "backfill"])
+def test_every_method_selects_as_pandas_does(
+    n: int, scale: float, translation: float, data: st.DataObject, method: Any
+) -> None:
+    ordinary, lazy = both(n, scale, translation)
+    places = st.lists(st.integers(-1, n) | st.floats(-1, n), max_size=4)
+    labels = scale * np.array(data.draw(places), float) + translation
+    try:
+        expected = ordinary.sel(x=labels, method=method)
+    except KeyError:
+        with pytest.raises(KeyError):
+            lazy.sel(x=labels, method=method)
+    else:
+        assert_same(lazy.sel(x=labels, method=method), expected)
+
+
+def test_an_empty_axis_has_empty_parts() -> None:
+    ordinary, lazy = both(0, 2.0, 1.0)
+    assert_same(lazy.sel(x=slice(0, 3)), ordinary.sel(x=slice(0, 3)))
+    with pytest.raises(KeyError):
+        lazy.sel(x=1.0)
+
+
+@pytest.mark.parametrize("scale", [0.1, -0.1])
+def test_parts_with_steps_align(scale: float) -> None:
+    _, lazy = both(30, scale, 3.0)
+    found, _ = xr.align(lazy.isel(x=slice(1, None, 2)), lazy.isel(x=slice(1, None, 3)))
+    assert found.values.tolist() == [1, 7, 13, 19, 25]
+    turned, _ = xr.align(lazy[::-1], lazy.isel(x=slice(2, 5)))
+    np.testing.assert_array_equal(turned["x"], lazy["x"].values[turned.values])
+    assert sorted(turned.values.tolist()) == [2, 3, 4]
 
 
 def slices(n: int) -> st.SearchStrategy[slice]:

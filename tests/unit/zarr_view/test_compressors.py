@@ -9,7 +9,7 @@ import pytest
 import zarr.codecs
 from zarr.codecs import numcodecs as zarr_numcodecs
 
-from n5zarr.codecs.compress import numcodec, within_zarr_limits, zarr_codec
+from n5zarr.codecs.compress import codec_of, within_zarr_limits
 from n5zarr.format.compression import Blosc, Bzip2, Gzip, Jpeg, Lz4, Raw, Xz, Zstd
 from n5zarr.zarr_view.compressors import (
     is_portable,
@@ -92,7 +92,7 @@ def test_what_v3_specifies_is_its_codec(compression: Compression, expected: Any)
 def test_blosc_of_v3_names_its_shuffle(shuffle: int, name: str) -> None:
     own = Blosc(cname="zstd", clevel=5, shuffle=shuffle)
     theirs = zarr.codecs.BloscCodec(cname="zstd", clevel=5, shuffle=name, typesize=2).to_dict()  # type: ignore[arg-type]
-    found: Any = zarr_codec(own)
+    found: Any = codec_of(own).zarr_codec(own)
     assert {"name": found[0], "configuration": {"typesize": 2, **found[1]}} == theirs
     assert is_portable(own)
 
@@ -101,7 +101,7 @@ def test_blosc_of_v3_names_its_shuffle(shuffle: int, name: str) -> None:
 def test_no_codec_is_no_compressor(compression: Compression) -> None:
     assert zarr_compressors(compression) == []
     assert numcodecs_compressor(compression) is None
-    assert numcodec(compression) is None
+    assert codec_of(compression).numcodec(compression) is None
     assert is_portable(compression)
 
 

@@ -12,9 +12,20 @@ import pytest
 from n5zarr.errors import N5AttributesError, N5Error
 from n5zarr.format.compression import Gzip
 from n5zarr.format.order import N5Tuple
+from n5zarr.zarr_view.change import (
+    Change,
+    NewArray,
+    NewAttributes,
+    NewGroup,
+    NewGroupMembers,
+    NewNames,
+    NoArray,
+    NodeContext,
+    Resized,
+)
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import Members
-from n5zarr.zarr_view.merge import Change, changed, names_n5
+from n5zarr.zarr_view.merge import changed, names_n5
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
@@ -45,7 +56,9 @@ def with_attributes(attributes: bytes) -> bytes:
 
 def test_a_new_root_has_the_version_of_the_specification() -> None:
     # N5 spec, "File-system specification", item 3
-    made = changed(None, Change(is_root=True, makes_group=True, attributes={}))
+    made = changed(
+        None, Change(node=NodeContext(is_root=True), kind=NewGroup(), attributes=NewAttributes({}))
+    )
     assert made == b'{"n5":"4.0.0"}'
 
 
@@ -57,43 +70,53 @@ def test_a_new_root_has_the_version_of_the_specification() -> None:
     ],
 )
 def test_the_version_of_a_root_that_is_there_stays(data: bytes, expected: bytes) -> None:
-    assert changed(data, Change(is_root=True, makes_group=True, attributes={})) == expected
+    assert (
+        changed(
+            data,
+            Change(node=NodeContext(is_root=True), kind=NewGroup(), attributes=NewAttributes({})),
+        )
+        == expected
+    )
 
 
 def test_a_new_dataset_has_javas_keys() -> None:
-    assert changed(None, Change(members=members(), attributes={})) == DATASET
+    assert changed(None, Change(kind=NewArray(members()), attributes=NewAttributes({}))) == DATASET
 
 
 def test_an_array_of_the_same_keys_keeps_their_spelling() -> None:
     data = b'{ "dimensions" : [11.0,7,5], "blockSize":[4,3,2], "dataType":"uint16",'
     data += b'"compression":{"level":6,"type":"gzip","useZlib":false}}'
-    made = json.loads(changed(data, Change(members=members())))
+    made = json.loads(changed(data, Change(kind=NewArray(members()))))
     assert list(made) == ["dimensions", "blockSize", "dataType", "compression"]
     assert b'"compression":{"level":6,"type":"gzip","useZlib":false}' in changed(
-        data, Change(members=members())
+        data, Change(kind=NewArray(members()))
     )
 
 
 def test_a_group_loses_the_keys_of_the_dataset_that_it_replaces() -> None:
-    made = changed(with_attributes(b'"a":1'), Change(members=None, attributes={"a": 1}))
+    made = changed(
+        with_attributes(b'"a":1'), Change(kind=NoArray(), attributes=NewAttributes({"a": 1}))
+    )
     assert made == b'{"a":1}'
 
 
 def test_only_the_extent_changes_when_an_array_is_resized() -> None:
     resized = members(dimensions=N5Tuple((13, 7, 5)))
-    made = changed(with_attributes(b'"a":1.0E-12'), Change(resized=resized))
+    made = changed(with_attributes(b'"a":1.0E-12'), Change(kind=Resized(resized)))
     assert made == with_attributes(b'"a":1.0E-12').replace(b"[11,7,5]", b"[13,7,5]")
 
 
 @pytest.mark.parametrize(
     ("data", "change"),
     [
-        pytest.param(DATASET, Change(makes_group=True), id="group-on-a-dataset"),
+        pytest.param(DATASET, Change(kind=NewGroup()), id="group-on-a-dataset"),
         pytest.param(
-            DATASET.replace(b"uint16", b"uint8"), Change(resized=members()), id="other-type"
+            DATASET.replace(b"uint16", b"uint8"), Change(kind=Resized(members())), id="other-type"
         ),
-        pytest.param(DATASET.replace(b"[4,3", b"[4,4"), Change(resized=members()), id="blocks"),
-        pytest.param(b"{}", Change(resized=members()), id="resized-group"),
+        pytest.param(
+            DATASET.replace(b"[4,3", b"[4,4"), Change(kind=Resized(members())), id="blocks"
+        ),
+        pytest.param(b"{}", Change(kind=Resized(members())), id="resized-group"),
     ],
 )
 def test_what_another_program_has_made_is_not_replaced(data: bytes, change: Change) -> None:
@@ -104,7 +127,7 @@ def test_what_another_program_has_made_is_not_replaced(data: bytes, change: Chan
 
 def test_what_is_not_json_is_not_replaced() -> None:
     with pytest.raises(N5AttributesError) as caught:
-        changed(b'{"a":', Change(attributes={}))
+        changed(b'{"a":', Change(attributes=NewAttributes({})))
     assert caught.value.kind == "json"
 
 
@@ -128,7 +151,7 @@ def test_what_is_not_json_is_not_replaced() -> None:
 def test_attributes_are_merged_key_by_key(
     data: bytes, base: dict[str, JSON] | None, attributes: dict[str, JSON], expected: bytes
 ) -> None:
-    assert changed(data, Change(attributes=attributes, base=base)) == expected
+    assert changed(data, Change(attributes=NewAttributes(attributes, base))) == expected
 
 
 @pytest.mark.parametrize(
@@ -146,14 +169,14 @@ def test_attributes_are_merged_key_by_key(
 def test_names_that_n5_would_misunderstand_are_recorded(
     data: bytes, attributes: dict[str, JSON], recorded: dict[str, JSON]
 ) -> None:
-    made = json.loads(changed(data, Change(attributes=attributes, base={})))
+    made = json.loads(changed(data, Change(attributes=NewAttributes(attributes, {}))))
     assert made.pop("zarr") == {"attributes": recorded}
     assert made == json.loads(data)
 
 
 def test_what_json_cannot_say_is_null_in_the_document() -> None:
     attributes: dict[str, JSON] = {"a": [1, math.nan], "b": -math.inf, "c": None}
-    made = json.loads(changed(b"{}", Change(attributes=attributes)))
+    made = json.loads(changed(b"{}", Change(attributes=NewAttributes(attributes))))
     record = made.pop("zarr")
     assert made == {"a": [1, None], "b": None, "c": None}
     assert record["nonfinite"] == {"/a/1": "NaN", "/b": "-Infinity"}
@@ -169,7 +192,7 @@ def test_what_json_cannot_say_is_null_in_the_document() -> None:
     ],
 )
 def test_names_of_axes(names: list[str | None], key: str, value: JSON) -> None:
-    change = Change(names=names, ndim=3, rank=3, attributes={})
+    change = Change(names=NewNames(names=names, ndim=3, rank=3), attributes=NewAttributes({}))
     made = json.loads(changed(DATASET, change))
     assert made.pop(key) == value
     assert made == json.loads(DATASET)
@@ -177,7 +200,12 @@ def test_names_of_axes(names: list[str | None], key: str, value: JSON) -> None:
 
 def test_names_that_are_taken_away_are_removed() -> None:
     data = with_attributes(b'"axes":["x","y","z"]')
-    assert changed(data, Change(names=None, ndim=3, rank=3, attributes={})) == DATASET
+    assert (
+        changed(
+            data, Change(names=NewNames(names=None, ndim=3, rank=3), attributes=NewAttributes({}))
+        )
+        == DATASET
+    )
 
 
 @pytest.mark.parametrize(
@@ -197,6 +225,13 @@ def test_dimension_names_become_n5_order(
 
 
 def test_consolidated_metadata_and_other_members_of_a_group_are_recorded() -> None:
-    made = json.loads(changed(b'{"a":1}', Change(consolidated=True, extra={"mine": 1})))
+    made = json.loads(
+        changed(b'{"a":1}', Change(group=NewGroupMembers(consolidated=True, extra={"mine": 1})))
+    )
     assert made == {"a": 1, "zarr": {"consolidated": True, "extra": {"mine": 1}}}
-    assert changed(json.dumps(made).encode(), Change(consolidated=False, extra={})) == b'{"a":1}'
+    assert (
+        changed(
+            json.dumps(made).encode(), Change(group=NewGroupMembers(consolidated=False, extra={}))
+        )
+        == b'{"a":1}'
+    )

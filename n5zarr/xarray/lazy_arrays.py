@@ -1,4 +1,4 @@
-"""Present views of BigDataViewer as one lazy array of xarray, with axes of setups and times."""
+"""Present N5 arrays, one or a stack of views of BigDataViewer, as lazy arrays of xarray."""
 
 from __future__ import annotations
 
@@ -7,27 +7,55 @@ from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 from xarray.backends import BackendArray
+from xarray.backends.zarr import ZarrArrayWrapper
 from xarray.core import indexing
 from zarr.storage import StorePath
 
-from n5zarr.arrays.array import with_fast_path
+from n5zarr.arrays.array import N5Array, with_fast_path
 from n5zarr.arrays.nodes import as_zarr
-from n5zarr.xarray.lazy_array import LazyArray
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy.typing as npt
+    from zarr.types import AnyArray
+
     from n5zarr.store.bdv_views import SetupLevel
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["StackedViews"]
+__all__ = ["LazyArray", "StackedViews"]
 
 type _Key = tuple[Any, ...]
 type _Array = np.ndarray[Any, np.dtype[Any]]
 
 
+class LazyArray(ZarrArrayWrapper):
+    """Read like xarray's lazy array, but do not search the codecs of numbers for text."""
+
+    __slots__ = ()
+
+    def __init__(self, array: AnyArray) -> None:
+        if isinstance(array, N5Array):
+            self._array, self.shape, self.dtype = array, array.shape, array.dtype
+        else:
+            super().__init__(array)  # type: ignore[no-untyped-call] # xarray's
+        if self.dtype.kind == "T":  # xarray presents text as objects, and would load all of it
+            self.dtype = np.dtype(object)
+
+    @override
+    def __getitem__(self, key: object) -> object:
+        return self._text_as_objects(super().__getitem__(key))  # type: ignore[no-untyped-call] # xarray's
+
+    @override
+    async def async_getitem(self, key: object) -> npt.ArrayLike:
+        return self._text_as_objects(await super().async_getitem(key))  # type: ignore[no-untyped-call]
+
+    def _text_as_objects(self, value: npt.ArrayLike) -> npt.ArrayLike:
+        return np.asarray(value, self.dtype) if self.dtype.kind == "O" else value
+
+
 class StackedViews(BackendArray):
-    """Views of equal shape and data type; nothing is read, and no array opened, before it is asked.
+    """Read views of equal shape and data type; open each array when it is first read.
 
     Parameters
     ----------
