@@ -85,7 +85,7 @@ class Downloaded:
 
 
 def download(  # noqa: PLR0913 - what is copied, and what all long runs take
-    location: Location,
+    store: Location,
     directory: str | os.PathLike[str],
     *,
     paths: Sequence[str] = (),
@@ -106,14 +106,14 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
 
     Parameters
     ----------
-    location : path, URL or zarr store
+    store : path, URL or zarr store
         A container, or a location in one.
     directory : path
         The local container: a new directory, or the one of an earlier download.
     paths : sequence of str, optional
-        Datasets or groups below ``location``; all by default.
+        Datasets or groups below ``store``; all by default.
     select : str, optional
-        Pattern of the paths of datasets below ``location``, or of groups that hold them, such as
+        Pattern of the paths of datasets below ``store``, or of groups that hold them, such as
         ``"em/s*"``.
     box : sequence of slice, optional
         Start and stop along each axis, in elements of the largest dataset, C order. Other datasets
@@ -140,8 +140,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         The box does not fit, no dataset is selected, the directory holds other files or a part of
         another source, or it lies in the source, or the source in it (``kind="option"``).
     """
-    location = located(location, storage_options, backend)
-    source, node = open_container(location, storage_options=storage_options, read_only=True)
+    store = located(store, storage_options, backend)
+    source, node = open_container(store, storage_options=storage_options, read_only=True)
     part = _Part.open(directory, source)
     is_part = bool(paths or select or node)
     with asking_once():
