@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
     from n5zarr.tools.convert.convert import Conversion, ConvertedArray, convert
+    from n5zarr.tools.convert.download import Downloaded, download
     from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
-    from n5zarr.tools.download.run import Downloaded, download
     from n5zarr.tools.empty_blocks import BlockRemoval, remove_empty_blocks
     from n5zarr.tools.pyramid.build import Pyramid, PyramidLevel, build_pyramid
     from n5zarr.tools.rechunk import rechunk
@@ -162,7 +162,7 @@ _MODULES = {
     "Conversion": "tools.convert.convert",
     "Comparison": "tools.diff.nodes",
     "Difference": "tools.diff.nodes",
-    "Downloaded": "tools.download.run",
+    "Downloaded": "tools.convert.download",
     "Finding": "tools.validate.findings",
     "InterestPoints": "xarray.interest_points",
     "N5Block": "store.block_codec",
@@ -183,7 +183,7 @@ _MODULES = {
     "clean_leftovers": "tools.validate.leftovers",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
-    "download": "tools.download.run",
+    "download": "tools.convert.download",
     "encode_block": "codecs.single_block",
     "find_problems": "tools.validate.check",
     "geometry": "store.geometry",

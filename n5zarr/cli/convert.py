@@ -219,7 +219,7 @@ def download(
     ] = None,
     select: Annotated[
         str | None,
-        typer.Option(metavar="GLOB", help="Datasets below LOCATION, such as 'em/s*'."),
+        typer.Option(metavar="GLOB", help="Datasets or groups, such as 'em/s*'."),
     ] = None,
     box: Annotated[
         Any,

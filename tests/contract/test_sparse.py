@@ -23,7 +23,7 @@ from n5zarr.images.find import find_images, open_images
 from n5zarr.images.ome_zarr import OmeZarr
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import List, Remove
-from n5zarr.tools.convert.verify import verify_copies
+from n5zarr.tools.convert.convert import verify_copies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,6 +136,7 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
     from n5zarr.tools.convert.convert import plan_copies  # noqa: PLC0415
     from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
     from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
+    from n5zarr.tools.jobs.run import RunOptions  # noqa: PLC0415
 
     make(tmp_path / "v.n5")
     n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
@@ -145,13 +146,13 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
         Layout(None, None, None),
         2**20,
     )
-    verify_copies([copy], None, 1, None)
+    verify_copies([copy], RunOptions(n_workers=1))
     other = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=BLOCK, dtype="u1", fill_value=5)
     for number, position in enumerate(POSITIONS):
         other[box_of(position)] = values_of(number)
     object.__setattr__(copy.target, "array", other)
     with pytest.raises(n5zarr.N5Error, match="expected the values"):
-        verify_copies([copy], None, 1, None)
+        verify_copies([copy], RunOptions(n_workers=1))
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])

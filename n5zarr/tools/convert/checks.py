@@ -15,22 +15,19 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap, places_behind, real_name
 from n5zarr.storage.url import is_url
-from n5zarr.tools.convert.opaque import opaque_paths
-from n5zarr.tools.convert.target_n5 import N5Destination, N5Target
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.convert.files import opaque_folders
+from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
-    from n5zarr.format.compression import Compression
-    from n5zarr.images.source import ArraySource, SourceTree
+    from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.copying import ArrayCopy
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.target import Destination
-    from n5zarr.tools.jobs.run import Scheduler
 
 __all__ = [
     "check_arrays",
@@ -39,7 +36,8 @@ __all__ = [
     "check_packages",
     "check_places",
     "check_writable",
-    "scheduler_for",
+    "hidden_stores",
+    "warn_of_fill_values",
 ]
 
 
@@ -93,7 +91,7 @@ def check_found(
     is_all : bool
         Whether the user has neither selected nor excluded nodes.
     """
-    opaque = opaque_paths(found, target)
+    opaque = opaque_folders(found, target)
     for path, err in found.refused.items():
         if path not in opaque:
             err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
@@ -104,15 +102,14 @@ def check_found(
         raise N5UnrepresentableError(message, kind="option")
 
 
-def check_arrays(found: SourceTree, target: Destination, layout: Layout) -> None:
-    """Raise unless the sizes for each axis fit some array; warn of fill values.
+def check_arrays(found: SourceTree, layout: Layout) -> None:
+    """Raise unless the sizes for each axis fit some array.
 
     Raises
     ------
     N5UnrepresentableError
         They fit no array (``kind="option"``).
     """
-    _warn_of_fill_values(found, target)
     n_axes = {len(array.shape) for array in found.arrays.values()}
     for name, sizes in (("chunks", layout.chunks), ("shards", layout.shards)):
         if n_axes and sizes is not None and len(sizes) > 1 and len(sizes) not in n_axes:
@@ -129,39 +126,29 @@ def check_packages(copies: Sequence[ArrayCopy]) -> None:
     N5MissingDependencyError
         One needs an optional package.
     """
-    read: set[Compression] = set()
-    written: set[Compression] = set()
-    for copy in copies:
-        old = copy.source.compression
-        new = copy.target.compression if isinstance(copy.target, N5Target) else None
-        if copy.way != "blocks" or old != new:
-            read |= set() if old is None else {old}
-            written |= set() if new is None else {new}
-    for compression in read:
-        with suppress(N5BlockError):
-            decompress(memoryview(b"\0"), 1, compression)
-    for compression in written:
-        codec_of(compression).compress(b"\0", compression, 1)
+    coded = [copy for copy in copies if not copy.passes_files]
+    for old, new in {(copy.source.compression, copy.target.compression) for copy in coded}:
+        if old is not None:
+            with suppress(N5BlockError):
+                decompress(memoryview(b"\0"), 1, old)
+        if new is not None:
+            codec_of(new).compress(b"\0", new, 1)
 
 
-def _warn_of_fill_values(found: SourceTree, target: Destination) -> None:
+def warn_of_fill_values(found: SourceTree, target: Destination) -> None:
     """Warn of arrays whose missing chunks other programs read as 0: N5 has no fill value."""
     if not isinstance(target, N5Destination) or found.container is not None:
         return
-    filled = [path for path, array in found.arrays.items() if _is_filled(array)]
+    numbers = {p: a.fill_value for p, a in found.arrays.items() if a.native_dtype.kind in "buif"}
+    filled = [path for path, value in numbers.items() if value]
     if filled:
         what = f"{len(filled)} arrays" if len(filled) > 1 else "an array"
-        fill = found.arrays[filled[0]].fill_value
+        example = f"/{filled[0]} with {numbers[filled[0]]}"
         message = (
-            f"{target}: {what} with a fill value other than 0, such as /{filled[0]} with {fill}: "
-            "programs other than n5zarr read missing chunks as 0, as N5 has no fill value"
+            f"{target}: {what} with a fill value other than 0, such as {example}: programs "
+            "other than n5zarr read missing chunks as 0, as N5 has no fill value"
         )
-        warnings.warn(message, N5Warning, stacklevel=4)
-
-
-def _is_filled(array: ArraySource) -> bool:
-    is_number = array.native_dtype.kind in "buif"
-    return is_number and array.fill_value is not None and bool(array.fill_value != 0)
+        warnings.warn(message, N5Warning, stacklevel=3)
 
 
 def check_places(source: SourceTree, target: Destination) -> None:
@@ -172,17 +159,19 @@ def check_places(source: SourceTree, target: Destination) -> None:
     N5UnrepresentableError
         They do, or a group of another format is above the destination (``kind="option"``).
     """
-    _check_apart(source, target)
-    _check_above(target)
-
-
-def _check_above(target: Destination) -> None:
-    """Raise if an array, or a group of another format, lies above the destination."""
-    names = target.path.split("/")[:-1] if target.path else None
-    if names is None:
-        return
-    for n in range(len(names) + 1):
-        above = "/".join(names[:n])
+    name = source.name
+    named = [] if is_url(name) else glob.iglob(name)  # noqa: PTH207 - the pattern may be absolute
+    places = list(map(real_name, [name, *named]))
+    if source.storage is not None:
+        inner = name.removeprefix(str(source.storage)).strip("/")
+        places += places_behind(source.storage, inner)
+    found = overlap(places, places_behind(target.storage, target.path))
+    if found is not None:
+        one, other = found
+        message = f"destination: expected a location outside the source, got {other} and {one}"
+        raise N5UnrepresentableError(message, kind="option")
+    names = target.path.split("/") if target.path else []
+    for above in ("/".join(names[:n]) for n in range(len(names))):
         got = _unfit(target, above)
         if got is not None:
             message = f"{target}: expected groups of its format above it, got {got} at /{above}"
@@ -192,15 +181,12 @@ def _check_above(target: Destination) -> None:
 def _unfit(target: Destination, path: str) -> str | None:
     """Describe the node at a path, if the destination cannot lie in it."""
     if isinstance(target, N5Destination):
-        node = None if target.container is None else target.container.node(path)
-        return "a dataset" if isinstance(node, DatasetView) else None
+        return "a dataset" if isinstance(target.container.node(path), DatasetView) else None
     keys = [join(path, name) for name in ("zarr.json", ".zarray", ".zgroup")]
-    v3, *v2 = target.storage.run(read_each(keys))
-    if v3 is not None and b'"array"' in bytes(v3):
+    v3, array, group = target.storage.run(read_each(keys))
+    if array is not None or (v3 is not None and b'"array"' in v3):
         return "an array"
-    if v2[0] is not None:
-        return "an array"
-    if target.zarr_format == 3 and v3 is None and v2[1] is not None:
+    if target.zarr_format == 3 and v3 is None and group is not None:
         return "a group of Zarr v2"
     return "a group of Zarr v3" if target.zarr_format == 2 and v3 is not None else None
 
@@ -238,52 +224,11 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
         raise N5UnrepresentableError(message, kind="option")
 
 
-def scheduler_for(
-    source: SourceTree, target: Destination, scheduler: Scheduler, n_workers: int | None
-) -> Scheduler:
-    """Return the scheduler of the tasks: threads, if other processes do not see the places.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        It cannot be used here, or does not answer (``kind="option"``).
-    """
-    storage = target.storage
-    hidden = [str(target)] if not storage.is_shared else []
-    if source.storage is not None and not _is_seen(source.storage):
+def hidden_stores(source: SourceTree, target: Destination) -> list[str]:
+    """Return the names of the places that other processes do not see."""
+    hidden = [] if target.storage.is_shared else [str(target)]
+    read = source.storage
+    # a task carries zarr's stores in memory along
+    if read is not None and not read.is_shared and isinstance(read.store, FsspecStore):
         hidden.append(source.name)
-    if hidden and scheduler not in (None, "threads"):
-        message = (
-            f"scheduler: expected 'threads', as other processes do not see {hidden[0]}, got "
-            f"{scheduler!r}"
-        )
-        raise N5UnrepresentableError(message, kind="option")
-    wanted = "threads" if hidden else scheduler
-    # raises now if the scheduler does not answer
-    next(run_tasks(str, (), scheduler=wanted, n_workers=n_workers), None)
-    return wanted
-
-
-def _is_seen(storage: Storage) -> bool:
-    """Whether other processes read the same keys; a task carries zarr's stores in memory along."""
-    return storage.is_shared or not isinstance(storage.store, FsspecStore)
-
-
-def _check_apart(source: SourceTree, target: Destination) -> None:
-    """Raise if source and destination lie in each other."""
-    places = list(map(real_name, _places(source.name)))
-    if source.storage is not None:
-        inner = source.name.removeprefix(str(source.storage)).strip("/")
-        places += places_behind(source.storage, inner)
-    found = overlap(places, places_behind(target.storage, target.path))
-    if found is not None:
-        one, other = found
-        message = f"destination: expected a location outside the source, got {other} and {one}"
-        raise N5UnrepresentableError(message, kind="option")
-
-
-def _places(name: str) -> Iterator[str]:
-    """Yield the name of a source; of a pattern of files, those of the files."""
-    yield name
-    if not is_url(name):
-        yield from glob.iglob(name)  # noqa: PTH207 - the pattern may be absolute
+    return hidden

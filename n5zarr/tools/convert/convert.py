@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from collections import deque
+from dataclasses import dataclass
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
-from uuid import uuid4
+from operator import add
+from typing import TYPE_CHECKING
 
-from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_sizes
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error
-from n5zarr.format.compression import compression_to_json, parse_compression
-from n5zarr.format.path import join
+from n5zarr.format.compression import compression_to_json
 from n5zarr.images.find import images_in, ome_tree
 from n5zarr.images.from_ome import from_ome
 from n5zarr.storage.asking_once import asking_once
@@ -24,27 +23,26 @@ from n5zarr.tools.convert.checks import (
     check_options,
     check_packages,
     check_places,
-    scheduler_for,
+    hidden_stores,
+    warn_of_fill_values,
 )
-from n5zarr.tools.convert.copying import ArrayCopy, Way, run_task
+from n5zarr.tools.convert.copying import copy_of
+from n5zarr.tools.convert.files import Copied, plan_opaque
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
-from n5zarr.tools.convert.opaque import copy_opaque, verify_opaque
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.tools.convert.verify import verify_copies
-from n5zarr.tools.convert.way import way_of
-from n5zarr.tools.jobs.incomplete import begin, confirm, finish, remove_unfinished
-from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions, run_tasks
+from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import CTuple
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.tools.convert.copying import ArrayCopy, Way
+    from n5zarr.tools.convert.files import Copy, Task
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
@@ -168,16 +166,14 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         Zarr v3, Zarr v2 or N5; by default chosen by the suffix ``.n5`` or ``.zarr`` in
         ``destination``.
     select, exclude : str or sequence of str, optional
-        Path patterns, such as ``"em/*"``, of arrays to copy (default: all), and of arrays to leave
-        out.
+        Path patterns, such as ``"em/*"``, of arrays to copy (default: all), and to leave out.
     level : int, optional
         Copy only this level of each pyramid ``s0``, ``s1``, ....
     ome : bool, optional
         Write OME-Zarr 0.5: images with axes, units, scale and offset from any convention.
         BigDataViewer's XML becomes an image for each setup.
     labels : str or sequence of str, optional
-        With ``ome``, path patterns of images that are labels, in addition to those that are marked
-        as labels.
+        With ``ome``, path patterns of images that are labels, beside those marked as labels.
     coords : bool, optional
         From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
         so that ``xr.open_zarr`` finds positions and units.
@@ -247,49 +243,51 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
-    inner, outer = check_sizes("chunks", chunks), check_sizes("shards", shards)
-    layout = Layout(inner, outer, _compression(compression))
+    layout = Layout.of(chunks, shards, compression)
     sizes = check_sizes("shards_of_java", shards_of_java)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
-        found = _open(source, target, paths, storage_options, sizes, coords=coords)
-        found = found.only(paths, level)
-        check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
+        tree = _open(source, target, paths, storage_options, sizes, coords=coords)
+        found = tree.only(paths, level)
+        check_found(found, target, patterns, is_all=not (patterns or excluded) and level is None)
         check_places(found, target)
         found = _as_written(found, target, ome=ome, labels=wanted_labels)
-        check_arrays(found, target, layout)
-        is_remote = not (found.is_local and target.storage.supports_sync)
-        n_workers = n_workers or (_REMOTE_WORKERS if is_remote and scheduler is None else None)
-        run = RunOptions(scheduler, n_workers, progress)
-        copies = plan_copies(found, target, layout, run.memory_of_worker(max_memory) // 2)
+        check_arrays(found, layout)
+        warn_of_fill_values(found, target)
+        options = _run_options(found, target, scheduler, n_workers, progress)
+        copies = plan_copies(found, target, layout, options.memory_of_worker(max_memory) // 2)
+        opaque = plan_opaque(found, target)
     check_packages(copies)
-    arrays = tuple(_described(path, copy) for path, copy in zip(found.arrays, copies, strict=True))
-    result = Conversion(found.name, str(target), arrays, len(found.groups), 0.0, dry_run=dry_run)
     is_finished = target.check_free(overwrite=overwrite, resume=resume)
-    if dry_run:
-        return result
-    workers = _Workers(scheduler_for(found, target, scheduler, n_workers), n_workers, progress)
-    if is_finished:
-        _compare(copies, found, target, workers)
-        return replace(result, seconds=time.monotonic() - began, verified=True)
-    if overwrite:
-        target.remove()
-    job: dict[str, JSON] = {
-        "select": patterns,
-        "exclude": excluded,
-        "level": level,
-        "ome": ome,
-        "coords": coords,
-        "labels": wanted_labels,
-        "shards_of_java": sizes,
-        **_described_job(found, target, layout),
-    }
-    counts = _run(copies, found, target, job, workers, resume=resume, verify=verify)
-    arrays = tuple(
-        replace(array, n_written=n_units, n_bytes_written=n_bytes)
-        for array, (n_units, n_bytes) in zip(arrays, counts, strict=True)
+    counts = [Copied() for _ in copies]
+    if not dry_run:
+        options = options.checked(hidden_stores(found, target))
+        job: dict[str, JSON] = {
+            "select": patterns,
+            "exclude": excluded,
+            "level": level,
+            "ome": ome,
+            "coords": coords,
+            "labels": wanted_labels,
+            "shards_of_java": sizes,
+            **_described_job(found, target, layout),
+        }
+        everything = [*copies, *opaque]
+        if is_finished:
+            _compare(everything, target, options)
+        else:
+            if overwrite:
+                target.remove()
+            counts = _write(everything, target, job, options, resume=resume, verify=verify)
+    return Conversion(
+        source=found.name,
+        destination=str(target),
+        arrays=tuple(map(_described, found.arrays, copies, counts)),
+        n_groups=len(found.groups),
+        seconds=0.0 if dry_run else time.monotonic() - began,
+        verified=(verify or is_finished) and not dry_run,
+        dry_run=dry_run,
     )
-    return replace(result, arrays=arrays, seconds=time.monotonic() - began, verified=verify)
 
 
 def _open(
@@ -318,50 +316,48 @@ def _as_written(
     return from_ome(found) if is_new_n5 else found
 
 
-class _Workers(NamedTuple):
-    """The scheduler of the tasks, and the receiver of progress reports."""
-
-    scheduler: Scheduler
-    n_workers: int | None
-    progress: Progress | None
-
-
-def _run(  # noqa: PLR0913 - all inputs of the writing
-    copies: Sequence[ArrayCopy],
+def _run_options(
     found: SourceTree,
     target: Destination,
+    scheduler: Scheduler,
+    n_workers: int | None,
+    progress: Progress | None,
+) -> RunOptions:
+    """Return the options of the tasks, with many workers if they wait for servers."""
+    is_remote = not (found.is_local and target.storage.supports_sync)
+    if is_remote and scheduler is None:
+        n_workers = n_workers or _REMOTE_WORKERS
+    return RunOptions(scheduler, n_workers, progress)
+
+
+def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
+    array = copy.target.array
+    return ConvertedArray(
+        path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes, *copied[:2]
+    )
+
+
+def _write(
+    copies: Sequence[Copy],
+    target: Destination,
     job: Mapping[str, JSON],
-    workers: _Workers,
+    options: RunOptions,
     *,
     resume: bool,
     verify: bool,
-) -> list[tuple[int, int]]:
-    """Write the destination; return units and bytes written, for each array."""
-    run = uuid4().hex
-    done = begin(target.store, target.path, job, resume=resume, run=run)
-    written = {join(target.path, key) for key in done}
-    try:
-        counts = _copy(copies, written, workers)
-        copy_opaque(found, target, written)
+) -> list[Copied]:
+    """Write the destination; return the counts of each copy."""
+    with target.writing(job, resume=resume) as done:
+        counts = run_copies(copies, done, options)
         if verify:
-            verify_copies(copies, *workers)
-        confirm(target.store, target.path, run)
-        target.storage.run(remove_unfinished(target.path, done))
-        target.commit()
-        finish(target.store, target.path)
-    except Exception as err:
-        err.add_note(f"{target} stays incomplete; resume=True (--resume) continues the run")
-        raise
+            verify_copies(copies, options)
     return counts
 
 
-def _compare(
-    copies: Sequence[ArrayCopy], found: SourceTree, target: Destination, workers: _Workers
-) -> None:
+def _compare(copies: Sequence[Copy], target: Destination, options: RunOptions) -> None:
     """Compare a finished destination with the source: its documents do not tell their values."""
     try:
-        verify_copies(copies, *workers)
-        verify_opaque(found, target)
+        verify_copies(copies, options)
     except N5Error as err:
         if err.kind == "differs":
             err.add_note(
@@ -381,14 +377,6 @@ def _described_job(found: SourceTree, target: Destination, layout: Layout) -> di
         "shards": layout.shards,
         "compression": None if compression is None else compression_to_json(compression),
     }
-
-
-def _compression(given: Mapping[str, JSON] | str | None) -> Compression | None:
-    if given is None:
-        return None
-    compression = parse_compression({"type": given} if isinstance(given, str) else given)
-    codec_of(compression).check_writable(compression)
-    return compression
 
 
 def plan_copies(
@@ -414,30 +402,48 @@ def plan_copies(
             target.create_group(path, attributes)
     for path, data in found.files.items():
         target.add_file(path, data)
-    copies = []
-    for number, (path, source) in enumerate(found.arrays.items()):
-        written = target.create_array(path, source, layout)
-        copies.append(ArrayCopy(number, source, written, way_of(source, written), max_bytes))
-    return copies
+    return [
+        copy_of(source, target.create_array(path, source, layout), max_bytes)
+        for path, source in found.arrays.items()
+    ]
 
 
-def _described(path: str, copy: ArrayCopy) -> ConvertedArray:
-    array = copy.target.array
-    return ConvertedArray(path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes)
+def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> list[Copied]:
+    """Copy everything; return the counts of each copy.
 
-
-def _copy(copies: Sequence[ArrayCopy], done: set[str], workers: _Workers) -> list[tuple[int, int]]:
-    """Copy all arrays; return units and bytes written, for each."""
-    scheduler, n_workers, progress = workers
-    counts = [(0, 0) for _ in copies]
-    total, n_done = sum(copy.n_bytes for copy in copies), 0
+    Parameters
+    ----------
+    copies : sequence of Copy
+        What is copied.
+    done : set of str
+        Keys that an interrupted run has written.
+    options : RunOptions
+        Where the tasks run.
+    """
+    counts = {copy: Copied() for copy in copies}
     tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
-    for _, copied in run_tasks(run_task, tasks, scheduler=scheduler, n_workers=n_workers):
-        n_units, n_bytes = counts[copied.number]
-        counts[copied.number] = n_units + copied.n_units, n_bytes + copied.n_bytes
-        n_done = min(total, n_done + copied.n_done)
-        if progress is not None:
-            progress("copy", n_done, total)
-    if progress is not None:
-        progress("copy", total, total)
-    return counts
+    total = sum(copy.n_bytes for copy in copies)
+    for task, copied in options.each(_copy, tasks, "copy", total):
+        counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
+    return list(counts.values())
+
+
+def _copy(task: Task) -> Copied:
+    return task.copy.copy(task.part)
+
+
+def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
+    """Read sources and destinations, and compare them.
+
+    Raises
+    ------
+    N5Error
+        A value differs (``kind="differs"``).
+    """
+    tasks = chain.from_iterable(copy.comparisons() for copy in copies)
+    total = sum(copy.n_bytes for copy in copies)
+    deque(options.each(_verify, tasks, "verify", total), maxlen=0)
+
+
+def _verify(task: Task) -> None:
+    task.copy.compare(task.part)

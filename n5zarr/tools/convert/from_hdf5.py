@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +13,11 @@ import numpy as np
 from zarr.dtype import VariableLengthUTF8
 
 from n5zarr.arrays.stored_chunks import stored_chunks
-from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, N5Warning
+from n5zarr.errors import N5UnsupportedError, N5Warning
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, SourceTree
+from n5zarr.tools.optional import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -93,11 +96,7 @@ def _warn(message: str) -> None:
 
 
 def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
-    try:
-        import h5py  # noqa: PLC0415 - the extra may be missing
-    except ImportError as err:
-        raise N5MissingDependencyError("h5py", "reading HDF5", "hdf5") from err
-    return h5py
+    return import_optional("h5py", "reading HDF5", "hdf5")
 
 
 @dataclass(frozen=True)
@@ -160,20 +159,11 @@ def _attributes(node: Any) -> dict[str, JSON]:  # noqa: ANN401 - h5py has no typ
         if name in ("DIMENSION_LABELS", "DIMENSION_LIST", "REFERENCE_LIST", "CLASS", "NAME"):
             continue
         plain = value.tolist() if isinstance(value, np.ndarray | np.generic) else value
-        plain = plain.decode(errors="replace") if isinstance(plain, bytes) else plain
-        if _is_json(plain):
-            found[name] = _decoded(plain)
+        with suppress(TypeError):  # references and complex numbers
+            found[name] = json.loads(json.dumps(plain, default=_text))
     return found
 
 
-def _is_json(value: object) -> bool:
-    """Whether JSON can express an attribute: not references and complex numbers."""
-    if isinstance(value, list | tuple):
-        return all(map(_is_json, value))
-    return isinstance(value, str | bytes | int | float)
-
-
-def _decoded(value: Any) -> JSON:  # noqa: ANN401 - of an attribute
-    if isinstance(value, list | tuple):
-        return [_decoded(item) for item in value]
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
+def _text(value: bytes) -> str:
+    """Return the text of bytes; raise TypeError for other objects."""
+    return bytes.decode(value, errors="replace")

@@ -14,9 +14,10 @@ from uuid import uuid4
 import numpy as np
 import zarr
 
-from n5zarr.errors import N5FormatError, N5MissingDependencyError
+from n5zarr.errors import N5FormatError
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.images.source import ArraySource, SourceTree
+from n5zarr.tools.optional import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -85,11 +86,7 @@ def tiff_tree(file: str) -> SourceTree:
 
 
 def _tifffile() -> Any:  # noqa: ANN401 - the extra may be missing
-    try:
-        import tifffile  # noqa: PLC0415 - the extra may be missing
-    except ImportError as err:
-        raise N5MissingDependencyError("tifffile", "reading TIFF", "tiff") from err
-    return tifffile
+    return import_optional("tifffile", "reading TIFF", "tiff")
 
 
 def _opened_tiff(file: str) -> Any:  # noqa: ANN401 - the extra may be missing

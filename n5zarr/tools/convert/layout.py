@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
+from n5zarr.codecs.compress import codec_of
+from n5zarr.container.options import check_sizes
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.compression import parse_compression
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.format.compression import Compression
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
 
 __all__ = ["Layout"]
@@ -32,6 +36,29 @@ class Layout:
     chunks: tuple[int, ...] | None = None
     shards: tuple[int, ...] | None = None
     compression: Compression | None = None
+
+    @classmethod
+    def of(
+        cls,
+        chunks: int | Sequence[int] | None,
+        shards: int | Sequence[int] | None,
+        compression: Mapping[str, JSON] | str | None,
+    ) -> Self:
+        """Check the options of a user.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            A size is no positive number (``kind="option"``).
+        N5Error
+            The compression is unknown, or cannot be written.
+        """
+        if isinstance(compression, str):
+            compression = {"type": compression}
+        parsed = None if compression is None else parse_compression(compression)
+        if parsed is not None:
+            codec_of(parsed).check_writable(parsed)
+        return cls(check_sizes("chunks", chunks), check_sizes("shards", shards), parsed)
 
     def chunks_of(self, source: ArraySource) -> tuple[int, ...]:
         """Return the extent of a chunk of an array, in elements."""

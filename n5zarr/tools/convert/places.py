@@ -159,7 +159,7 @@ def _open_destination(
         opened, inner = open_container(location, storage_options=storage_options)
         return N5Destination(opened.storage, inner, container=opened)
     storage = open_storage(root, storage_options=options, backend=backend)
-    return ZarrDestination(storage, path, format=2 if form == "zarr2" else 3)
+    return ZarrDestination(storage, path, zarr_format=2 if form == "zarr2" else 3)
 
 
 def _split(

@@ -7,9 +7,11 @@ written with its metadata alone, so that no reader can open it before :meth:`Des
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, ClassVar, override
+from uuid import uuid4
 
 import zarr
 from zarr.buffer import cpu
@@ -22,11 +24,11 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.images.zarr_documents import create_group, create_like
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
-from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete, remove_unfinished
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
     from zarr.abc.store import Store
@@ -34,12 +36,13 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.boxes import Box, StoredChunks
     from n5zarr.codecs.buffers import BufferLike
+    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.layout import Layout
 
-__all__ = ["ArrayTarget", "Destination", "ZarrDestination", "ZarrTarget"]
+__all__ = ["ArrayTarget", "Destination", "Output", "ZarrDestination", "ZarrTarget"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,6 +69,11 @@ class ArrayTarget(ABC):
     def encoded(self) -> AnyArray:
         """The array with the codecs that :meth:`put` takes."""
         return self.array
+
+    @property
+    def compression(self) -> Compression | None:
+        """The compression of N5 blocks; None for another format."""
+        return None
 
     @abstractmethod
     def key(self, position: tuple[int, ...]) -> str:
@@ -116,8 +124,8 @@ class ZarrTarget(ArrayTarget):
 
 
 @dataclass(eq=False)
-class Destination(ABC):
-    """The place to which arrays and groups are written.
+class Output(ABC):
+    """A path in a storage that is marked as incomplete until all is written.
 
     Parameters
     ----------
@@ -129,25 +137,8 @@ class Destination(ABC):
 
     storage: Storage
     path: str
-    _memory: MemoryStore = field(default_factory=MemoryStore)
 
-    @property
-    @abstractmethod
-    def documents_store(self) -> Store:
-        """The store in memory that presents the documents as Zarr."""
-
-    @property
-    @abstractmethod
-    def zarr_format(self) -> ZarrFormat:
-        """The format of documents."""
-
-    def create_group(self, path: str, attributes: Mapping[str, JSON]) -> None:
-        """Make the document of a group, and of the groups above it."""
-        create_group(self.documents_store, join(self.path, path), attributes, self.zarr_format)
-
-    @abstractmethod
-    def create_array(self, path: str, source: ArraySource, layout: Layout) -> ArrayTarget:
-        """Make the document of an array like another one, and open it for writing."""
+    resuming: ClassVar[str] = "resume=True (--resume) continues the run"
 
     def __str__(self) -> str:
         return join(str(self.storage), self.path)
@@ -156,6 +147,74 @@ class Destination(ABC):
     def store(self) -> Store:
         """The store with N5's or Zarr's stored keys, for writing."""
         return self.storage.store.with_read_only(read_only=False)
+
+    @contextmanager
+    def writing(self, job: Mapping[str, JSON], *, resume: bool) -> Iterator[set[str]]:
+        """Mark the destination as incomplete while its chunks are written; then write documents.
+
+        Parameters
+        ----------
+        job : mapping
+            What is done, and how, for a run that continues this one.
+        resume : bool
+            Whether to continue an interrupted run.
+
+        Yields
+        ------
+        set of str
+            Keys that an interrupted run has written.
+        """
+        run = uuid4().hex
+        done = begin(self.store, self.path, job, resume=resume, run=run)
+        try:
+            yield {join(self.path, key) for key in done}
+            confirm(self.store, self.path, run)
+            self.storage.run(remove_unfinished(self.path, done))
+            self.commit()
+            finish(self.store, self.path)
+        except Exception as err:
+            err.add_note(f"{self} stays incomplete; {self.resuming}")
+            raise
+
+    @abstractmethod
+    def commit(self) -> None:
+        """Write the documents."""
+
+    def write_missing(self, documents: Mapping[str, bytes]) -> None:
+        """Write the documents that do not exist, one after the other."""
+        for key, value in documents.items():
+            self.storage.run(_put_if_missing(key, value))
+
+
+@dataclass(eq=False)
+class Destination(Output):
+    """The place to which arrays and groups are written.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the destination.
+    path : str
+        What is written, in it; ``""`` for all of it.
+    zarr_format : {3, 2}, optional
+        The format of documents.
+    """
+
+    zarr_format: ZarrFormat = 3
+    _memory: MemoryStore = field(default_factory=MemoryStore, init=False)
+
+    @property
+    def documents_store(self) -> Store:
+        """The store in memory that presents the documents as Zarr."""
+        return self._memory
+
+    def create_group(self, path: str, attributes: Mapping[str, JSON]) -> None:
+        """Make the document of a group, and of the groups above it."""
+        create_group(self.documents_store, join(self.path, path), attributes, self.zarr_format)
+
+    @abstractmethod
+    def create_array(self, path: str, source: ArraySource, layout: Layout) -> ArrayTarget:
+        """Make the document of an array like another one, and open it for writing."""
 
     def check_free(self, *, overwrite: bool, resume: bool) -> bool:
         """Raise if the destination exists, unless it is an interrupted run or may be removed.
@@ -170,17 +229,20 @@ class Destination(ABC):
         N5UnrepresentableError
             The destination exists (``kind="option"``).
         """
-        is_free = overwrite or sync(self.store.is_empty(self.path))
-        is_free = is_free or self.storage.run(_has_unfinished_only(self.path))
-        if not is_free and read_incomplete(self.store, self.path) is None:
-            if resume and self._has_all_documents():
-                return True
-            message = (
-                f"{self}: expected a destination that does not exist, got one; overwrite=True "
-                "(--overwrite) removes it first"
-            )
-            raise N5UnrepresentableError(message, kind="option")
-        return False
+        if (
+            overwrite
+            or sync(self.store.is_empty(self.path))
+            or self.storage.run(_has_unfinished_only(self.path))
+            or read_incomplete(self.store, self.path) is not None
+        ):
+            return False
+        if resume and self._has_all_documents():
+            return True
+        message = (
+            f"{self}: expected a destination that does not exist, got one; overwrite=True "
+            "(--overwrite) removes it first"
+        )
+        raise N5UnrepresentableError(message, kind="option")
 
     def _has_all_documents(self) -> bool:
         """Whether all documents of the destination are there as they would be written."""
@@ -206,11 +268,14 @@ class Destination(ABC):
         found = sync(all_of())
         return dict(sorted(found.items(), key=lambda item: -item[0].count("/")))
 
+    @override
     def commit(self) -> None:
         """Write the documents; above the destination only missing ones."""
         for key, value in self.documents().items():
-            put = put_each([(key, value)]) if self._is_own(key) else _put_if_missing(key, value)
-            self.storage.run(put)
+            if self._is_own(key):
+                self.storage.run(put_each([(key, value)]))
+            else:
+                self.write_missing({key: value})
 
     def _is_own(self, key: str) -> bool:
         """Whether a document is of the destination, and not of a group above it."""
@@ -235,30 +300,17 @@ def _put_if_missing(key: str, value: bytes) -> Steps[None]:
 class ZarrDestination(Destination):
     """A Zarr hierarchy; see :class:`Destination`."""
 
-    format: ZarrFormat = 3
-
-    @property
-    def documents_store(self) -> MemoryStore:
-        """As of :class:`Destination`."""
-        return self._memory
-
-    @property
-    def zarr_format(self) -> ZarrFormat:
-        """As of :class:`Destination`."""
-        return self.format
-
+    @override
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> ZarrTarget:
-        """As of :class:`Destination`."""
-        full = join(self.path, path)
-        chunks = layout.chunks_of(source)
+        full, chunks = join(self.path, path), layout.chunks_of(source)
         array = create_like(
             self._memory,
             full,
             source,
             chunks=chunks,
-            shards=layout.shards_of(source, chunks) if self.format == 3 else None,
+            shards=layout.shards_of(source, chunks) if self.zarr_format == 3 else None,
             compression=layout.compression,
-            zarr_format=self.format,
+            zarr_format=self.zarr_format,
         )
         where = StorePath(self.store, full)
         written: Any = zarr.AsyncArray(metadata=array.metadata, store_path=where)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, cast, override
 
-import zarr
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
@@ -16,7 +15,6 @@ from n5zarr.arrays.encoder import nearest_compression
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.stored_chunks import stored_blocks
-from n5zarr.container.block_listing import stored_positions
 from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs
 from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
 from n5zarr.format.grid import block_path
@@ -24,22 +22,21 @@ from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
+from n5zarr.images.source import N5Blocks
 from n5zarr.storage.requests import read_each
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.target import ArrayTarget, Destination
-from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
-from n5zarr.zarr_view.keys import DEFAULT_NAMES, ZarrFormat
+from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from zarr.types import AnyArray
 
     from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
-    from n5zarr.images.source import ArraySource, N5Blocks
+    from n5zarr.images.source import ArraySource
     from n5zarr.tools.convert.layout import Layout
 
 __all__ = ["N5Destination", "N5Target"]
@@ -51,49 +48,36 @@ class N5Target(ArrayTarget):
 
     Parameters
     ----------
-    shown : N5Store
-        The container as Zarr, which takes encoded chunks.
+    blocks : N5Blocks
+        The stored blocks; their container presents Zarr, and takes encoded chunks.
     """
 
-    shown: N5Store
-
-    @cached_property
-    def _view(self) -> DatasetView:
-        node = self.shown.node(self.path)
-        assert isinstance(node, DatasetView)  # noqa: S101 - its document is given
-        return node
+    blocks: N5Blocks
 
     @property
+    @override
     def compression(self) -> Compression:
-        """The compression of the blocks."""
-        return self._view.dataset.compression
-
-    def positions(self) -> Iterator[N5Tuple]:
-        """List the grid positions of the stored blocks, N5 order."""
-        return stored_positions(self.shown.run, self.path, self._view.dataset.grid)
+        return self.blocks.compression
 
     @override
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks:
-        return stored_blocks(self.shown.run, self.path, self._view, within)
+        return stored_blocks(self.blocks.store.run, self.path, self.blocks.view, within)
 
     @override
     def key(self, position: tuple[int, ...]) -> str:
-        return join(self.path, block_path(self._view.grid_position(position)))
+        return join(self.path, block_path(self.blocks.view.grid_position(position)))
 
     @property
     @override
     def encoded(self) -> AnyArray:
-        found = as_zarr(self.shown, self.path, self._view)
-        assert isinstance(found, zarr.Array)  # noqa: S101 - a dataset
-        return found
+        return cast("AnyArray", as_zarr(self.blocks.store, self.path, self.blocks.view))  # no group
 
     @override
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
+        store = self.blocks.store
         for position, value in units:
-            steps = self.shown.container.write(
-                DEFAULT_NAMES[3].key(self.path, position), memoryview(value)
-            )
-            self.shown.run(steps)
+            key = DEFAULT_NAMES[3].key(self.path, position)
+            store.run(store.container.write(key, memoryview(value)))
         return sum(memoryview(value).nbytes for _, value in units)
 
 
@@ -107,22 +91,12 @@ class N5Destination(Destination):
         The container, with n5zarr's own codec.
     """
 
-    container: N5Store | None = None
-
-    @property
-    def _container(self) -> N5Store:
-        assert self.container is not None  # noqa: S101 - always given
-        return self.container
+    container: N5Store = field(kw_only=True)
 
     @cached_property
+    @override
     def documents_store(self) -> N5Store:
-        """As of :class:`Destination`."""
         return N5Store(self._memory, zarr_format=3)
-
-    @property
-    def zarr_format(self) -> ZarrFormat:
-        """As of :class:`Destination`."""
-        return 3
 
     def keep_groups(self, container: N5Store, path: str, below: Sequence[str]) -> None:
         """Take the documents of groups as another container has them."""
@@ -132,8 +106,9 @@ class N5Destination(Destination):
                 kept = RawObject.parse(bytes(document))
                 if not join(path, group) and self.path:  # it is no root any more
                     kept.remove(VERSION_KEY)
-                self.keep_document(group, kept.to_bytes())
+                self.add_file(join(group, ATTRIBUTES_JSON), kept.to_bytes())
 
+    @override
     def documents(self) -> dict[str, bytes]:
         """Return the documents; that of the root names the version."""
         found = super().documents()
@@ -142,27 +117,22 @@ class N5Destination(Destination):
             root.set(VERSION_KEY, ".".join(map(str, SUPPORTED_VERSION)))
         return {**found, ATTRIBUTES_JSON: root.to_bytes()}
 
-    def keep_document(self, path: str, document: bytes) -> None:
-        """Use the stored document of another group."""
-        key = join(self.path, path, ATTRIBUTES_JSON)
-        sync(self._memory.set(key, cpu.Buffer.from_bytes(document)))
-
+    @override
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> N5Target:
-        """As of :class:`Destination`."""
         full = join(self.path, path)
         chunks = layout.chunks_of(source)
         blocks = source.blocks
         if blocks is not None and (chunks == source.chunks or not _is_read_only(blocks)):
-            self.keep_document(path, _changed(blocks, chunks, layout))
+            self.add_file(join(path, ATTRIBUTES_JSON), _changed(blocks, chunks, layout))
         else:
             self._create(full, source, chunks, layout)
-        container = self._container
         data: Any = sync(self._memory.get(join(full, ATTRIBUTES_JSON), cpu.buffer_prototype))
         document = json.loads(data.to_bytes())
-        array = open_array(container, "r+", path=full, assume_metadata=document)
-        store, durability = container.storage.store, container.durability
-        shown = N5Store(store, zarr_format=3, durability=durability)
-        return N5Target(full, array, shown.assuming(full, document))
+        array = open_array(self.container, "r+", path=full, assume_metadata=document)
+        store, durability = self.container.storage.store, self.container.durability
+        shown = N5Store(store, zarr_format=3, durability=durability).assuming(full, document)
+        view: Any = shown.node(full)  # the document is one of a dataset
+        return N5Target(full, array, N5Blocks(shown, full, view))
 
     def _create(
         self, path: str, source: ArraySource, chunks: tuple[int, ...], layout: Layout

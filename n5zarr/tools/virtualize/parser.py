@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from zarr.storage import ObjectStore
 
 from n5zarr._zarr_private import ArrayV3Metadata
-from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.optional import import_optional
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
 
@@ -95,7 +95,7 @@ class N5Parser:
         N5Error
             A node or a block is damaged.
         """
-        manifests = _library()
+        manifests = import_optional("virtualizarr.manifests", "N5Parser", "virtual")
         store, found = registry.resolve(url)
         below = str(found).strip("/")
         root = url.rstrip("/").removesuffix(below)
@@ -121,14 +121,6 @@ class N5Parser:
                 key = ".".join(map(str, chunk.coords)) or "c"
                 of_array[key] = at if chunk.data is None else _inlined(chunk.data)
         return entries
-
-
-def _library() -> ModuleType:
-    try:
-        from virtualizarr import manifests  # noqa: PLC0415 - the extra may be missing
-    except ImportError as err:
-        raise N5MissingDependencyError("virtualizarr", "N5Parser", "virtual") from err
-    return manifests
 
 
 def _tree(

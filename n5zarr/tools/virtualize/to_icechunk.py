@@ -16,10 +16,11 @@ from urllib.parse import quote, urlsplit
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
-from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.url import is_url, local_path
+from n5zarr.tools.optional import import_optional
 from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
 from n5zarr.tools.virtualize.places import plain_prefix, scheme_of, url_of_block
 
@@ -62,7 +63,7 @@ class IcechunkWriter:
         message: str,
         overwrite: bool,
     ) -> None:
-        self._icechunk = icechunk = _library()
+        self._icechunk = icechunk = import_optional("icechunk", "Icechunk", "virtual")
         self._container, self._message = container, message
         self._time = datetime.now(UTC) + timedelta(seconds=1)  # it keeps whole seconds
         prefix = plain_prefix(container)
@@ -130,14 +131,6 @@ class IcechunkWriter:
 
     def close(self) -> None:
         """Discard uncommitted changes."""
-
-
-def _library() -> ModuleType:
-    try:
-        import icechunk  # noqa: PLC0415 - the extra may be missing
-    except ImportError as err:
-        raise N5MissingDependencyError("icechunk", "Icechunk", "virtual") from err
-    return icechunk
 
 
 def _quoted(url: str) -> str:

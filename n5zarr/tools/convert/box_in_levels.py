@@ -1,29 +1,22 @@
-"""Find the blocks of datasets that overlap a box, also in the other levels of a pyramid."""
+"""Find a box of the largest dataset in other ones: the same place in the levels of a pyramid."""
 
 from __future__ import annotations
 
 import math
-from itertools import product
 from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed
-from n5zarr.container.block_listing import grid_position_rows
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.order import N5Tuple, to_c, to_n5
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-    import numpy as np
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Box", "block_positions", "boxes_of", "same_place"]
-
-_FEW = 10_000  # blocks of a part; more are listed
-_ROWS = 2**10  # positions of blocks that are Python's numbers at once
+__all__ = ["Box", "boxes_of", "same_place"]
 
 type Box = tuple[range, ...]
 """Elements along each axis, C order."""
@@ -55,21 +48,26 @@ def boxes_of(
         return {path: tuple(map(range, shape)) for path, shape in shapes.items()}
     largest = max(shapes, key=lambda path: math.prod(shapes[path]))
     checked = _checked(box, shapes[largest], f"{source}: /{largest}")
+    found = dict.fromkeys(shapes, checked)
     axes = _axes(source, largest, datasets[largest]) if len({*shapes.values()}) > 1 else None
-    found = {}
     for path, shape in shapes.items():
-        found[path] = checked
-        if shape != shapes[largest]:
-            here = _axes(source, path, datasets[path])
-            if axes is None or here is None or _units(axes) != _units(here):
-                message = (
-                    "box: expected datasets of one shape, or with axes that say where they are, "
-                    f"got /{path} of shape {shape} beside /{largest} of {shapes[largest]}; choose "
-                    "with paths (--path)"
-                )
-                raise N5UnrepresentableError(message, kind="option", where=str(source))
-            found[path] = same_place(checked, axes, here, shape)
+        if shape == shapes[largest]:
+            continue
+        here = _axes(source, path, datasets[path])
+        if axes is None or here is None or not _agree(axes, here):
+            message = (
+                "box: expected datasets of one shape, or with axes that say where they are, "
+                f"got /{path} of shape {shape} beside /{largest} of {shapes[largest]}; choose "
+                "with paths (--path)"
+            )
+            raise N5UnrepresentableError(message, kind="option", where=str(source))
+        found[path] = same_place(checked, axes, here, shape)
     return found
+
+
+def _agree(axes: Sequence[Axis], others: Sequence[Axis]) -> bool:
+    """Whether axes have the same names and units."""
+    return [(a.name, a.unit) for a in axes] == [(a.name, a.unit) for a in others]
 
 
 def _checked(box: Sequence[slice], shape: tuple[int, ...], where: str) -> Box:
@@ -94,10 +92,6 @@ def _axes(source: N5Store, path: str, view: DatasetView) -> tuple[Axis, ...] | N
     return None if geometry is None or geometry.rest else to_c(geometry.axes)
 
 
-def _units(axes: Sequence[Axis]) -> list[tuple[str, str | None]]:
-    return [(axis.name, axis.unit) for axis in axes]
-
-
 def same_place(box: Box, axes: Sequence[Axis], other: Sequence[Axis], shape: Sequence[int]) -> Box:
     """Return the elements of another dataset that touch the place of a box.
 
@@ -120,33 +114,3 @@ def same_place(box: Box, axes: Sequence[Axis], other: Sequence[Axis], shape: Seq
         start, stop = math.floor(round(low, 6)), math.ceil(round(high, 6))
         ranges.append(range(max(0, min(start, size)), max(0, min(stop, size))))
     return tuple(ranges)
-
-
-def block_positions(
-    source: N5Store, path: str, view: DatasetView, box: Box
-) -> tuple[int, Iterable[N5Tuple]]:
-    """Return the number and the grid positions of the blocks that touch a box, N5 order.
-
-    Those of a whole dataset, or of a large part, are listed, since most may be missing; where the
-    server does not list, and of a small part, all of the grid are returned.
-    """
-    dataset = view.dataset
-    places = [
-        range(part.start // size, -(-part.stop // size)) if part else range(0)
-        for part, size in zip(to_n5(box), dataset.block_size, strict=True)
-    ]
-    n_positions = math.prod(map(len, places))
-    if n_positions > _FEW or to_n5(tuple(map(len, box))) == dataset.dimensions:
-        try:
-            rows = source.run(grid_position_rows(path, dataset.grid, places))
-        except N5UnsupportedError as err:
-            if err.kind != "listing":
-                raise
-        else:
-            return len(rows), _each(rows)
-    return n_positions, map(N5Tuple, product(*places))
-
-
-def _each(rows: np.ndarray) -> Iterator[N5Tuple]:
-    for i in range(0, len(rows), _ROWS):
-        yield from map(N5Tuple, map(tuple, rows[i : i + _ROWS].tolist()))
