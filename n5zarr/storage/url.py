@@ -38,6 +38,7 @@ __all__ = [
     "local_path",
     "read_error",
     "says_missing",
+    "split_query",
     "store_of_url",
     "tolerant",
 ]
@@ -78,6 +79,19 @@ def local_path(location: str) -> str:
     path = unquote(url.group(1))
     is_of_drive = os.name == "nt" and re.match("/[A-Za-z]:", path) is not None
     return path[1:] if is_of_drive else path
+
+
+def split_query(url: str) -> tuple[str, str]:
+    """Split a URL into its address and its query, which is sent with every request to a server.
+
+    Examples
+    --------
+    >>> split_query("http://host/a.n5?token=1"), split_query("s3://bucket/what?.n5")
+    (('http://host/a.n5', '?token=1'), ('s3://bucket/what?.n5', ''))
+    """
+    is_http = url.lower().startswith(("http://", "https://"))
+    address, mark, query = url.partition("?") if is_http else (url, "", "")
+    return address, mark + query
 
 
 def is_chain(url: str) -> bool:

@@ -26,7 +26,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability
 from n5zarr.storage.opening import open_storage, unsharded
-from n5zarr.storage.place import Backend
+from n5zarr.storage.place import place_of
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.flows import FlowRunner
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.chunk_grid import ChunkGrid
     from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
@@ -168,13 +168,11 @@ class N5Store(FlowRunner, Store):
         if isinstance(store, N5Store):
             message = f"store: expected a container, got {store!r}, which is a Zarr view of one"
             raise N5UnrepresentableError(message, kind="option")
-        check_option("backend", backend, get_args(Backend.__value__))
         check_option("durability", durability, get_args(Durability.__value__))
+        if options:
+            storage_options = {**(storage_options or {}), **options}
         storage = open_storage(
-            store,
-            storage_options={**(storage_options or {}), **options} if options else storage_options,
-            fs=fs,
-            backend=backend,
+            place_of(store, storage_options, backend, fs=fs),
             read_only=read_only,
             cache=cache,
             forbidden_is_missing=forbidden_is_missing,

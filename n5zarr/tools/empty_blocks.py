@@ -23,8 +23,9 @@ from n5zarr.container.walk import Unreadable, Walk
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.path import join
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update, read_each
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -146,8 +147,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     N5Error
         The node itself is broken or not supported.
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=dry_run)
+    place = place_of(store, storage_options, backend)
+    opened, node = open_container(place, path, read_only=dry_run)
     if opened.read_only and not dry_run:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))

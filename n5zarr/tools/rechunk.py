@@ -13,6 +13,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.storage.locks import alone
+from n5zarr.storage.place import place_of
 from n5zarr.store.location import open_container
 from n5zarr.tools.convert.convert import Conversion, convert
 from n5zarr.tools.convert.from_n5 import n5_tree
@@ -87,7 +88,7 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     if chunks is None and compression is None:
         message = "rechunk: expected chunks, a compression or both, got none"
         raise N5UnrepresentableError(message, kind="option")
-    opened, node = open_container(store, path)
+    opened, node = open_container(place_of(store), path)
     root = opened.storage.root
     if root is None:
         message = (
@@ -164,7 +165,7 @@ def _note_written(beside: Path, node: str, datasets: Sequence[str]) -> None:
 
 def _check_alone(node: Path) -> None:
     """Raise if datasets are links or hold other files than blocks: replacing removes everything."""
-    for dataset in (node / path for path in n5_tree(node).arrays):
+    for dataset in (node / path for path in n5_tree(place_of(node)).arrays):
         if dataset.resolve() != dataset:
             to = dataset.resolve()
             message = f"{dataset}: expected a directory, got a link to {to}; rechunk that"

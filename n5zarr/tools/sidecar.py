@@ -22,8 +22,9 @@ from n5zarr.format.foreign import SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Remove, read_each
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.store.n5_default import NAME
 from n5zarr.zarr_view.compressors import zarr_compressors
@@ -124,8 +125,8 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
-    store = located(store, storage_options, backend)
-    opened, node_path = open_container(store, path, storage_options=storage_options)
+    place = place_of(store, storage_options, backend)
+    opened, node_path = open_container(place, path)
     if opened.read_only:
         raise N5UnsupportedError(_READ_ONLY, kind="read-only", where=str(opened))
     node = opened.node(node_path)

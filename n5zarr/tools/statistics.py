@@ -19,8 +19,9 @@ from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import read_each
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -170,8 +171,8 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     >>> found.minimum, found.maximum, found.n_elements
     (46, 184, 7680)
     """
-    store = located(store, storage_options, backend)
-    opened, node = open_container(store, path, storage_options=storage_options, read_only=True)
+    place = place_of(store, storage_options, backend)
+    opened, node = open_container(place, path, read_only=True)
     with asking_once():
         view = _dataset(opened, node)
     listing = _Listing(opened, node, view)

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 
 from n5zarr.conventions.model import first_of, mapping, numbers
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.location import located
+from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.tools.convert.ome_tree import as_ome
 from n5zarr.tools.convert.places import open_source
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import dask.array
+    import zarr
     from zarr.types import AnyArray
 
     from n5zarr.format.lenient_json import JSON
@@ -278,8 +278,9 @@ def find_images(
     >>> em.path, [axis.name for axis in em.axes], [level.shape for level in em.levels]
     ('em', ['z', 'y', 'x'], [(40, 96, 128), (20, 48, 64), (10, 24, 32)])
     """
-    location = located(location, storage_options, backend)
-    return images_of(open_tree(location, labels=labels, storage_options=storage_options))
+    return images_of(
+        open_tree(location, labels=labels, storage_options=storage_options, backend=backend)
+    )
 
 
 def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
@@ -329,12 +330,12 @@ def open_tree(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> SourceTree:
     """Open a location as the tree of arrays and groups that OME-Zarr would have."""
-    if isinstance(location, zarr.Array | zarr.Group):
-        location = location.store_path
+    place = place_of(location, storage_options, backend)
     with asking_once():
-        tree = open_source(location, 3, storage_options)
+        tree = open_source(place, 3)
         if tree.container is None:
             message = f"{tree.name}: expected N5, got another format; n5zarr convert makes N5 of it"
             raise N5UnrepresentableError(message, kind="option")

@@ -12,7 +12,7 @@ import numpy as np
 from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
-from n5zarr.store.location import located, sample_path
+from n5zarr.store.location import sample_path
 from n5zarr.viewing.contrast import contrast_limits
 from n5zarr.viewing.images import images_of, open_tree
 from n5zarr.viewing.recognise import is_n5
@@ -93,10 +93,9 @@ def napari_layers(
     image sample.n5: em (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
     labels sample.n5: labels (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
     """
-    location = located(location, storage_options, backend)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", _TURNED, N5Warning)  # a layer of napari can be turned
-        tree = open_tree(location, labels=labels, storage_options=storage_options)
+        tree = open_tree(location, labels=labels, storage_options=storage_options, backend=backend)
     images = images_of(tree)
     is_one = sum(not image.is_labels for image in images) == 1
     return [_layer(tree, image, is_one=is_one) for image in images]

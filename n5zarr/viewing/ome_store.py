@@ -10,6 +10,7 @@ from zarr.storage import MemoryStore
 
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 from n5zarr.store.buffers import as_buffer
 from n5zarr.tools.convert.convert import plan_copies
 from n5zarr.tools.convert.copying import encode_unit, is_encodable
@@ -49,7 +50,7 @@ class OmeStore(DerivedStore):
     def __init__(self, tree: SourceTree) -> None:
         super().__init__()
         self._tree = tree
-        target = ZarrDestination(open_storage(MemoryStore()), "")
+        target = ZarrDestination(open_storage(Place(MemoryStore())), "")
         copies = plan_copies(tree, target, Layout(), 0)
         each = zip(tree.arrays, copies, strict=True)
         self._copies = {path: copy for path, copy in each if is_encodable(copy)}

@@ -9,7 +9,6 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.store.location import located
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.contrast import contrast_limits
@@ -314,8 +313,9 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     >>> n5zarr.thumbnail(n5zarr.sample_path(), size=200).size
     (200, 195)
     """
-    location = located(location, storage_options, backend)
     size = whole_number("size", size, *SIZES)
-    found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
+    found = find_images(
+        location, labels=texts("labels", labels), storage_options=storage_options, backend=backend
+    )
     chosen = found if all_images else found[0]
     return draw_images(chosen, size=size, level=level, position=position, channel=channel)

@@ -9,6 +9,7 @@ from xarray.backends.zarr import ZarrArrayWrapper
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.stacked_views import StackedViews
@@ -35,7 +36,9 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
         for name, variable in ds.variables.items():
             for place in _places(variable):
                 store = place.store
-                storage = store.storage if isinstance(store, N5Store) else open_storage(store)
+                storage = (
+                    store.storage if isinstance(store, N5Store) else open_storage(Place(store))
+                )
                 if overlap(places_behind(storage, place.path), removed) is not None:
                     message = (
                         f"mode='w' would remove the unread source of {name!r}, {storage}: "

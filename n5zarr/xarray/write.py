@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import xarray as xr
@@ -22,7 +22,8 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.location import located, open_container
+from n5zarr.storage.place import place_of
+from n5zarr.store.location import open_container
 from n5zarr.xarray.delayed import join_delayed
 from n5zarr.xarray.sources import check_not_read
 from n5zarr.xarray.update import plan_update
@@ -122,14 +123,13 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     >>> xr.open_dataset(out, engine="n5", group="em/s1")["x"].values[:3]
     array([100., 116., 132.])
     """
-    store = located(store, storage_options, backend)
+    place = place_of(store, storage_options, backend)
     _check_option("convention", convention, ("auto", *WRITTEN))
     _check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     if region is not None and append_dim is not None:
         message = "append_dim: expected either a region or a dimension to append along, got both"
         raise N5UnrepresentableError(message, kind="option")
-    options: Any = {"storage_options": storage_options, "durability": durability}
-    opened, path = open_container(store, group, **options)
+    opened, path = open_container(place, group, durability=durability)
     if opened.axis_order != "C" or opened.zarr_format == 2 or opened.coords:
         message = f"store: expected a store of Zarr v3 in C order, got {opened!r}"
         raise N5UnrepresentableError(message, kind="option")

@@ -15,8 +15,8 @@ from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.store.flows import ask_storage
-from n5zarr.store.location import located
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_found,
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import CTuple
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.source import SourceTree
     from n5zarr.tools.convert.target import Destination
@@ -231,10 +231,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     >>> zarr.open(out, mode="r")["s1"].shape
     (20, 48, 64)
     """
-    source = located(source, storage_options, backend)
+    source_place = place_of(source, storage_options, backend)
     began = time.monotonic()
-    destination = located(destination, destination_options, destination_backend)
-    target = open_destination(destination, to, destination_options)
+    target_place = place_of(destination, destination_options, destination_backend)
+    target = open_destination(target_place, to)
     patterns = [select] if isinstance(select, str) else list(select)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude)
     wanted_labels = [labels] if isinstance(labels, str) else list(labels)
@@ -253,7 +253,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     sizes = check_sizes("shards_of_java", shards_of_java)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
-        opened = _open(source, target, paths, storage_options, sizes, coords=coords)
+        opened = _open(source_place, target, paths, sizes, coords=coords)
         found = opened.only(paths, level)
         check_found(found, target, patterns, is_all=not patterns and not excluded and level is None)
         check_places(found, target)
@@ -294,19 +294,18 @@ def convert(  # noqa: PLR0913 - one keyword for each option
 
 
 def _open(
-    source: Location,
+    source: Place,
     target: Destination,
     paths: PathPatterns,
-    storage_options: Mapping[str, object] | None,
     shards_of_java: CTuple | None,
     *,
     coords: bool,
 ) -> SourceTree:
     if shards_of_java is not None:
-        source, storage_options = open_shards(source, shards_of_java, storage_options), None
+        source = open_shards(source, shards_of_java)
     if coords:
-        return coords_tree(source, paths, storage_options=storage_options)
-    return open_source(source, target.zarr_format, storage_options, paths)
+        return coords_tree(source, paths)
+    return open_source(source, target.zarr_format, paths)
 
 
 class _Workers(NamedTuple):

@@ -23,41 +23,35 @@ from n5zarr.tools.convert.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Place
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["coords_tree", "n5_array", "n5_tree"]
 
 
 def n5_tree(
-    location: Location,
+    place: Place,
     zarr_format: ZarrFormat = 3,
     paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
-    *,
-    storage_options: Mapping[str, object] | None = None,
 ) -> SourceTree:
     """Find the arrays and groups at a location in a container.
 
     Parameters
     ----------
-    location : path, URL or zarr store
+    place : Place
         A container, or a group or dataset in one.
     zarr_format : {3, 2}, optional
         The format of the chunks that are passed through.
     paths : PathPatterns, optional
         Nodes to read, with the groups that hold them; all by default.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
 
     Raises
     ------
     FileNotFoundError
         The container or node does not exist.
     """
-    given = isinstance(location, N5Store)
-    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    given = isinstance(place.location, N5Store) and not place.path
+    opened, path = open_container(place, read_only=True)
     shown = opened if given else _shown(opened)
     node = shown.node(path)
     if node is None:
@@ -85,12 +79,7 @@ def n5_tree(
     )
 
 
-def coords_tree(
-    location: Location,
-    paths: PathPatterns,
-    *,
-    storage_options: Mapping[str, object] | None = None,
-) -> SourceTree:
+def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
     """Find the selected arrays and groups, with coordinates as arrays beside them, for xarray.
 
     Raises
@@ -98,7 +87,7 @@ def coords_tree(
     FileNotFoundError
         The container or node does not exist.
     """
-    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    opened, path = open_container(place, read_only=True)
     node = opened.node(path)
     if node is None:
         raise not_found(opened, path)
@@ -107,7 +96,7 @@ def coords_tree(
         walk = Walk(opened.container.nodes, opened.ask, selection, warn_of_links(opened))
         deque(walk.run(path, node), maxlen=0)
     store = N5Store(opened.storage.store, codecs="portable", coords=True)
-    tree = zarr_tree(StorePath(store, path), store.storage, paths)
+    tree = zarr_tree(zarr.open(StorePath(store, path), mode="r"), store.storage, paths)
     return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
 
 

@@ -17,7 +17,6 @@ from n5zarr.tools.jobs.reading import for_reading
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from zarr.storage import StorePath
     from zarr.types import AnyArray
 
     from n5zarr.container.path_patterns import PathPatterns
@@ -28,13 +27,13 @@ __all__ = ["zarr_array", "zarr_tree"]
 _NAMES_V2 = "_ARRAY_DIMENSIONS"  # xarray's, where Zarr v2 has none
 
 
-def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> SourceTree:
-    """Find the selected arrays and groups at a place in a Zarr hierarchy.
+def zarr_tree(node: AnyArray | zarr.Group, storage: Storage, paths: PathPatterns) -> SourceTree:
+    """Find the selected arrays and groups at and below a node of a Zarr hierarchy.
 
     Parameters
     ----------
-    place : StorePath
-        An array or a group.
+    node : Array or Group
+        The node.
     storage : Storage
         The keys behind it.
     paths : PathPatterns
@@ -43,13 +42,10 @@ def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> Source
 
     Raises
     ------
-    FileNotFoundError
-        The place has no Zarr node.
     N5UnsupportedError
         The group has no consolidated metadata, and the server does not list.
     """
-    node = zarr.open(place, mode="r")
-    name = join(str(storage), place.path)
+    name = join(str(storage), node.path)
     if isinstance(node, zarr.Array):
         return SourceTree(name, {"": zarr_array(node)}, {}, storage=storage)
     arrays, groups = {}, {"": node.attrs.asdict()}
@@ -59,7 +55,7 @@ def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> Source
         else:
             groups[below] = member.attrs.asdict()
     if not arrays:
-        ask_storage(storage, list_each([place.path]))  # raises if the server does not list
+        ask_storage(storage, list_each([node.path]))  # raises if the server does not list
     return SourceTree(name, arrays, groups, storage=storage)
 
 

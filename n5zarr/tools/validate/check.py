@@ -18,8 +18,8 @@ from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
-from n5zarr.store.location import located
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.validate.documents import (
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.state import State
@@ -111,9 +111,9 @@ def validate(  # noqa: PLR0913 - as its neighbours
     >>> result.ok, result.n_datasets, result.n_blocks
     (True, 4, 63)
     """
-    store = located(store, storage_options, backend)
+    place = place_of(store, storage_options, backend)
     start = time.monotonic()
-    check = _Check.of(store, path, storage_options, deep=deep)
+    check = _Check.of(place, path, deep=deep)
     findings = list(check.run(state, scheduler, n_workers, progress))
     findings.sort(key=_rank)
     return Validation(
@@ -149,8 +149,8 @@ def find_problems(  # noqa: PLR0913 - as its neighbours
     Finding
         A problem of a document, block or file.
     """
-    store = located(store, storage_options, backend)
-    check = _Check.of(store, path, storage_options, deep=deep)
+    place = place_of(store, storage_options, backend)
+    check = _Check.of(place, path, deep=deep)
     yield from check.run(None, scheduler, n_workers, progress)
 
 
@@ -175,15 +175,8 @@ class _Check:
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
 
     @classmethod
-    def of(
-        cls,
-        store: Location,
-        path: str,
-        storage_options: Mapping[str, object] | None,
-        *,
-        deep: bool,
-    ) -> _Check:
-        opened, node = open_to_check(store, path, storage_options, read_only=True)
+    def of(cls, place: Place, path: str, *, deep: bool) -> _Check:
+        opened, node = open_to_check(place, path, read_only=True)
         return cls(opened, node, deep)
 
     def run(

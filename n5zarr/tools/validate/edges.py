@@ -21,8 +21,8 @@ from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update
-from n5zarr.store.location import located
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
@@ -127,9 +127,9 @@ def repair_edges(  # noqa: PLR0913 - as its neighbours
     N5Error
         The container cannot be written.
     """
-    store = located(store, storage_options, backend)
+    place = place_of(store, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
-    opened, node_path = open_to_repair(store, path, storage_options)
+    opened, node_path = open_to_repair(place, path)
     datasets, skipped = _writable_datasets(opened, node_path)
     counts: Counter[str] = Counter()
     work = partial(_repair_part, opened, to=to)

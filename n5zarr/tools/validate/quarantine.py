@@ -23,9 +23,9 @@ from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Remove, Steps, Update, put_each, read_key
 from n5zarr.store.flows import ask_storage
-from n5zarr.store.location import located, located_if_url
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
 
@@ -112,8 +112,7 @@ def quarantine_blocks(
     N5UnrepresentableError
         ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
-    store = located(store, storage_options, backend)
-    opened, _ = open_to_repair(store, "", storage_options)
+    opened, _ = open_to_repair(place_of(store, storage_options, backend), "")
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
         return Quarantined(place="", moved=(), kept={})
@@ -167,10 +166,9 @@ def restore_blocks(
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """
-    store = located_if_url(store, storage_options, backend)
-    place = located_if_url(place, storage_options, backend)
-    storage = open_storage(place, storage_options=storage_options)
-    opened, _ = open_to_repair(store, "", storage_options)
+    container = place_of(store, storage_options, backend, one_of_two=True)
+    storage = open_storage(place_of(place, storage_options, backend, one_of_two=True))
+    opened, _ = open_to_repair(container, "")
     moved: list[str] = []
     kept: dict[str, str] = {}
     for key in _listed(storage):
@@ -209,7 +207,7 @@ def _listed(storage: Storage) -> list[str]:
 
 def _outside(opened: N5Store, to: Location | None) -> Storage:
     """Open the place for blocks, which is not in the container."""
-    storage = open_storage(_beside(opened) if to is None else to)
+    storage = open_storage(place_of(_beside(opened) if to is None else to))
     root, there = opened.storage.root, storage.root
     if root is not None and there is not None and there.is_relative_to(root):
         message = f"to: expected a directory outside the container, got {there}"

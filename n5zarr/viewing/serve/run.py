@@ -11,10 +11,9 @@ from ipaddress import ip_address
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import uvicorn
-import zarr
 from starlette.applications import Starlette
 
-from n5zarr.store.location import located
+from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import check_address, texts
 from n5zarr.viewing.serve.app import make_app
 from n5zarr.viewing.serve.guard import LOOPBACK
@@ -22,6 +21,8 @@ from n5zarr.viewing.serve.protocol import PatientProtocol
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    import zarr
 
     from n5zarr.storage.place import Backend, Location
 
@@ -101,13 +102,11 @@ def running(  # noqa: PLR0913 - as its neighbours
     """Serve a location, or an application of :func:`make_app`; see :func:`serve`."""
     if isinstance(location_or_app, Starlette):
         return Server(location_or_app, host, port)
-    if isinstance(location_or_app, zarr.Array | zarr.Group):
-        location_or_app = location_or_app.store_path
     check_address(host, port)
     names = texts("allow_hosts", allow_hosts)
     hosts = {*LOOPBACK, _called(host), *names} if _is_loopback(host) or names else None
-    place = located(location_or_app, storage_options, backend)
-    app = make_app(place, labels=labels, storage_options=storage_options, hosts=hosts)
+    place = place_of(location_or_app, storage_options, backend)
+    app = make_app(place, labels=labels, hosts=hosts)
     return Server(app, host, port)
 
 
