@@ -300,6 +300,20 @@ class N5Store(FlowRunner, Store):
         is_so = self.zarr_format == zarr_format
         return self if is_so else self._copy(zarr_format=zarr_format, memory=memory.for_copy())
 
+    def read_as(self, codecs: Codecs, *, coords: bool = False) -> Self:
+        """Return a read-only store of the same container as Zarr v3 in C order, with empty memory.
+
+        Parameters
+        ----------
+        codecs : {"zarr", "n5", "portable"}
+            The codecs that arrays are presented with.
+        coords : bool, optional
+            Whether axes are presented as coordinates.
+        """
+        options = ViewOptions(codecs=codecs, zarr_format=3)
+        storage = self._storage.with_read_only(read_only=True)
+        return self._copy(storage=storage, read_only=True, options=options, coords=coords)
+
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.
 
@@ -338,10 +352,12 @@ class N5Store(FlowRunner, Store):
         zarr_format: ZarrFormat | None = None,
         memory: Memory | None = None,
         read_only: bool | None = None,
+        options: ViewOptions | None = None,
+        coords: bool | None = None,
     ) -> Self:
         """Return a store of the same container, with the given options replaced."""
         copied = copy.copy(self)
-        options = self._container.options
+        options = options or self._container.options
         super(N5Store, copied).__init__(
             read_only=self.read_only if read_only is None else read_only
         )
@@ -349,7 +365,7 @@ class N5Store(FlowRunner, Store):
             storage or self._storage,
             replace(options, zarr_format=zarr_format or options.zarr_format),
             memory or Memory(),
-            coords=self.coords,
+            coords=self.coords if coords is None else coords,
         )
         return copied
 

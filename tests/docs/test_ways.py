@@ -1,4 +1,8 @@
-"""The ways of a chunk and of a document: functions in the order of their pages, none twice."""
+"""The ways of a chunk, a document and a location: functions in the order of their pages.
+
+``uv run python -m tests.docs.test_ways`` writes the functions of the way of a location again, and
+keeps what the page says of each that is still there.
+"""
 
 from __future__ import annotations
 

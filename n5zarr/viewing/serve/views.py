@@ -167,7 +167,7 @@ class ZarrView(_StoredView):
 
     def __init__(self, opened: Opened, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
         super().__init__(opened)
-        v3 = N5Store(opened.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+        v3 = opened.store.read_as("portable")
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
