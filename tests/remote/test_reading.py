@@ -239,7 +239,7 @@ def test_the_root_is_asked_for_where_no_name_tells(unnamed: Path) -> None:
         location = f"{proxy.url}/lab/25%20um/s1?sig=a"
         level: Any = n5zarr.open(location)
         assert level.shape == (5, 4)
-        assert asked(proxy) == [s1, group, lab, s1]
+        assert asked(proxy) == [s1, group, lab]
         found = xr.open_dataset(location, engine="n5")
         assert found["x"].values.tolist() == [25, 100, 175, 250]
         assert found["y"].values.tolist() == [5, 25, 45, 65, 85]

@@ -20,7 +20,6 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Get, Stamp, Work, read_key
-from n5zarr.store.n5_store import N5Store
 from n5zarr.viewing.ome_store import OmeStore
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Request, Steps
+    from n5zarr.store.n5_store import N5Store
     from n5zarr.viewing.serve.opened import Opened
     from n5zarr.zarr_view.keys import ZarrFormat
 
