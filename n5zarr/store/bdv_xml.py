@@ -10,15 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
 
-from zarr.abc.store import Store
-
 from n5zarr.conventions.bdv import parse_xml, problem_of
 from n5zarr.conventions.bdv_settings import parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.place import place_of
+from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.storage.url_store import without_secrets
@@ -32,7 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.conventions.bdv_settings import SetupSettings
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Place
     from n5zarr.storage.requests import Steps
     from n5zarr.store.location import OpenOptions
 
@@ -55,36 +52,26 @@ class XmlFile(NamedTuple):
 
     Parameters
     ----------
-    directory : str
-        Path or URL of the directory that holds it.
+    directory : Place
+        The path or URL of the directory that holds it, with options for the file or the container.
     name : str
         Name of the file.
-    storage_options : mapping or None
-        Options of the backend, if the file or the container is at a URL.
-    backend : {"fsspec", "obstore"}, optional
-        The library that reads a URL.
     """
 
-    directory: str
+    directory: Place
     name: str
-    storage_options: Mapping[str, object] | None
-    backend: Backend = "fsspec"
 
     @classmethod
     def at(cls, place: Place) -> Self:
         """Return the file at a path or URL, with any name."""
-        assert not isinstance(place.location, Store)  # noqa: S101 - files have a path or URL
         if isinstance(place.location, Path):
-            path = place.location
-            return cls(str(path.parent), path.name, place.storage_options)
-        host, below, query = _parts(place.location)
+            return cls(replace(place, location=place.location.parent), place.location.name)
+        host, below, query = _parts(str(place.location))
         directory, _, name = below.rpartition("/")
-        return cls(host + directory + query, name, place.storage_options, place.backend)
+        return cls(replace(place, location=host + directory + query), name)
 
     def __str__(self) -> str:
-        is_remote = is_url(self.directory)
-        shown = without_secrets(self.directory) if is_remote else self.directory
-        return f"{shown}/{self.name}"
+        return f"{without_secrets(str(self.directory.location))}/{self.name}"
 
     def read(self) -> bytes:
         """Read the file.
@@ -106,13 +93,13 @@ class XmlFile(NamedTuple):
         def steps() -> Steps[None]:
             yield [Update(file.name, change)]
 
-        if is_url(self.directory):
+        if self.directory.is_url:
             file = self
             file._storage(read_only=False).ask(steps())
             return
-        real = Path(self.directory, self.name).resolve()  # do not replace a link
+        real = Path(str(self.directory.location), self.name).resolve()  # do not replace a link
         mode = stat.S_IMODE(real.stat().st_mode)
-        file = XmlFile(str(real.parent), real.name, None)
+        file = XmlFile(Place(real.parent), real.name)
         file._storage(read_only=False).ask(steps())
         real.chmod(mode)
 
@@ -120,11 +107,11 @@ class XmlFile(NamedTuple):
         """Return the path or URL of a location in the XML, relative to the XML or absolute."""
         if is_url(location):
             return location
-        if not is_url(self.directory):
+        if isinstance(self.directory.location, Path):
             # Java writes file:/path
             local = local_path(re.sub("^file:/(?!/)", "file:///", location))
-            return str((Path(self.directory) / local).resolve())
-        host, path, query = _parts(self.directory)
+            return str((self.directory.location / local).resolve())
+        host, path, query = _parts(str(self.directory.location))
         # ".." ends at the host or bucket: its query may contain a token and must not go elsewhere
         inner = posixpath.normpath("/" + f"{path}/{location}".lstrip("/"))
         return host + (inner.lstrip("/") if _is_memory(host) else inner) + query
@@ -139,16 +126,15 @@ class XmlFile(NamedTuple):
         endpoint : str, optional
             Address of the service that the XML names for it.
         """
-        if not is_url(self.directory):
-            return self.storage_options
-        if _host(place) != _host(self.directory) or endpoint not in ("", self._endpoint):
+        is_same = _host(place) == _host(str(self.directory.location))
+        if self.directory.is_url and not (is_same and endpoint in ("", self._endpoint)):
             return None
-        return self.storage_options
+        return self.directory.storage_options
 
     @property
     def _endpoint(self) -> object:
         """The service of S3 that the user named."""
-        given = self.storage_options or {}
+        given = self.directory.storage_options or {}
         client = given.get("client_kwargs")
         of_client = client.get("endpoint_url") if isinstance(client, dict) else None
         return given.get("endpoint_url") or of_client
@@ -159,14 +145,13 @@ class XmlFile(NamedTuple):
 
     def _place(self, location: str, options: Mapping[str, object] | None) -> Place:
         """Return a location with options, which are fsspec's unless they are those of this file."""
-        is_as_file = is_url(location) and options is self.storage_options
-        return place_of(location, options, self.backend if is_as_file else "fsspec")
+        is_as_file = is_url(location) and options is self.directory.storage_options
+        return place_of(location, options, self.directory.backend if is_as_file else "fsspec")
 
     def _storage(self, *, read_only: bool) -> N5Store:
         """Return the directory as if it were a container, to read and write its files."""
-        options = self.storage_options if is_url(self.directory) else None
-        place = place_of(self.directory, options, self.backend)
-        return N5Store(place, read_only=read_only)
+        options = self.directory.storage_options if self.directory.is_url else None
+        return N5Store(replace(self.directory, storage_options=options), read_only=read_only)
 
 
 def _parts(url: str) -> tuple[str, str, str]:
