@@ -72,8 +72,6 @@ LONG_FUNCTIONS = {
     "n5zarr.xarray.pyramids.open_level": 71,
     "n5zarr.xarray.write.to_n5": 126,
     "n5zarr.cli.download.download": 61,
-    "n5zarr.store.inspect.describe_tree": 62,
-    "n5zarr.store.location.open_container": 61,
     "n5zarr.tools.sidecar.sidecar": 61,
     "n5zarr.tools.validate.quarantine.quarantine_blocks": 62,
     "n5zarr.viewing.serve.app.make_app": 62,

@@ -124,8 +124,6 @@ class LocalFiles(Storage):
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
-        if read_only == self._read_only:
-            return self
         return type(self)(
             self._given,
             read_only=read_only,

@@ -10,7 +10,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from zarr import Array, Group
 from zarr.abc.store import Store
@@ -21,15 +21,12 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
 from n5zarr.storage.confined import ConfinedStore
-from n5zarr.storage.url import is_url, local_path, split_query
+from n5zarr.storage.url import Backend, is_url, local_path, split_query
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
 __all__ = ["Backend", "Location", "Place", "place_of"]
-
-type Backend = Literal["fsspec", "obstore"]
-"""The libraries that read and write URLs."""
 
 type Location = (
     str

@@ -7,7 +7,7 @@ import re
 import zlib
 from errno import EACCES
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from zipfile import BadZipFile
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-    from n5zarr.storage.place import Backend
 
 __all__ = [
+    "Backend",
     "is_chain",
     "is_gone",
     "is_of_one_key",
@@ -42,6 +42,9 @@ __all__ = [
     "store_of_url",
     "tolerant",
 ]
+
+type Backend = Literal["fsspec", "obstore"]
+"""The libraries that read and write URLs."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")

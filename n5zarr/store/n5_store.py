@@ -24,7 +24,7 @@ from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option, check_sizes
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import normalize_path
-from n5zarr.storage.interface import Durability
+from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import place_of
 from n5zarr.storage.url import is_url
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.cache import CacheOptions
-    from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Backend, Location
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.chunk_grid import ChunkGrid
@@ -68,8 +67,8 @@ class N5Store(FlowRunner, Store):
     store : path, URL, zarr store or mapping of fsspec's
         The container: a local path, a URL that the backend reads, or any
         :class:`zarr.abc.store.Store` whose keys are those of an N5 container; also a
-        :class:`zarr.storage.StorePath`, a ``UPath``, or a mapping such as ``s3fs.S3Map``. Must be
-        the container root; parents are not searched.
+        :class:`zarr.storage.StorePath`, a ``UPath``, a mapping such as ``s3fs.S3Map``, or the
+        storage of an open store. Must be the container root; parents are not searched.
     read_only : bool, optional
         Whether to refuse writing.
     codecs : {"zarr", "n5", "portable"}, optional
@@ -138,7 +137,7 @@ class N5Store(FlowRunner, Store):
 
     def __init__(  # noqa: PLR0913 - one keyword for each way of presenting a container
         self,
-        store: Location,
+        store: Location | Storage,
         *,
         read_only: bool = False,
         codecs: Codecs = "zarr",
@@ -171,12 +170,16 @@ class N5Store(FlowRunner, Store):
         check_option("durability", durability, get_args(Durability.__value__))
         if options:
             storage_options = {**(storage_options or {}), **options}
-        storage = open_storage(
-            place_of(store, storage_options, backend, fs=fs),
-            read_only=read_only,
-            cache=cache,
-            forbidden_is_missing=forbidden_is_missing,
-            durability=durability,
+        storage = (
+            store
+            if isinstance(store, Storage)
+            else open_storage(
+                place_of(store, storage_options, backend, fs=fs),
+                read_only=read_only,
+                cache=cache,
+                forbidden_is_missing=forbidden_is_missing,
+                durability=durability,
+            )
         )
         sizes = check_sizes("shards_of_java", shards_of_java)
         storage = storage if sizes is None else unsharded(storage, sizes)
@@ -300,20 +303,6 @@ class N5Store(FlowRunner, Store):
         is_so = self.zarr_format == zarr_format
         return self if is_so else self._copy(zarr_format=zarr_format, memory=memory.for_copy())
 
-    def read_as(self, codecs: Codecs, *, coords: bool = False) -> Self:
-        """Return a read-only store of the same container as Zarr v3 in C order, with empty memory.
-
-        Parameters
-        ----------
-        codecs : {"zarr", "n5", "portable"}
-            The codecs that arrays are presented with.
-        coords : bool, optional
-            Whether axes are presented as coordinates.
-        """
-        options = ViewOptions(codecs=codecs, zarr_format=3)
-        storage = self._storage.with_read_only(read_only=True)
-        return self._copy(storage=storage, read_only=True, options=options, coords=coords)
-
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.
 
@@ -352,12 +341,10 @@ class N5Store(FlowRunner, Store):
         zarr_format: ZarrFormat | None = None,
         memory: Memory | None = None,
         read_only: bool | None = None,
-        options: ViewOptions | None = None,
-        coords: bool | None = None,
     ) -> Self:
         """Return a store of the same container, with the given options replaced."""
         copied = copy.copy(self)
-        options = options or self._container.options
+        options = self._container.options
         super(N5Store, copied).__init__(
             read_only=self.read_only if read_only is None else read_only
         )
@@ -365,7 +352,7 @@ class N5Store(FlowRunner, Store):
             storage or self._storage,
             replace(options, zarr_format=zarr_format or options.zarr_format),
             memory or Memory(),
-            coords=self.coords if coords is None else coords,
+            coords=self.coords,
         )
         return copied
 

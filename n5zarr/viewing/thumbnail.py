@@ -9,6 +9,7 @@ from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.ome_display import CHANNEL_COLORS
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.contrast import contrast_limits
@@ -314,8 +315,7 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     (200, 195)
     """
     size = whole_number("size", size, *SIZES)
-    found = find_images(
-        location, labels=texts("labels", labels), storage_options=storage_options, backend=backend
-    )
+    place = place_of(location, storage_options, backend)
+    found = find_images(place, labels=texts("labels", labels))
     chosen = found if all_images else found[0]
     return draw_images(chosen, size=size, level=level, position=position, channel=channel)

@@ -118,13 +118,10 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
     _check_chunks(chunks)
-    is_given = xml is not None
-    place = place_of(store, storage_options, backend, one_of_two=is_given)
-    file = None
-    if is_given:
-        file = XmlFile.at(place_of(xml, storage_options, backend, one_of_two=True))
+    place = place_of(store, storage_options, backend, one_of_two=xml is not None)
+    named = None if xml is None else place_of(xml, storage_options, backend, one_of_two=True)
     laziness = Laziness(chunks, cache=True)
-    return views_tree(place, path, file, axis_order, laziness, registrations=registrations)
+    return views_tree(place, path, named, axis_order, laziness, registrations=registrations)
 
 
 def _check_chunks(chunks: Chunks) -> None:
@@ -177,14 +174,14 @@ _OF_ENGINE = Laziness(None, cache=False)  # xarray makes chunks, and keeps what 
 def views_tree(
     place: Place,
     path: str,
-    xml: XmlFile | None,
+    xml: Place | None,
     axis_order: AxisOrder,
     laziness: Laziness = _OF_ENGINE,
     *,
     registrations: bool = True,
 ) -> xr.DataTree:
     """Open views as :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
-    given = None if xml is None else read_project(xml)
+    given = None if xml is None else read_project(XmlFile.at(xml))
     found = project_or_container(place, path, axis_order=axis_order)
     with asking_once(), found as (named, opened, group):
         project = given or named

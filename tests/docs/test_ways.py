@@ -52,7 +52,7 @@ OPENS = re.compile(
     r"n5zarr\.(storage\.place\.place_of|storage\.opening\.open_storage|store\.location\.[a-z].*"
     r"|storage\.interface\.Storage\.run|container\.container\.Container\.node"
     r"|store\.bdv_xml\.(xml_file|project_or_container)"
-    r"|store\.n5_store\.N5Store\.(__init__|read_as)"
+    r"|store\.n5_store\.N5Store\.__init__"
     r"|tools\.convert\.(convert\.(convert|_open)|places\.[a-z_].*|from_n5\..*)"
     r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_Source)\..*)"
     r"|arrays\.(nodes\.as_zarr|array\.with_fast_path)"

@@ -52,7 +52,9 @@ def n5_tree(
     """
     given = isinstance(place.location, N5Store) and not place.path
     opened, path = open_container(place, read_only=True)
-    shown = opened if given else opened.read_as("portable")  # which every reader of Zarr decodes
+    shown = opened
+    if not given:  # with chunks that every reader of Zarr decodes
+        shown = N5Store(opened.storage, codecs="portable", zarr_format=3, read_only=True)
     node = shown.node(path)
     if node is None:
         raise not_found(opened, path)
@@ -95,7 +97,7 @@ def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
         selection = Selection(paths=paths)
         walk = Walk(opened.container.nodes, opened.ask, selection, warn_of_links(opened))
         deque(walk.run(path, node), maxlen=0)
-    store = opened.read_as("portable", coords=True)
+    store = N5Store(opened.storage, codecs="portable", coords=True)
     tree = zarr_tree(zarr.open(StorePath(store, path), mode="r"), store.storage, paths)
     return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
 
@@ -106,7 +108,7 @@ def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
     found = store.ask(store.dataset_of(source.encoded.path, 3))
     if found is None:
         return source
-    plain = store.read_as("portable")
+    plain = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)
     blocks = N5Blocks(plain, *found)
     return replace(source, blocks=blocks, compression=blocks.compression)
 
@@ -130,7 +132,7 @@ def n5_array(
     store = shown.reopened()  # remembers this dataset only, so that it is small for other processes
     encoded = as_zarr(store, path, view)
     assert isinstance(encoded, zarr.Array)  # noqa: S101 - a dataset
-    own = shown.read_as("n5")
+    own = N5Store(shown.storage, codecs="n5", zarr_format=3, read_only=True)
     values = with_fast_path(as_zarr(own, path, replace(view, codecs="n5")))
     assert isinstance(values, zarr.Array)  # noqa: S101 - a dataset
     names = view.dimension_names

@@ -20,6 +20,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Get, Stamp, Work, read_key
+from n5zarr.store.n5_store import N5Store
 from n5zarr.viewing.ome_store import OmeStore
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Request, Steps
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.viewing.serve.opened import Opened
     from n5zarr.zarr_view.keys import ZarrFormat
 
@@ -167,7 +167,7 @@ class ZarrView(_StoredView):
 
     def __init__(self, opened: Opened, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
         super().__init__(opened)
-        v3 = opened.store.read_as("portable")
+        v3 = N5Store(opened.store.storage, codecs="portable", zarr_format=3, read_only=True)
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
