@@ -21,9 +21,10 @@ from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
+from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
@@ -132,7 +133,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     >>> (where / "attributes.json").read_text()[77:]
     '"blockSize":[4,3,2],"dimensions":[11,7,5],"transform":...,"resolution":[4.0,4.0,40.0],...}'
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     elements = None if data is None else np.asanyarray(data)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
@@ -140,13 +141,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
     )
     block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
-    opened, node = open_container(
-        location,
-        path,
-        axis_order=axis_order,
-        storage_options=storage_options,
-        durability=durability,
-    )
+    opened, node = open_container(place, path, axis_order=axis_order, durability=durability)
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
     per_axis = {
         name: from_presented(_one_each(name, values, len(extent)), opened.axis_order)

@@ -15,7 +15,8 @@ from n5zarr.arrays.nodes import node_at
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.location import located, open_container
+from n5zarr.storage.place import place_of
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -105,29 +106,27 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     >>> array.shape, array.metadata.dimension_names
     ((20, 48, 64), ('z', 'y', 'x'))
     """
-    location = located(location, storage_options, backend)
-    read_only = mode == "r" and not delete_existing
-    opened, node = open_container(
-        location,
-        path,
-        axis_order=axis_order,
-        storage_options=storage_options,
-        durability=durability,
-        read_only=read_only,
-    )
-    if assume_metadata is not None:
-        opened = opened.assuming(node, assume_metadata)
-    conditions = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
-    wanted = {name: value for name, value in conditions.items() if value is not None}
-    if wanted or compression is not None:
-        if mode not in ("r", "r+") or delete_existing:
-            raise option_error(
-                f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
-            )
-        _check_wanted(opened, node, wanted, compression)
-    if delete_existing:
-        _delete(opened, node, mode)
+    place = place_of(location, storage_options, backend)
     with asking_once():
+        opened, node = open_container(
+            place,
+            path,
+            axis_order=axis_order,
+            durability=durability,
+            read_only=mode == "r" and not delete_existing,
+        )
+        if assume_metadata is not None:
+            opened = opened.assuming(node, assume_metadata)
+        conditions = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
+        wanted = {name: value for name, value in conditions.items() if value is not None}
+        if wanted or compression is not None:
+            if mode not in ("r", "r+") or delete_existing:
+                raise option_error(
+                    f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
+                )
+            _check_wanted(opened, node, wanted, compression)
+        if delete_existing:
+            _delete(opened, node, mode)
         found = with_fast_path(_open(opened, node, mode))
     if fill_missing:
         return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 
@@ -18,7 +19,9 @@ __all__ = [
     "SIDECAR_MARK",
     "ZARR_DOCUMENTS",
     "Foreign",
+    "Format",
     "file_from",
+    "format_of_name",
     "is_sidecar",
     "root_in_zip",
     "zarr_node",
@@ -33,9 +36,31 @@ SIDECAR = "n5zarr"
 SIDECAR_MARK: Mapping[str, JSON] = {"must_understand": False, "sidecar_of": ATTRIBUTES_JSON}
 """Its value; Zarr v3 allows such members."""
 
+type Format = Literal["n5", "zarr", "hdf5", "tiff", "bdv"]
+"""What can be at a location: N5, Zarr, HDF5, TIFF, or the XML of BigDataViewer."""
+
+_ENDS: Mapping[Format, re.Pattern[str]] = {
+    "n5": re.compile(r".\.n5\Z"),
+    "zarr": re.compile(r".\.zarr\Z"),
+    "hdf5": re.compile(r".\.(h5|hdf5|hdf|he5|nwb|mat)\Z", re.IGNORECASE),
+    "tiff": re.compile(r".\.(tif|tiff|btf|tf8)\Z", re.IGNORECASE),
+    "bdv": re.compile(r".\.xml(~[0-9]+)?\Z", re.IGNORECASE),  # BigStitcher keeps dataset.xml~1
+}
+
 # "HDF5 File Format Specification", "Superblock": the signature is at byte 0, 512, 1024, 2048, ...
 _HDF5 = b"\x89HDF\r\n\x1a\n"
 _ZIP = (b"PK\x03\x04", b"PK\x05\x06")  # of a member; of an empty archive
+
+
+def format_of_name(name: str) -> Format | None:
+    """Return the format that the end of a name says; None if it says none.
+
+    Examples
+    --------
+    >>> [format_of_name(name) for name in ("a.n5", "b.H5", "dataset.xml~2", "em")]
+    ['n5', 'hdf5', 'bdv', None]
+    """
+    return next((known for known, ends in _ENDS.items() if ends.search(name)), None)
 
 
 class Foreign(NamedTuple):
@@ -47,10 +72,16 @@ class Foreign(NamedTuple):
         The format, such as ``"an HDF5 file"``.
     way : str
         The way out: how to open it.
+    zarr_format : {2, 3}, optional
+        The format of a node of Zarr, unless it has documents of both.
+    kind : {"array", "group"}, optional
+        What a node of Zarr is, if its document says so.
     """
 
     what: str
     way: str
+    zarr_format: Literal[2, 3] | None = None
+    kind: Literal["array", "group"] | None = None
 
     def __str__(self) -> str:
         return f"{self.what}; {self.way}"
@@ -76,20 +107,27 @@ def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign 
     >>> zarr_node(["em", "zarr.json"], b'{"zarr_format": 3, "node_type": "group"}').what
     'a Zarr v3 group'
     """
+    kind: Literal["array", "group"] | None = None
     if "zarr.json" in names:
         try:
             parsed = json.loads(document or b"")
         except ValueError:
             parsed = None
-        kind = parsed.get("node_type") if isinstance(parsed, dict) else None
-        what = f"a Zarr v3 {kind if kind in ('group', 'array') else 'node'}"
+        given = parsed.get("node_type") if isinstance(parsed, dict) else None
+        kind = given if given in ("group", "array") else None
+        what = f"a Zarr v3 {kind or 'node'}"
     elif ".zarray" in names:
-        what = "a Zarr v2 array"
+        kind, what = "array", "a Zarr v2 array"
     elif ".zgroup" in names:
-        what = "a Zarr v2 group"
+        kind, what = "group", "a Zarr v2 group"
     else:
         return None
-    return Foreign(what, "open it with zarr.open(...) or xr.open_zarr(...)")
+    formats: set[Literal[2, 3]] = {
+        3 if name == "zarr.json" else 2 for name in ZARR_DOCUMENTS & {*names}
+    }
+    zarr_format = formats.pop() if len(formats) == 1 else None
+    way = "open it with zarr.open(...) or xr.open_zarr(...)"
+    return Foreign(what, way, zarr_format, kind)
 
 
 def is_sidecar(document: bytes) -> bool:

@@ -10,8 +10,6 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import zarr
-
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.model import mapping
 from n5zarr.errors import N5UnrepresentableError, N5Warning
@@ -21,12 +19,13 @@ from n5zarr.images.in_n5 import find_in_n5
 from n5zarr.images.ome import image_attributes
 from n5zarr.images.ome_xml import METADATA_XML, ome_xml
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import xml_file
-from n5zarr.store.location import located
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import zarr
     from zarr.types import AnyArray
 
     from n5zarr.images.image import Image, Images
@@ -75,8 +74,7 @@ def find_images(
     >>> em.path, [axis.name for axis in em.axes], [level.shape for level in em.levels]
     ('em', ['z', 'y', 'x'], [(40, 96, 128), (20, 48, 64), (10, 24, 32)])
     """
-    location = located(location, storage_options, backend)
-    found = open_images(location, labels=labels, storage_options=storage_options)
+    found = open_images(location, labels=labels, storage_options=storage_options, backend=backend)
     return found.with_elements()
 
 
@@ -85,19 +83,16 @@ def open_images(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
 ) -> Images:
     """Find the images at a location, and the arrays and groups beside them.
 
     Parameters and errors are those of :func:`find_images`; images without elements are found, too.
     """
-    if isinstance(location, zarr.Array | zarr.Group):
-        location = location.store_path
+    place = place_of(location, storage_options, backend)
     with asking_once():
-        xml = xml_file(location, storage_options)
-        if xml is None:
-            tree = n5_tree(location, storage_options=storage_options)
-        else:
-            tree = project_tree(xml)
+        xml = xml_file(place)
+        tree = n5_tree(place) if xml is None else project_tree(xml)
         return images_in(tree, labels=labels)
 
 

@@ -21,9 +21,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Place
     from n5zarr.store.bdv_xml import XmlFile
     from n5zarr.zarr_view.keys import ZarrFormat
 
@@ -31,35 +29,31 @@ __all__ = ["n5_tree", "project_tree"]
 
 
 def n5_tree(
-    location: Location,
+    place: Place,
     zarr_format: ZarrFormat = 3,
     paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
-    *,
-    storage_options: Mapping[str, object] | None = None,
 ) -> SourceTree:
     """Find the arrays and groups at a location in a container.
 
     Parameters
     ----------
-    location : path, URL or zarr store
+    place : Place
         A container, or a group or dataset in one.
     zarr_format : {3, 2}, optional
         The format of the chunks that are passed through.
     paths : PathPatterns, optional
         Nodes to read, with the groups that hold them; all by default.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
 
     Raises
     ------
     FileNotFoundError
         The container or node does not exist.
     """
-    given = isinstance(location, N5Store)
-    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    given = isinstance(place.location, N5Store) and not place.path
+    opened, path = open_container(place, read_only=True)
     shown = opened
     if not given:  # every reader of Zarr decodes these chunks
-        shown = N5Store(opened.storage.store, codecs="portable", zarr_format=3, read_only=True)
+        shown = N5Store(opened.storage, codecs="portable", zarr_format=3, read_only=True)
     node = shown.node(path)
     if node is None:
         raise not_found(opened, path)
@@ -100,7 +94,7 @@ def project_tree(
     """
     project = read_project(file)
     with named_by(project):
-        tree = n5_tree(project.place, zarr_format, paths, storage_options=project.storage_options)
+        tree = n5_tree(project.place, zarr_format, paths)
     return replace(tree, project=project)
 
 
@@ -121,7 +115,7 @@ def _n5_array(shown: N5Store, path: str, view: DatasetView, zarr_format: ZarrFor
     store = shown.reopened()  # remembers this dataset only, so that it is small for other processes
     encoded = as_zarr(store, path, view)
     assert isinstance(encoded, zarr.Array)  # noqa: S101 - a dataset
-    own = N5Store(shown.storage.store, codecs="n5", zarr_format=3, read_only=True)
+    own = N5Store(shown.storage, codecs="n5", zarr_format=3, read_only=True)
     values = with_fast_path(as_zarr(own, path, replace(view, codecs="n5")))
     assert isinstance(values, zarr.Array)  # noqa: S101 - a dataset
     names = view.dimension_names

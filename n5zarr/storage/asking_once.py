@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Request, Update
+from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,25 +31,25 @@ class Answers:
     """The answers to requests for documents and listings, during one call."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[int, str, type], object] = {}
-        self._names: dict[tuple[int, str], frozenset[str]] = {}  # in complete listings
-        self._stores: dict[int, object] = {}  # so that no other store gets the same id
+        self._known: dict[tuple[object, str, type], object] = {}
+        self._names: dict[tuple[object, str], frozenset[str]] = {}  # in complete listings
+        self._asked: dict[int, object] = {}  # so that nothing else gets the same id
 
     def known(self, store: object, request: Request) -> tuple[object] | None:
         """Return the answer in a tuple, or None if storage has to be asked."""
         match request:
             case Get(key) if _is_of_document(request):
-                if (id(store), key, Get) in self._known:
-                    return (self._known[id(store), key, Get],)
+                if (*_where(store, key), Get) in self._known:
+                    return (self._known[*_where(store, key), Get],)
                 node = key.removesuffix(ATTRIBUTES_JSON).rstrip("/")
                 group, _, name = node.rpartition("/")
-                names = self._names.get((id(store), group)) if node else None
+                names = self._names.get(_where(store, group)) if node else None
                 if names is not None and name not in names:  # there is no such directory
                     return (None,)
             case List(path, few):
                 for kind in (List, _Few) if few else (List,):
-                    if (id(store), path, kind) in self._known:
-                        return (self._known[id(store), path, kind],)
+                    if (*_where(store, path), kind) in self._known:
+                        return (self._known[*_where(store, path), kind],)
             case _:
                 pass
         return None
@@ -73,18 +74,25 @@ class Answers:
             return
         match request:
             case Get(key) if _is_of_document(request):
-                self._known[id(store), key, Get] = answer
+                self._known[*_where(store, key), Get] = answer
             case List(path, few):
-                self._known[id(store), path, _Few if few else List] = answer
+                self._known[*_where(store, path), _Few if few else List] = answer
                 if lists_all and not few:
-                    self._names[id(store), path] = frozenset(entry.name for entry in answer or ())
+                    self._names[_where(store, path)] = frozenset(e.name for e in answer or ())
             case _:
                 return
-        self._stores[id(store)] = store
+        self._asked[id(store)] = store
         if len(self._known) > _MOST:
             oldest = next(iter(self._known))
             del self._known[oldest]
             self._names.pop(oldest[:2], None)
+
+
+def _where(store: object, key: str) -> tuple[object, str]:
+    """Return who is asked, and for what: stores of one server share what they ask for."""
+    if isinstance(store, UrlStore):
+        return (id(store.fs), type(store)), store.full_key(key)
+    return id(store), key
 
 
 def _is_of_document(request: Get) -> bool:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zarr.abc.store import Store
 from zarr.storage import FsspecStore
 
 from n5zarr._zarr_private import LocalStore
@@ -14,27 +12,24 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.place import Backend, Place, place_of
 from n5zarr.storage.unsharded import UnshardedStore
-from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
+from n5zarr.storage.url import store_of_url, tolerant
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from zarr.abc.store import Store
 
     from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Durability, Storage
+    from n5zarr.storage.place import Place
 
 __all__ = ["open_storage", "unsharded"]
 
 
-def open_storage(  # noqa: PLR0913 - the parameters of N5Store
-    location: object,
+def open_storage(
+    place: Place,
     *,
-    storage_options: Mapping[str, object] | None = None,
-    fs: object = None,
-    backend: Backend = "fsspec",
     read_only: bool = False,
     cache: CacheOptions | None = None,
     forbidden_is_missing: bool = False,
@@ -44,12 +39,8 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
 
     Parameters
     ----------
-    location : path, URL, zarr store or mapping of fsspec's
+    place : Place
         The container; see :func:`~n5zarr.storage.place.place_of`.
-    storage_options, backend : optional
-        Options for a URL, and the library that reads and writes it.
-    fs : optional
-        fsspec's file system of a path.
     read_only : bool, optional
         Whether the store opened for a URL refuses to write.
     cache, forbidden_is_missing : optional
@@ -62,27 +53,24 @@ def open_storage(  # noqa: PLR0913 - the parameters of N5Store
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
-    place = place_of(location, storage_options, fs)
-    if backend != "fsspec":
-        place = place._replace(backend=backend)
     opened_store = _open_store(place, read_only=read_only)
     if forbidden_is_missing:
         opened_store = tolerant(opened_store)
     if not isinstance(opened_store, LocalStore):
         if durability != "atomic":
-            message = f"durability: expected {durability!r} only with local files, got {location!r}"
+            message = (
+                f"durability: expected {durability!r} only with local files, got {place.location!r}"
+            )
             raise N5UnrepresentableError(message, kind="option")
         return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))
     if cache is not None:
         message = "cache: expected a remote container; the system caches local files itself"
         raise N5UnrepresentableError(message, kind="option")
-    store_writes = opened_store is place.location and not opened_store.read_only
-    root = Path(opened_store.root)
     files = ConfinedFiles if isinstance(opened_store, ConfinedStore) else LocalFiles
     return files(
-        root,
+        Path(opened_store.root),
         read_only=opened_store.read_only,
-        store_writes=store_writes,
+        store_writes=opened_store is place.location and not opened_store.read_only,
         durability=durability,
     )
 
@@ -94,16 +82,15 @@ def unsharded(storage: Storage, sizes: CTuple) -> Storage:
 
 def _open_store(place: Place, *, read_only: bool) -> Store:
     """Open the zarr store of a place."""
-    location, path, storage_options, backend = place
-    if path:
-        message = f"location: expected the root of a container, got its node {path!r}; open it with"
-        raise N5UnrepresentableError(f"{message} n5zarr.open", kind="option")
-    if is_url(location):
-        return store_of_url(str(location), storage_options, read_only=read_only, backend=backend)
-    if storage_options is not None or backend != "fsspec":
-        name = "backend" if storage_options is None else "storage_options"
-        message = f"{name}: expected only with a URL, got it with {location!r}"
+    location, options = place.location, place.storage_options
+    if place.path:
+        message = f"location: expected the root of a container, got its node {place.path!r}; open"
+        raise N5UnrepresentableError(f"{message} it with n5zarr.open", kind="option")
+    if isinstance(location, str):
+        return store_of_url(location, options, read_only=read_only, backend=place.backend)
+    if options is not None:
+        message = f"storage_options: expected only with a URL, got it with {location!r}"
         raise N5UnrepresentableError(message, kind="option")
-    if isinstance(location, Store):
-        return UrlStore.of(location) if type(location) is FsspecStore else location
-    return LocalStore(Path(local_path(os.fspath(location))).expanduser())
+    if isinstance(location, Path):
+        return LocalStore(location)
+    return UrlStore.of(location) if type(location) is FsspecStore else location

@@ -8,26 +8,36 @@ from __future__ import annotations
 import os
 import re
 import sys
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, get_args
 
+from zarr import Array, Group
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, StorePath
 
 from n5zarr._zarr_private import LocalStore
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
 from n5zarr.storage.confined import ConfinedStore
+from n5zarr.storage.url import Backend, is_url, local_path, split_query
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Mapping, MutableMapping, Sequence
 
 __all__ = ["Backend", "Location", "Place", "place_of"]
 
-type Backend = Literal["fsspec", "obstore"]
-"""The libraries that read and write URLs."""
-
-type Location = str | os.PathLike[str] | Store | StorePath | MutableMapping[str, bytes] | Place
+type Location = (
+    str
+    | os.PathLike[str]
+    | Store
+    | StorePath
+    | Array[Any]
+    | Group
+    | MutableMapping[str, bytes]
+    | Place
+)
 """The types that name a container or a node in it; the mappings are those of fsspec."""
 
 _PIPELINE = "|n5:"
@@ -35,13 +45,14 @@ _PREFIX = "n5://"
 _STEP = re.compile(r"\|([a-z0-9_-]+):")
 
 
-class Place(NamedTuple):
-    """A place in plain terms.
+@dataclass(frozen=True)
+class Place:
+    """A location in plain terms, which all functions below those of users take.
 
     Parameters
     ----------
-    location : str, PathLike or Store
-        A path, a URL, or a store of zarr's.
+    location : Path, str or Store
+        A local path, a URL, or a store of zarr's.
     path : str
         The node below it.
     storage_options : mapping or None
@@ -50,59 +61,113 @@ class Place(NamedTuple):
         The library that reads and writes a URL.
     """
 
-    location: str | os.PathLike[str] | Store
-    path: str
-    storage_options: Mapping[str, object] | None
+    location: Path | str | Store
+    path: str = ""
+    storage_options: Mapping[str, object] | None = None
     backend: Backend = "fsspec"
+
+    @property
+    def is_url(self) -> bool:
+        """Whether the location is a URL."""
+        return isinstance(self.location, str)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names in a path or a URL without its query; none of a store."""
+        if isinstance(self.location, Path):
+            return self.location.parts
+        return split_query(self.location)[0].split("/") if isinstance(self.location, str) else ()
+
+    @property
+    def is_named_n5(self) -> bool:
+        """Whether a name in the path or URL ends in ``.n5``."""
+        return any(format_of_name(name) == "n5" for name in self.names)
 
 
 def place_of(
-    given: object, storage_options: Mapping[str, object] | None = None, fs: object = None
+    given: object,
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
+    *,
+    fs: object = None,
+    one_of_two: bool = False,
 ) -> Place:
     """Parse a user's location of a container or of a node in it.
 
     Parameters
     ----------
-    given : str, PathLike, Store, StorePath, UPath, FSMap or Place
+    given : str, PathLike, Store, StorePath, Array, Group, UPath, FSMap or Place
         A path or URL, also with the prefix ``n5://``, or as a pipeline such as
         ``s3://bucket/a.n5|n5:em/s0`` or ``a.zip|zip:a.n5|n5:em/s0``; a store of zarr's, or a place
-        in one; an object of ``universal_pathlib``; a mapping of fsspec's, such as ``s3fs.S3Map``;
-        or a place, which is returned.
+        in one; an open array or group; an object of ``universal_pathlib``; a mapping of fsspec's,
+        such as ``s3fs.S3Map``; or a place, which is returned.
     storage_options : dict, optional
         For the backend, with a URL.
+    backend : {"fsspec", "obstore"}, optional
+        The library that reads and writes a URL.
     fs : fsspec.AbstractFileSystem, optional
         The file system of a path.
+    one_of_two : bool, optional
+        Whether options and backend are those of another location if this one is no URL.
 
     Raises
     ------
     N5UnrepresentableError
-        The value has none of these types, or already has the options (``kind="option"``).
+        The value has none of these types, or already has the options; there is no such backend, or
+        the location is no URL (``kind="option"``).
 
     Examples
     --------
     >>> place_of("s3://bucket/a.n5|n5:em/s0")
     Place(location='s3://bucket/a.n5', path='em/s0', storage_options=None, backend='fsspec')
     """
-    if fs is not None:
-        return _of_mapping(_as_mapping(given, fs, storage_options))
-    if isinstance(given, str):
-        location, pipe, path = given.partition(_PIPELINE)
-        location = location.removeprefix(_PREFIX) or "."
-        return Place(_of_steps(location) if pipe else location, path.strip("/"), storage_options)
-    if _is_of(given, "fsspec.mapping", "FSMap"):
-        _refuse_options(given, storage_options)
-        return _of_mapping(given)
-    if _is_of(given, "upath", "UPath"):
-        return _of_upath(given, storage_options)
-    if isinstance(given, StorePath):
-        return _of_store_path(given, storage_options)
-    if isinstance(given, Store | os.PathLike | Place):  # a place has its options already
-        return given if isinstance(given, Place) else Place(given, "", storage_options)
-    message = (
-        "location: expected a path, a URL, a store of zarr's or a mapping of fsspec's, got "
-        f"{type(given).__name__}"
-    )
-    raise N5UnrepresentableError(message, kind="option")
+    known = get_args(Backend.__value__)
+    if backend not in known:
+        message = f"backend: expected one of {', '.join(map(repr, known))}, got {backend!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    if one_of_two and not is_url(given):
+        storage_options, backend = None, "fsspec"
+    given = given if fs is None else _as_mapping(given, fs, storage_options)
+    place = _parsed(given, storage_options)
+    if backend == place.backend or given is place:
+        return place
+    if not place.is_url:
+        message = f"backend: expected only with a URL, got it with {given!r}"
+        raise N5UnrepresentableError(message, kind="option")
+    return replace(place, backend=backend)
+
+
+def _parsed(given: object, storage_options: Mapping[str, object] | None) -> Place:
+    match given:
+        case Place():  # has its options already
+            place = given
+        case str():
+            location, pipe, path = given.partition(_PIPELINE)
+            location = location.removeprefix(_PREFIX) or "."
+            location = _of_steps(location) if pipe else location
+            place = Place(_path_or_url(location), path.strip("/"), storage_options)
+        case Array() | Group() | StorePath():
+            place = _of_store_path(given, storage_options)
+        case Store():
+            place = Place(given, "", storage_options)
+        case _ if _is_of(given, "fsspec.mapping", "FSMap"):
+            _refuse_options(given, storage_options)
+            place = _of_mapping(given)
+        case _ if _is_of(given, "upath", "UPath"):
+            place = _of_upath(given, storage_options)
+        case os.PathLike():
+            place = Place(Path(given).expanduser(), "", storage_options)
+        case _:
+            message = (
+                "location: expected a path, a URL, a store of zarr's or a mapping of fsspec's, got "
+                f"{type(given).__name__}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
+    return place
+
+
+def _path_or_url(text: str) -> Path | str:
+    return text if is_url(text) else Path(local_path(text)).expanduser()
 
 
 def _is_of(value: object, module: str, name: str) -> bool:
@@ -146,24 +211,26 @@ def _of_mapping(mapping: Any) -> Place:  # noqa: ANN401 - fsspec has no types
         inner = "/".join(filter(None, (mapping.fs.path.rstrip("/"), mapping.root)))
         return _of_mapping(mapping.fs.fs.get_mapper(inner))
     if {"file", "local"} & protocols:
-        return Place(str(mapping.root), "", None)
-    return Place(FsspecStore.from_mapper(mapping), "", None)
+        return Place(Path(mapping.root))
+    return Place(FsspecStore.from_mapper(mapping))
 
 
 def _of_upath(path: Any, storage_options: Mapping[str, object] | None) -> Place:  # noqa: ANN401 - may not be installed
     if path.protocol in ("", "file", "local"):
-        return Place(str(path.path), "", storage_options)
+        return Place(Path(path.path).expanduser(), "", storage_options)
     if {"fo", "target_options"} & path.storage_options.keys():  # an archive, a cache
         _refuse_options(path, storage_options)
         return _of_mapping(path.fs.get_mapper(path.path))
     return Place(str(path), "", {**path.storage_options, **(storage_options or {})})
 
 
-def _of_store_path(place: StorePath, storage_options: Mapping[str, object] | None) -> Place:
+def _of_store_path(
+    place: StorePath | Array[Any] | Group, storage_options: Mapping[str, object] | None
+) -> Place:
     """Return a place in a store of zarr's: as a path of local files, else as store and path."""
     _refuse_options(place, storage_options)
     if isinstance(place.store, LocalStore) and not isinstance(place.store, ConfinedStore):
-        return Place(Path(place.store.root, place.path), "", None)
+        return Place(Path(place.store.root, place.path))
     if isinstance(place.store, FsspecStore):
         store = place.store
         inner = FsspecStore(
@@ -172,5 +239,5 @@ def _of_store_path(place: StorePath, storage_options: Mapping[str, object] | Non
             path=join(store.path, place.path),
             allowed_exceptions=store.allowed_exceptions,
         )
-        return Place(inner, "", None)
-    return Place(place.store, place.path, None)
+        return Place(inner)
+    return Place(place.store, place.path)

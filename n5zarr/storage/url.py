@@ -7,7 +7,7 @@ import re
 import zlib
 from errno import EACCES
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from zipfile import BadZipFile
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-    from n5zarr.storage.place import Backend
 
 __all__ = [
+    "Backend",
     "is_chain",
     "is_gone",
     "is_of_one_key",
@@ -38,9 +38,13 @@ __all__ = [
     "local_path",
     "read_error",
     "says_missing",
+    "split_query",
     "store_of_url",
     "tolerant",
 ]
+
+type Backend = Literal["fsspec", "obstore"]
+"""The libraries that read and write URLs."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
@@ -78,6 +82,19 @@ def local_path(location: str) -> str:
     path = unquote(url.group(1))
     is_of_drive = os.name == "nt" and re.match("/[A-Za-z]:", path) is not None
     return path[1:] if is_of_drive else path
+
+
+def split_query(url: str) -> tuple[str, str]:
+    """Split a URL into its address and its query, which is sent with every request to a server.
+
+    Examples
+    --------
+    >>> split_query("http://host/a.n5?token=1"), split_query("s3://bucket/what?.n5")
+    (('http://host/a.n5', '?token=1'), ('s3://bucket/what?.n5', ''))
+    """
+    is_http = url.lower().startswith(("http://", "https://"))
+    address, mark, query = url.partition("?") if is_http else (url, "", "")
+    return address, mark + query
 
 
 def is_chain(url: str) -> bool:

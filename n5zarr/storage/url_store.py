@@ -108,7 +108,7 @@ class UrlStore(FsspecStore):
             (opts for name, opts in _ONE_REQUEST.items() if name in self.fs.protocol), {}
         )
         try:
-            data = await self.fs._cat_file(self._full(key), **options)
+            data = await self.fs._cat_file(self.full_key(key), **options)
         except self.allowed_exceptions:
             return None
         return prototype.buffer.from_bytes(data)
@@ -122,12 +122,12 @@ class UrlStore(FsspecStore):
         self._check_writable()
         # not `_rm`, which would expand "*" and "?" in the key
         with suppress(*self.allowed_exceptions):
-            await self.fs._rm_file(self._full(key))
+            await self.fs._rm_file(self.full_key(key))
 
     @override
     async def delete_dir(self, prefix: str) -> None:
         self._check_writable()
-        directory = self._full(prefix.strip("/")).rstrip("/")
+        directory = self.full_key(prefix.strip("/")).rstrip("/")
         try:
             names = await self.fs._find(directory, withdirs=False)
         except self.allowed_exceptions:
@@ -151,13 +151,13 @@ class UrlStore(FsspecStore):
     async def exists(self, key: str) -> bool:
         if self.is_http:  # fsspec would report every error as a missing key
             session = await self.fs.set_session()
-            url = self.fs.encode_url(self._full(key))
+            url = self.fs.encode_url(self.full_key(key))
             async with session.get(url, **self.fs.kwargs) as response:
                 if response.status not in (404, 410):
                     response.raise_for_status()
                 return bool(response.ok)
         try:
-            info = await self.fs._info(self._full(key))
+            info = await self.fs._info(self.full_key(key))
         except self.allowed_exceptions:
             return False
         return bool(info.get("type", "file") != "directory")
@@ -174,7 +174,7 @@ class UrlStore(FsspecStore):
         N5UnsupportedError
             The server does not list directories (``kind="listing"``).
         """
-        directory = self._full(path).rstrip("/")
+        directory = self.full_key(path).rstrip("/")
         try:
             # without the slash, a web server would need two requests
             page = f"{directory}/" if self.is_http else directory
@@ -207,7 +207,7 @@ class UrlStore(FsspecStore):
 
     async def some(self, path: str) -> list[Entry]:
         """List some entries below a path, with as little listing as fsspec allows."""
-        directory = self._full(path).rstrip("/")
+        directory = self.full_key(path).rstrip("/")
         list_some = getattr(self.fs, "_lsdir", None)
         if list_some is not None and "s3" in self.fs.protocol:
             try:
@@ -224,7 +224,7 @@ class UrlStore(FsspecStore):
 
     async def keys_below(self, path: str) -> AsyncIterator[Page]:
         """List all keys below a directory of an object store, relative to it, some at a time."""
-        directory = self._full(path).rstrip("/")
+        directory = self.full_key(path).rstrip("/")
         prefix = f"{directory}/" if directory else ""
         try:
             async for found in self._pages_below(directory):
@@ -269,7 +269,8 @@ class UrlStore(FsspecStore):
             if fs is not None:
                 fs.invalidate_cache(directory)
 
-    def _full(self, path: str) -> str:
+    def full_key(self, path: str) -> str:
+        """Return the key or URL with which the file system is asked for a key of this store."""
         root = self.path.rstrip("/")
         key = self._url_key(path)
         return f"{root}/{key}" if root and key else root or key

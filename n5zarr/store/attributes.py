@@ -17,7 +17,8 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
-from n5zarr.store.location import located, open_container
+from n5zarr.storage.place import place_of
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
 
 __all__ = ["get_attribute", "remove_attribute", "set_attribute"]
 
@@ -73,8 +74,8 @@ def get_attribute(
     >>> n5zarr.get_attribute(n5zarr.sample_path(), "em/s0", "transform/scale[1]")
     8.0
     """
-    location = located(location, storage_options, backend)
-    opened, node = open_container(location, path, storage_options=storage_options, read_only=True)
+    place = place_of(location, storage_options, backend)
+    opened, node = open_container(place, path, read_only=True)
     with ErrorsAt(f"{opened}: {join(node, ATTRIBUTES_JSON)}"):
         document = opened.run(read_document(node))
         restored = _restored(document or {}, is_root=not node)
@@ -130,10 +131,8 @@ def set_attribute(
     >>> n5zarr.get_attribute(where, "a", "contrast")
     {'limits': [0, 255]}
     """
-    location = located(location, storage_options, backend)
-    _update(
-        location, path, key, storage_options, lambda users, tokens: insert(users, tokens, value)
-    )
+    place = place_of(location, storage_options, backend)
+    _update(place, path, key, lambda users, tokens: insert(users, tokens, value))
 
 
 def remove_attribute(
@@ -171,7 +170,7 @@ def remove_attribute(
     N5UnsupportedError
         The container can only be read.
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     missing = object()
     was_there: list[bool] = []
 
@@ -182,7 +181,7 @@ def remove_attribute(
             return dict(users)
         return remove(dict(users), tokens) if tokens else {}
 
-    _update(location, path, key, storage_options, without)
+    _update(place, path, key, without)
     return was_there[0]
 
 
@@ -199,14 +198,13 @@ def _restored(document: JSON, *, is_root: bool) -> JSON:
 
 
 def _update(
-    location: Location,
+    place: Place,
     path: str,
     key: str,
-    storage_options: Mapping[str, object] | None,
     change: Callable[[Mapping[str, JSON], AttributePath], JSON],
 ) -> None:
     """Change the users' attributes of a node, at a path outside N5's own keys."""
-    opened, node = open_container(location, path, storage_options=storage_options)
+    opened, node = open_container(place, path)
     if opened.read_only:
         message = "expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only", where=str(opened))

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 import stat
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
 
 from n5zarr.conventions.bdv import Description, parse_xml, problem_of
 from n5zarr.conventions.bdv_settings import SetupSettings, parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.not_found import NotFoundError
-from n5zarr.storage.place import Backend, Location, place_of
-from n5zarr.storage.requests import Steps, Update, read_key
-from n5zarr.storage.url import is_url, local_path
+from n5zarr.storage.place import Place, place_of
+from n5zarr.storage.requests import Update, read_key
+from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.storage.url_store import without_secrets
-from n5zarr.store.location import located
+from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -28,12 +28,21 @@ if TYPE_CHECKING:
 
     from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.requests import Steps
+    from n5zarr.store.location import OpenOptions
 
-__all__ = ["Project", "XmlFile", "named_by", "read_project", "read_settings", "xml_file"]
+__all__ = [
+    "Project",
+    "XmlFile",
+    "named_by",
+    "project_or_container",
+    "read_project",
+    "read_settings",
+    "xml_file",
+]
 
 # options of s3fs that say who asks
 _CREDENTIALS = {"anon", "key", "secret", "token", "username", "password", "profile", "session"}
-_NAME = re.compile(r"\.xml(~[0-9]+)?\Z", re.IGNORECASE)  # BigStitcher keeps dataset.xml~1, ...
 
 
 class XmlFile(NamedTuple):
@@ -41,38 +50,26 @@ class XmlFile(NamedTuple):
 
     Parameters
     ----------
-    directory : str
-        Path or URL of the directory that holds it.
+    directory : Place
+        The path or URL of the directory that holds it, with options for the file or the container.
     name : str
         Name of the file.
-    storage_options : mapping or None
-        Options of the backend, if the file or the container is at a URL.
-    backend : {"fsspec", "obstore"}, optional
-        The library that reads a URL.
     """
 
-    directory: str
+    directory: Place
     name: str
-    storage_options: Mapping[str, object] | None
-    backend: Backend = "fsspec"
 
     @classmethod
-    def at(
-        cls, location: str | os.PathLike[str], storage_options: Mapping[str, object] | None
-    ) -> Self:
+    def at(cls, place: Place) -> Self:
         """Return the file at a path or URL, with any name."""
-        text = os.fspath(location)
-        if not is_url(text):
-            path = Path(local_path(text)).expanduser()
-            return cls(str(path.parent), path.name, storage_options)
-        host, below, query = _parts(text)
+        if isinstance(place.location, Path):
+            return cls(replace(place, location=place.location.parent), place.location.name)
+        host, below, query = _parts(str(place.location))
         directory, _, name = below.rpartition("/")
-        return cls(host + directory + query, name, storage_options)
+        return cls(replace(place, location=host + directory + query), name)
 
     def __str__(self) -> str:
-        is_remote = is_url(self.directory)
-        shown = without_secrets(self.directory) if is_remote else self.directory
-        return f"{shown}/{self.name}"
+        return f"{without_secrets(str(self.directory.location))}/{self.name}"
 
     def read(self) -> bytes:
         """Read the file.
@@ -94,13 +91,13 @@ class XmlFile(NamedTuple):
         def steps() -> Steps[None]:
             yield [Update(file.name, change)]
 
-        if is_url(self.directory):
+        if self.directory.is_url:
             file = self
             file._storage(read_only=False).run(steps())
             return
-        real = Path(self.directory, self.name).resolve()  # do not replace a link
+        real = Path(str(self.directory.location), self.name).resolve()  # do not replace a link
         mode = stat.S_IMODE(real.stat().st_mode)
-        file = XmlFile(str(real.parent), real.name, None)
+        file = XmlFile(Place(real.parent), real.name)
         file._storage(read_only=False).run(steps())
         real.chmod(mode)
 
@@ -108,11 +105,11 @@ class XmlFile(NamedTuple):
         """Return the path or URL of a location in the XML, relative to the XML or absolute."""
         if is_url(location):
             return location
-        if not is_url(self.directory):
+        if isinstance(self.directory.location, Path):
             # Java writes file:/path
             local = local_path(re.sub("^file:/(?!/)", "file:///", location))
-            return str((Path(self.directory) / local).resolve())
-        host, path, query = _parts(self.directory)
+            return str((self.directory.location / local).resolve())
+        host, path, query = _parts(str(self.directory.location))
         # ".." ends at the host or bucket: its query may contain a token and must not go elsewhere
         inner = posixpath.normpath("/" + f"{path}/{location}".lstrip("/"))
         return host + (inner.lstrip("/") if _is_memory(host) else inner) + query
@@ -127,40 +124,40 @@ class XmlFile(NamedTuple):
         endpoint : str, optional
             Address of the service that the XML names for it.
         """
-        if not is_url(self.directory):
-            return self.storage_options
-        if _host(place) != _host(self.directory) or endpoint not in ("", self._endpoint):
+        is_same = _host(place) == _host(str(self.directory.location))
+        if self.directory.is_url and not (is_same and endpoint in ("", self._endpoint)):
             return None
-        return self.storage_options
+        return self.directory.storage_options
 
     @property
     def _endpoint(self) -> object:
         """The service of S3 that the user named."""
-        given = self.storage_options or {}
+        given = self.directory.storage_options or {}
         client = given.get("client_kwargs")
         of_client = client.get("endpoint_url") if isinstance(client, dict) else None
         return given.get("endpoint_url") or of_client
 
-    def place_for(self, place: str) -> Location:
+    def place_for(self, location: str) -> Place:
         """Return a location in the XML, with the library and the options that read it."""
-        backend = self.backend if is_url(place) else "fsspec"
-        return located(place, self.options_for(place), backend)
+        return self._place(location, self.options_for(location))
+
+    def _place(self, location: str, options: Mapping[str, object] | None) -> Place:
+        """Return a location with options, which are fsspec's unless they are those of this file."""
+        is_as_file = is_url(location) and options is self.directory.storage_options
+        return place_of(location, options, self.directory.backend if is_as_file else "fsspec")
 
     def _storage(self, *, read_only: bool) -> N5Store:
         """Return the directory as if it were a container, to read and write its files."""
-        options = self.storage_options if is_url(self.directory) else None
-        return N5Store(
-            self.directory, read_only=read_only, storage_options=options, backend=self.backend
-        )
+        options = self.directory.storage_options if self.directory.is_url else None
+        return N5Store(replace(self.directory, storage_options=options), read_only=read_only)
 
 
 def _parts(url: str) -> tuple[str, str, str]:
     """Split a URL into scheme and host or bucket, path, and the query of a web server."""
-    is_http = url.lower().startswith(("http://", "https://"))
-    address, mark, query = url.partition("?") if is_http else (url, "", "")
+    address, query = split_query(url)
     scheme, separator, rest = address.partition("://")
     host, slash, path = ("", "", rest) if _is_memory(url) else rest.partition("/")
-    return scheme + separator + host, slash + path, mark + query
+    return scheme + separator + host, slash + path, query
 
 
 def _is_memory(url: str) -> bool:
@@ -172,27 +169,12 @@ def _host(url: str) -> str:
     return re.sub("://[^@]*@", "://", _parts(url)[0]).lower()
 
 
-def xml_file(
-    location: Location, storage_options: Mapping[str, object] | None = None
-) -> XmlFile | None:
-    """Return the file if a location is the path or URL of an XML file; else None.
-
-    Parameters
-    ----------
-    location : path, URL or zarr store
-        Any location; only its name decides.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
-    """
-    place = place_of(location, storage_options)
-    if place.path or not isinstance(place.location, str | os.PathLike):
+def xml_file(place: Place) -> XmlFile | None:
+    """Return the file if a place is the path or URL of an XML file, by its name; else None."""
+    if place.path or not place.names or format_of_name(place.names[-1]) != "bdv":
         return None
-    text = os.fspath(place.location)
-    if ".xml" not in text.lower():  # fast: runs for every location that is opened
-        return None
-    file = XmlFile.at(text, place.storage_options)._replace(backend=place.backend)
-    is_xml = _NAME.search(file.name) is not None
-    return file if is_xml and not Path(local_path(text)).is_dir() else None
+    is_directory = isinstance(place.location, Path) and place.location.is_dir()
+    return None if is_directory else XmlFile.at(place)
 
 
 class Project(NamedTuple):
@@ -202,10 +184,8 @@ class Project(NamedTuple):
     ----------
     file : XmlFile
         The file.
-    container : str
-        Path or URL of its container, or of the group of the setups in it.
-    storage_options : mapping or None
-        Options of fsspec for the container.
+    place : Place
+        Its container, or the group of the setups in it.
     description : Description
         Its content.
     labels : mapping of str to int
@@ -213,21 +193,9 @@ class Project(NamedTuple):
     """
 
     file: XmlFile
-    container: str
-    storage_options: Mapping[str, object] | None
+    place: Place
     description: Description
     labels: Mapping[str, int]
-
-    @property
-    def place(self) -> Location:
-        """The container, with the options and the library that read it.
-
-        Options that the XML gives are fsspec's.
-        """
-        is_as_file = is_url(self.container) and self.storage_options is self.file.storage_options
-        return located(
-            self.container, self.storage_options, self.file.backend if is_as_file else "fsspec"
-        )
 
     def describe(self) -> dict[str, JSON]:
         """Return the content as plain JSON; tuples named ``..._n5`` are in the order x, y, z."""
@@ -260,6 +228,21 @@ class Project(NamedTuple):
             "unit": setup.unit,
             "tile_location_n5": list(setup.tile_location),
         }
+
+
+@contextmanager
+def project_or_container(
+    place: Place, path: str = "", **options: Unpack[OpenOptions]
+) -> Iterator[tuple[Project | None, N5Store, str]]:
+    """Open a container as :func:`open_container` does, or that which BigDataViewer's XML names.
+
+    Yields what the XML says, if the place is one, the container, and the path of the node in it.
+    Within the context, errors of a missing container or node name the XML, too.
+    """
+    file = xml_file(place)
+    project = None if file is None else read_project(file)
+    with named_by(project):
+        yield project, *open_container(project.place if project else place, path, **options)
 
 
 @contextmanager
@@ -305,8 +288,7 @@ def read_project(file: XmlFile) -> Project:
         options = _for_s3(loader, options or {})
     return Project(
         file=file,
-        container=f"{place}|n5:{loader.group}" if loader.group else place,
-        storage_options=options,
+        place=replace(file._place(place, options), path=loader.group.strip("/")),  # noqa: SLF001
         description=replace(description, name=str(file)),
         labels=labels_in(xml),
     )
@@ -330,7 +312,7 @@ def read_settings(project: Project) -> Mapping[int, SetupSettings]:
 
     Reads ``NAME.settings.xml`` beside ``NAME.xml``.
     """
-    name = _NAME.sub("", project.file.name)
+    name = re.sub(r"(?i)\.xml(~[0-9]+)?\Z", "", project.file.name)
     try:
         return parse_settings(project.file._replace(name=f"{name}.settings.xml").read())
     except FileNotFoundError:

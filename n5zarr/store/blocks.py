@@ -27,6 +27,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, answer_to, read_key
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
@@ -230,7 +231,7 @@ def _find(
     location: Location, path: str, grid_position: Sequence[int], *, read_only: bool
 ) -> tuple[N5Store, DatasetAttributes, str, str]:
     """Return the store, the document, the key of the block, and its name for messages."""
-    opened, node = open_container(location, path, read_only=read_only)
+    opened, node = open_container(place_of(location), path, read_only=read_only)
     where = f"{opened}: {node or '/'}"
     if opened.read_only and not read_only:
         message = "expected a writable store, got a read-only one"

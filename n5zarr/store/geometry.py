@@ -11,10 +11,10 @@ import zarr
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.store.levels import as_image, names_of_levels
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import check_group, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -118,11 +118,8 @@ def geometry(
     >>> [level.scale for level in found.levels]
     [(20.0, 8.0, 8.0), (40.0, 16.0, 16.0), (80.0, 32.0, 32.0)]
     """
-    location = located(location, storage_options, backend)
     with asking_once():
-        opened, inner = store_and_path(
-            location, path, axis_order=axis_order, storage_options=storage_options
-        )
+        opened, inner = store_and_path(location, path, axis_order, storage_options, backend)
         placed = placed_datasets(opened, inner, convention)
         warn_of_problems(opened, placed)
     levels = tuple(map(described, placed))
@@ -134,9 +131,9 @@ def geometry(
 def store_and_path(
     node: Location | AnyArray | zarr.Group,
     path: str,
-    *,
     axis_order: AxisOrder,
     storage_options: Mapping[str, object] | None,
+    backend: Backend,
 ) -> tuple[N5Store, str]:
     """Open the container of a location or an array, as Zarr v3; also return the path of the node.
 
@@ -145,14 +142,14 @@ def store_and_path(
     N5UnrepresentableError
         The array is not in a container (``kind="option"``).
     """
-    if not isinstance(node, zarr.Array | zarr.Group):
-        return open_container(node, path, axis_order=axis_order, storage_options=storage_options)
-    store = node.store
-    if not isinstance(store, N5Store) or store.coords:
-        raise option_error(
-            f"location: expected an array or a group of an N5Store, got one of {store!r}"
-        )
-    return store.showing(3), join(node.path, normalize_path(path))
+    place = place_of(node, storage_options, backend)
+    if isinstance(node, zarr.Array | zarr.Group):
+        store = node.store
+        if not isinstance(store, N5Store) or store.coords:
+            raise option_error(
+                f"location: expected an array or a group of an N5Store, got one of {store!r}"
+            )
+    return open_container(place, path, axis_order=axis_order)
 
 
 def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -> list[Placed]:

@@ -21,11 +21,11 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.storage.url import is_of_one_key
-from n5zarr.store.bdv_xml import Project, named_by, read_project, xml_file
+from n5zarr.store.bdv_xml import Project, project_or_container
 from n5zarr.store.info import Info, count_kinds, read_version
-from n5zarr.store.location import located, open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -33,7 +33,7 @@ from n5zarr.zarr_view.element import Content
 if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
 
 __all__ = [
@@ -87,9 +87,9 @@ def describe(
     N5Error
         The node is broken or not supported.
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     with asking_once():
-        project, opened, node_path, node = _open(location, path, storage_options)
+        project, opened, node_path, node = _open(place, path)
         description: dict[str, JSON] = {
             "container": str(opened),
             "path": f"/{node_path}",
@@ -141,31 +141,13 @@ def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
     return Info({**describe(store, path, size=size), **shown})
 
 
-def _open(
-    location: Location, path: str, storage_options: Mapping[str, object] | None
-) -> tuple[Project | None, N5Store, str, Node]:
+def _open(place: Place, path: str) -> tuple[Project | None, N5Store, str, Node]:
     """Open the node at a location, or in the container of BigDataViewer's XML."""
-    project = _project(location, storage_options)
-    with named_by(project):
-        place = location
-        if project is not None:
-            place, storage_options = project.place, project.storage_options
-        opened, node_path = open_container(place, path, storage_options=storage_options)
-        return project, opened, node_path, _existing_node(opened, node_path)
-
-
-def _project(location: Location, storage_options: Mapping[str, object] | None) -> Project | None:
-    """Read BigDataViewer's XML if the location is one; else return None."""
-    file = xml_file(location, storage_options)
-    return None if file is None else read_project(file)
-
-
-def _existing_node(opened: N5Store, path: str) -> Node:
-    """Read a node, or raise if it is missing."""
-    node = opened.node(path)
-    if node is not None:
-        return node
-    raise not_found(opened, path)
+    with project_or_container(place, path) as (project, opened, node_path):
+        node = opened.node(node_path)
+        if node is None:
+            raise not_found(opened, node_path)
+        return project, opened, node_path, node
 
 
 def _describe_array(view: DatasetView) -> dict[str, JSON]:
@@ -287,11 +269,8 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     N5Error
         The node itself is broken or not supported.
     """
-    location = located(location, storage_options, backend)
-    nodes = describe_each(
-        location, path, size=size, depth=depth, limit=limit, match=match,
-        storage_options=storage_options,
-    )  # fmt: skip
+    place = place_of(location, storage_options, backend)
+    nodes = describe_each(place, path, size=size, depth=depth, limit=limit, match=match)
     above: list[dict[str, JSON]] = []
     for level, _, description in nodes:
         if description["kind"] == "more":
@@ -349,8 +328,8 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         in place of nodes that are left out. With BigDataViewer's XML, groups of
         setups have ``setup``, with the names of channel, tile and so on.
     """
-    location = located(location, storage_options, backend)
-    project, opened, node_path, node = _open(location, path, storage_options)
+    place = place_of(location, storage_options, backend)
+    project, opened, node_path, node = _open(place, path)
     walk = Walk(opened.container.nodes, opened.run, Selection(depth, limit, match, skip))
     for found, is_last in walk.run(node_path, node):
         if found.n_more:

@@ -26,7 +26,7 @@ from n5zarr.errors import option_error
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage, unsharded
-from n5zarr.storage.place import Backend, Location
+from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
 from n5zarr.store.flows import FlowRunner
@@ -64,8 +64,8 @@ class N5Store(FlowRunner, Store):
     location : path, URL, zarr store or mapping of fsspec's
         The container: a local path, a URL that the backend reads, or any
         :class:`zarr.abc.store.Store` whose keys are those of an N5 container; also a
-        :class:`zarr.storage.StorePath`, a ``UPath``, or a mapping such as ``s3fs.S3Map``. Must be
-        the container root; parents are not searched.
+        :class:`zarr.storage.StorePath`, a ``UPath``, a mapping such as ``s3fs.S3Map``, or the
+        storage of an open store. Must be the container root; parents are not searched.
     read_only : bool, optional
         Whether to refuse writing.
     codecs : {"zarr", "n5", "portable"}, optional
@@ -134,7 +134,7 @@ class N5Store(FlowRunner, Store):
 
     def __init__(  # noqa: PLR0913 - one keyword for each way of presenting a container
         self,
-        location: Location,
+        location: Location | Storage,
         *,
         read_only: bool = False,
         codecs: Codecs = "zarr",
@@ -165,17 +165,19 @@ class N5Store(FlowRunner, Store):
             raise option_error(
                 f"location: expected a container, got {location!r}, which is a Zarr view of one"
             )
-        check_option("backend", backend, get_args(Backend.__value__))
         check_option("durability", durability, get_args(Durability.__value__))
-        storage = open_storage(
-            location,
-            storage_options={**(storage_options or {}), **options} if options else storage_options,
-            fs=fs,
-            backend=backend,
-            read_only=read_only,
-            cache=cache,
-            forbidden_is_missing=forbidden_is_missing,
-            durability=durability,
+        if options:
+            storage_options = {**(storage_options or {}), **options}
+        storage = (
+            location
+            if isinstance(location, Storage)
+            else open_storage(
+                place_of(location, storage_options, backend, fs=fs),
+                read_only=read_only,
+                cache=cache,
+                forbidden_is_missing=forbidden_is_missing,
+                durability=durability,
+            )
         )
         sizes = check_sizes("shards_of_java", shards_of_java)
         storage = storage if sizes is None else unsharded(storage, sizes)

@@ -41,7 +41,6 @@ from n5zarr.store.levels import (
     levels_in,
     warn_of_misread,
 )
-from n5zarr.store.location import located
 
 if TYPE_CHECKING:
     import zarr
@@ -111,10 +110,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     >>> found.names, found.scale, array.store.node("em").dataset.attributes["resolution"]
     (('y', 'x'), (0.5, 0.25), [0.25, 0.5])
     """
-    location = located(location, storage_options, backend)
-    opened, inner = store_and_path(
-        location, path, axis_order=axis_order, storage_options=storage_options
-    )
+    opened, inner = store_and_path(location, path, axis_order, storage_options, backend)
     if opened.read_only:
         message = f"{opened}: expected a writable store, got a read-only one"
         raise N5UnsupportedError(message, kind="read-only")

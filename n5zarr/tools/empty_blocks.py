@@ -19,8 +19,9 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Unreadable
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import is_block_name
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update, read_each
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.nodes import block_tasks, check_writable_store, walk
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -117,10 +118,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     N5Error
         The node itself is broken or not supported.
     """
-    location = located(location, storage_options, backend)
-    opened, node = open_container(
-        location, path, storage_options=storage_options, read_only=dry_run
-    )
+    place = place_of(location, storage_options, backend)
+    opened, node = open_container(place, path, read_only=dry_run)
     if not dry_run:
         check_writable_store(opened)
     problems: list[Exception] = []

@@ -14,6 +14,7 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.locks import alone
+from n5zarr.storage.place import place_of
 from n5zarr.store.location import open_container
 from n5zarr.tools.convert.convert import Conversion, convert
 
@@ -88,7 +89,7 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     if chunks is None and compression is None:
         message = "rechunk: expected chunks, a compression or both, got none"
         raise N5UnrepresentableError(message, kind="option")
-    opened, node = open_container(location, path)
+    opened, node = open_container(place_of(location), path)
     root = opened.storage.root
     if root is None:
         message = (
@@ -161,7 +162,7 @@ def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
 
 def _check_alone(node: Path) -> None:
     """Raise if datasets are links or hold other files than blocks: replacing removes everything."""
-    for dataset in (node / path for path in n5_tree(node).arrays):
+    for dataset in (node / path for path in n5_tree(place_of(node)).arrays):
         if dataset.resolve() != dataset:
             to = dataset.resolve()
             message = f"{dataset}: expected a directory, got a link to {to}; rechunk that"

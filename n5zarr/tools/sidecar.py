@@ -23,8 +23,9 @@ from n5zarr.format.foreign import SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Remove, read_each, request_each
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.n5_default import NAME
 from n5zarr.tools.jobs.nodes import check_writable_store, walk
 from n5zarr.zarr_view.compressors import zarr_compressors
@@ -125,8 +126,8 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
-    location = located(location, storage_options, backend)
-    opened, node_path = open_container(location, path, storage_options=storage_options)
+    place = place_of(location, storage_options, backend)
+    opened, node_path = open_container(place, path)
     check_writable_store(opened)
     wanted, left_out = _wanted(opened, node_path, remove=remove)
     return Sidecars(str(opened), *_write(opened, wanted), left_out)

@@ -18,8 +18,9 @@ from n5zarr.format.grid import block_extent
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import read_each
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 from n5zarr.tools.jobs.nodes import BlockTask
 from n5zarr.tools.jobs.run import RunOptions
@@ -176,8 +177,8 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
     >>> found.minimum, found.maximum, found.n_elements
     (46, 184, 7680)
     """
-    location = located(location, storage_options, backend)
-    opened, node = open_container(location, path, storage_options=storage_options, read_only=True)
+    place = place_of(location, storage_options, backend)
+    opened, node = open_container(place, path, read_only=True)
     with asking_once():
         view = _dataset(opened, node)
     listing = _Listing(opened, node, view)

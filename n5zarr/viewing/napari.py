@@ -14,7 +14,7 @@ from n5zarr.errors import N5MissingDependencyError, N5Warning
 from n5zarr.format.path import join
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import open_images
-from n5zarr.store.location import located, sample_path
+from n5zarr.store.location import sample_path
 from n5zarr.viewing.recognise import is_n5
 
 if TYPE_CHECKING:
@@ -93,10 +93,11 @@ def napari_layers(
     image sample.n5: em (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
     labels sample.n5: labels (20.0, 8.0, 8.0) ('nanometer', 'nanometer', 'nanometer')
     """
-    location = located(location, storage_options, backend)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", _TURNED, N5Warning)  # napari can turn a layer
-        found = open_images(location, labels=labels, storage_options=storage_options)
+        found = open_images(
+            location, labels=labels, storage_options=storage_options, backend=backend
+        )
     images = found.with_elements()
     is_one = sum(not image.is_labels for image in images) == 1
     return [_layer(found.source, image, is_one=is_one) for image in images]

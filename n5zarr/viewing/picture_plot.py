@@ -9,7 +9,7 @@ import numpy as np
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.images.find import find_images
-from n5zarr.store.location import located
+from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import texts
 from n5zarr.viewing.picture import label_colours, length_unit
 from n5zarr.viewing.picture_slices import plan_slices
@@ -80,9 +80,9 @@ def plot(  # noqa: PLR0913 - as its neighbours
     >>> figure.axes[0].get_xlabel(), figure.axes[0].get_ylabel(), figure.axes[0].get_title()
     ('x / µm', 'y / µm', 'z = 0.4 µm')
     """
-    location = located(location, storage_options, backend)
     pyplot = _pyplot()
-    found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
+    place = place_of(location, storage_options, backend)
+    found = find_images(place, labels=texts("labels", labels))
     pixels, n_channels = (_PIXELS, _PIXELS), len(chosen_channels(found[0], channel))
     slices = plan_slices(found[0], pixels, level=level, position=position, n_channels=n_channels)
     channels, values = read_slices(slices, channel, [pixels] * len(slices.planes))

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.storage.place import place_of
-from n5zarr.storage.url import is_url
 from n5zarr.store.bdv_xml import read_project, xml_file
-from n5zarr.store.location import open_container, split_root
+from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,15 +31,14 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
         Options of fsspec, for a URL.
     """
     try:
-        xml = xml_file(location, storage_options)
+        place = place_of(location, storage_options)
+        xml = xml_file(place)
         if xml is not None:
             read_project(xml)
             return True
-        place = place_of(location, storage_options)
-        if isinstance(place.location, str) and is_url(place.location):
-            root, _ = split_root(place.location)
-            return "|n5:" in str(location) or root.partition("?")[0].endswith(".n5")
-        opened, path = open_container(location, storage_options=storage_options, read_only=True)
+        if place.is_url:
+            return "|n5:" in str(location) or place.is_named_n5
+        opened, path = open_container(place, read_only=True)
         return opened.node(path) is not None
     except (N5UnrepresentableError, OSError):  # another program's XML; nothing
         return False

@@ -12,7 +12,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images
 from n5zarr.images.image import CHANNEL_COLORS, Image
-from n5zarr.store.location import located
+from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.picture import (
     BAR_HEIGHT,
@@ -314,8 +314,8 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     >>> n5zarr.thumbnail(n5zarr.sample_path(), size=200).size
     (200, 195)
     """
-    location = located(location, storage_options, backend)
     size = whole_number("size", size, *SIZES)
-    found = find_images(location, labels=texts("labels", labels), storage_options=storage_options)
+    place = place_of(location, storage_options, backend)
+    found = find_images(place, labels=texts("labels", labels))
     chosen = found if all_images else found[0]
     return draw_images(chosen, size=size, level=level, position=position, channel=channel)

@@ -8,7 +8,6 @@ from urllib.parse import quote, urlencode
 
 from n5zarr.images.image import select_images
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.location import located
 from n5zarr.viewing.arguments import texts, whole_number
 from n5zarr.viewing.neuroglancer import check_shown
 from n5zarr.viewing.serve.client import check_client
@@ -122,7 +121,6 @@ def view(  # noqa: PLR0913 - as the command
     ...     print(shown.url)
     http://127.0.0.1:.../view?dataset=em
     """
-    location = located(location, storage_options, backend)
     check_client()
     datasets, height = texts("dataset", dataset), whole_number("height", height, 1)
     with asking_once():
@@ -133,6 +131,7 @@ def view(  # noqa: PLR0913 - as the command
             allow_hosts=allow_hosts,
             labels=texts("labels", labels),
             storage_options=storage_options,
+            backend=backend,
         )
         try:
             served = server.app.state.served

@@ -40,9 +40,10 @@ from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, each_once
 from n5zarr.storage.url import local_path
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.xarray.options import StorageOptions
     from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -137,10 +138,9 @@ decode_timedelta : optional
         storage_options, backend : optional
             Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
         """
-        filename_or_obj = located(filename_or_obj, storage_options, backend)
-        if views := open_described(filename_or_obj, group, axis_order, storage_options):
+        place = place_of(filename_or_obj, storage_options, backend)
+        if views := open_described(place, group, axis_order):
             return dataset_of_views(views, drop_variables)
-        source = _NodeReader.open(filename_or_obj, group, axis_order, convention, storage_options)
         decoding: Decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -150,8 +150,9 @@ decode_timedelta : optional
             "use_cftime": use_cftime,
             "decode_timedelta": decode_timedelta,
         }
-        source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
         with asking_once():
+            source = _NodeReader.open(place, group, axis_order, convention)
+            source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
             found = source.read()
             if isinstance(found, Placed):
                 return source.dataset_of_one(found)
@@ -171,12 +172,13 @@ decode_timedelta : optional
         **decoding: Unpack[Decoding],
     ) -> dict[str, xr.Dataset]:
         """Open everything below a group; see :meth:`open_dataset`."""
-        filename_or_obj = located(filename_or_obj, storage_options, backend)
-        if views := open_described(filename_or_obj, group, axis_order, storage_options):
+        place = place_of(filename_or_obj, storage_options, backend)
+        if views := open_described(place, group, axis_order):
             return views
-        source = _NodeReader.open(filename_or_obj, group, axis_order, convention, storage_options)
-        source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
-        found = source.read(deep=True)
+        with asking_once():
+            source = _NodeReader.open(place, group, axis_order, convention)
+            source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
+            found = source.read(deep=True)
         if isinstance(found, Placed):
             return {"/": source.dataset_of_one(found)}
         return _without_names_of_groups(source.groups(found, "/"))
@@ -242,23 +244,16 @@ class _NodeReader:
     @classmethod
     def open(
         cls,
-        source: Location,
+        place: Place,
         group: str | None,
         axis_order: AxisOrder,
         convention: str | None,
-        storage_options: StorageOptions | None,
     ) -> _NodeReader:
         known = sorted({name for name, _ in CONVENTIONS})
         expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
         require(convention in (None, *known), expected)
-        opened, path = open_container(
-            source,
-            group or "",
-            axis_order=axis_order,
-            storage_options=storage_options,
-            read_only=True,
-        )
-        if opened is source:  # which may show other codecs, or coordinates
+        opened, path = open_container(place, group or "", axis_order=axis_order, read_only=True)
+        if opened is place.location:  # which may show other codecs, or coordinates
             opened = N5Store(
                 opened.store, codecs="n5", read_only=True, axis_order=opened.axis_order
             )

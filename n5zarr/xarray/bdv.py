@@ -19,11 +19,12 @@ from n5zarr.container.bdv_description import read_description
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.format.grid import join_blocks
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
-from n5zarr.store.bdv_xml import XmlFile, named_by, read_project, xml_file
+from n5zarr.store.bdv_xml import XmlFile, project_or_container, read_project
 from n5zarr.store.geometry import warn_of_problems
-from n5zarr.store.location import located, located_if_url, open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.lazy_arrays import StackedViews
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
-__all__ = ["Laziness", "ViewsPlace", "open_bdv", "views_tree"]
+__all__ = ["Laziness", "open_bdv", "views_tree"]
 
 # names of coordinates and variables in the tree
 _NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}
@@ -117,10 +118,10 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     >>> green = tree.filter(lambda node: node.coords.get("channel") == "GFP")  # doctest: +SKIP
     """
     _check_chunks(chunks)
-    locate = located if xml is None else located_if_url
-    location = locate(location, storage_options, backend)
-    place = ViewsPlace(location, path, xml, axis_order, storage_options)
-    return views_tree(place, Laziness(chunks, cache=True), registrations=registrations)
+    place = place_of(location, storage_options, backend, one_of_two=xml is not None)
+    named = None if xml is None else place_of(xml, storage_options, backend, one_of_two=True)
+    laziness = Laziness(chunks, cache=True)
+    return views_tree(place, path, named, axis_order, laziness, registrations=registrations)
 
 
 def _check_chunks(chunks: Chunks) -> None:
@@ -129,16 +130,6 @@ def _check_chunks(chunks: Chunks) -> None:
         is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping),
         f"chunks: expected 'auto', a number above 0, -1, a mapping or None, got {chunks!r}",
     )
-
-
-class ViewsPlace(NamedTuple):
-    """Hold the arguments of :func:`open_bdv` that say where the views are, and in which order."""
-
-    store: Location
-    path: str
-    xml: str | os.PathLike[str] | None
-    axis_order: AxisOrder
-    storage_options: StorageOptions | None
 
 
 class Laziness(NamedTuple):
@@ -181,17 +172,19 @@ _OF_ENGINE = Laziness(None, cache=False)  # xarray makes chunks, and keeps what 
 
 
 def views_tree(
-    place: ViewsPlace, laziness: Laziness = _OF_ENGINE, *, registrations: bool = True
+    place: Place,
+    path: str,
+    xml: Place | None,
+    axis_order: AxisOrder,
+    laziness: Laziness = _OF_ENGINE,
+    *,
+    registrations: bool = True,
 ) -> xr.DataTree:
     """Open views like :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
-    store, path, xml, axis_order, given = place
-    options: Mapping[str, object] | None = given
-    file = xml_file(store, options) if xml is None else XmlFile.at(xml, options)
-    project = None if file is None else read_project(file)
-    if project is not None and xml is None:
-        store, options = project.place, project.storage_options
-    with named_by(project if xml is None else None):
-        opened, group = open_container(store, path, axis_order=axis_order, storage_options=options)
+    given = None if xml is None else read_project(XmlFile.at(xml))
+    found = project_or_container(place, path, axis_order=axis_order)
+    with asking_once(), found as (named, opened, group):
+        project = given or named
         if opened.node(group) is None:
             raise not_found(opened, group, _EXPECTED)
         views = find_views(opened, group)

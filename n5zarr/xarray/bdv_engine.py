@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from n5zarr.conventions.bdv import parse_xml
 from n5zarr.errors import N5Warning
 from n5zarr.format.path import normalize_path
-from n5zarr.storage.url import is_url
+from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import xml_file
-from n5zarr.xarray.bdv import ViewsPlace, views_tree
+from n5zarr.xarray.bdv import views_tree
 
 if TYPE_CHECKING:
     import os
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     import xarray as xr
 
     from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.place import Location
-    from n5zarr.xarray.options import StorageOptions
+    from n5zarr.storage.place import Place
 
 __all__ = ["dataset_of_views", "is_description", "open_described"]
 
 
 def is_description(location: str | os.PathLike[str]) -> bool:
     """Return whether a location is a local XML file of BigDataViewer for N5."""
-    file = xml_file(location)
-    if file is None or is_url(file.directory):
+    place = place_of(location)
+    file = xml_file(place)
+    if file is None or place.is_url:
         return False
     try:
         return parse_xml(file.read()) is not None
@@ -37,20 +37,17 @@ def is_description(location: str | os.PathLike[str]) -> bool:
 
 
 def open_described(
-    location: Location,
-    group: str | None,
-    axis_order: AxisOrder,
-    storage_options: StorageOptions | None,
+    place: Place, group: str | None, axis_order: AxisOrder
 ) -> dict[str, xr.Dataset] | None:
     """Open the nodes of :func:`open_bdv` at and below a group; None if there is no XML.
 
     Parameters
     ----------
-    location : path, URL or zarr store
+    place : Place
         Any location.
     group : str or None
         A node of the tree.
-    axis_order, storage_options : optional
+    axis_order : {"C", "F"}
         As for :func:`open_bdv`.
 
     Raises
@@ -60,10 +57,10 @@ def open_described(
     N5UnrepresentableError
         The XML is not BigDataViewer's for N5 (``kind="option"``).
     """
-    file = xml_file(location, storage_options)
+    file = xml_file(place)
     if file is None:
         return None
-    tree = views_tree(ViewsPlace(location, "", None, axis_order, storage_options))
+    tree = views_tree(place, "", None, axis_order)
     nodes = {node.path.strip("/"): node for node in tree.subtree}
     path = normalize_path(group or "")
     if path not in nodes:

@@ -35,8 +35,9 @@ from n5zarr.errors import (
 )
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import XmlFile, xml_file
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.xarray.interest_point_tables import (
     AXES,
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
@@ -125,8 +126,8 @@ def read_interest_points(
     >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
     >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
     """
-    location = located(location, storage_options, backend)
-    file, opened = _open(location, storage_options, read_only=True)
+    place = place_of(location, storage_options, backend)
+    file, opened = _open(place, read_only=True)
     with ErrorsAt(str(file or "")):
         lists = _lists_in(opened) if file is None else listed_in(file.read())
     lists = [each for each in lists if label in (None, each.label)]
@@ -157,17 +158,13 @@ def _read(
         raise N5FormatError(message, kind="member", where=f"{opened}: /{each.path}") from err
 
 
-def _open(
-    location: Location, storage_options: StorageOptions | None, *, read_only: bool
-) -> tuple[XmlFile | None, N5Store]:
+def _open(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Store]:
     """Open the container of the points; also return the XML if the location is one."""
-    options: Mapping[str, object] | None = storage_options
-    file = xml_file(location, options)
+    file = xml_file(place)
     if file is not None:
         with ErrorsAt(str(file)):
-            beside = file.beside(posixpath.join(base_path(file.read()), CONTAINER))
-        location, options = file.place_for(beside), file.options_for(beside)
-    opened, path = open_container(location, storage_options=options, read_only=read_only)
+            place = file.place_for(file.beside(posixpath.join(base_path(file.read()), CONTAINER)))
+    opened, path = open_container(place, read_only=read_only)
     require(not path, f"{opened}: expected the XML or interestpoints.n5, got the node {path}")
     return file, opened
 
@@ -309,8 +306,8 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
     >>> n5zarr.read_interest_points(where).points["z"].tolist()
     [5.0, 6.25]
     """
-    location = located(location, storage_options, backend)
-    file, opened = _open(location, storage_options, read_only=False)
+    place = place_of(location, storage_options, backend)
+    file, opened = _open(place, read_only=False)
     xml = None if file is None else file.read()
     found = rows_by_list("points", points, [*LIST_COLUMNS, "id", "x", "y"])
     pairs = rows_by_list("correspondences", correspondences, PAIR_COLUMNS)
@@ -350,7 +347,7 @@ def _name_in_xml(file: XmlFile, lists: list[PointList]) -> None:
     file.update(lambda xml: xml and with_lists(xml, lists))
     store = file.beside(posixpath.join(base_path(file.read()), "interestpoints.zarr"))
     with suppress(FileNotFoundError):
-        XmlFile.at(f"{store}/zarr.json", file.options_for(store)).read()
+        XmlFile.at(file.place_for(f"{store}/zarr.json")).read()
         message = f"{store}: BigStitcher reads its lists from there, not from N5"
         warnings.warn(message, N5Warning, stacklevel=3)
 

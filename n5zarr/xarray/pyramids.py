@@ -11,8 +11,9 @@ import xarray as xr
 from n5zarr.container.options import require
 from n5zarr.conventions.units import ratio
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.store.geometry import placed_levels, warn_of_problems
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -96,11 +97,9 @@ def pyramid_levels(
     em/s1 {'z': 20, 'y': 48, 'x': 64} {'z': 40.0, 'y': 16.0, 'x': 16.0}
     em/s2 {'z': 10, 'y': 24, 'x': 32} {'z': 80.0, 'y': 32.0, 'x': 32.0}
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     with asking_once():
-        opened, group = open_container(
-            location, path, axis_order=axis_order, storage_options=storage_options
-        )
+        opened, group = open_container(place, path, axis_order=axis_order)
         placed = placed_levels(opened, group, convention)
         warn_of_problems(opened, placed)
         return [*map(_level, placed)]
@@ -164,11 +163,9 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     >>> ds.n5.voxel_size
     {'z': 40.0, 'y': 16.0, 'x': 16.0}
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     with asking_once():
-        opened, group = open_container(
-            location, path, axis_order=axis_order, storage_options=storage_options
-        )
+        opened, group = open_container(place, path, axis_order=axis_order)
         levels = [*map(_level, placed_levels(opened, group, convention))]
         require(
             (resolution is None) != (level is None),

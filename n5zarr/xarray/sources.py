@@ -19,6 +19,7 @@ from xarray.backends.zarr import ZarrArrayWrapper
 
 from n5zarr.container.options import require
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.lazy_arrays import StackedViews
@@ -45,7 +46,9 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
         for name, variable in ds.variables.items():
             for place in _places(variable):
                 store = place.store
-                storage = store.storage if isinstance(store, N5Store) else open_storage(store)
+                storage = (
+                    store.storage if isinstance(store, N5Store) else open_storage(Place(store))
+                )
                 require(
                     overlap(places_behind(storage, place.path), removed) is None,
                     f"mode='w' would remove the unread source of {name!r}, {storage}: "

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import xarray as xr
@@ -22,7 +22,8 @@ from n5zarr.conventions.model import level_of
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.location import located, open_container
+from n5zarr.storage.place import place_of
+from n5zarr.store.location import open_container
 from n5zarr.xarray.sources import check_not_read
 from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
@@ -120,12 +121,11 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     >>> xr.open_dataset(out, engine="n5", group="em/s1")["x"].values[:3]
     array([100., 116., 132.])
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     check_option("convention", convention, ("auto", *WRITTEN))
     check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     require(region is None or append_dim is None, "append_dim: expected this or region, got both")
-    options: Any = {"storage_options": storage_options, "durability": durability}
-    opened, path = open_container(location, group, **options)
+    opened, path = open_container(place, group, durability=durability)
     require(
         opened.axis_order == "C" and opened.zarr_format != 2 and not opened.coords,
         f"location: expected a location of Zarr v3 in C order, got {opened!r}",

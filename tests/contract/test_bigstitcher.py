@@ -17,6 +17,7 @@ import xarray as xr
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.conventions.bdv import parse_xml
+from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import XmlFile
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
@@ -295,12 +296,12 @@ def test_more_time_points_than_can_be_counted_are_not_understood(tmp_path: Path)
 def test_what_an_xml_on_a_server_names_is_on_the_same_host(
     file: str, location: str, expected: str
 ) -> None:
-    assert XmlFile.at(file, None).beside(location) == expected
+    assert XmlFile.at(place_of(file)).beside(location) == expected
 
 
 def test_options_are_for_the_host_of_the_xml_alone(tmp_path: Path) -> None:
     options = {"headers": {"Authorization": "secret"}}
-    remote = XmlFile.at("https://me:pw@a/d/e.xml", options)
+    remote = XmlFile.at(place_of("https://me:pw@a/d/e.xml", options))
     for place, expected in (
         ("https://me:pw@a/d/x.n5", options),
         ("https://a/x.n5", options),
@@ -309,11 +310,13 @@ def test_options_are_for_the_host_of_the_xml_alone(tmp_path: Path) -> None:
         ("simplecache::https://a/x.n5", None),
     ):
         assert remote.options_for(place) == expected
-    assert XmlFile.at(tmp_path / "e.xml", options).options_for("https://b/x.n5") == options
+    assert (
+        XmlFile.at(place_of(tmp_path / "e.xml", options)).options_for("https://b/x.n5") == options
+    )
 
 
 def test_secrets_of_urls_are_not_shown(xml: Path) -> None:
-    file = XmlFile.at("https://me:hidden@a/d/e.xml?sig=hidden", None)
+    file = XmlFile.at(place_of("https://me:hidden@a/d/e.xml?sig=hidden"))
     assert str(file) == "https://a/d/e.xml"
     with pytest.raises(n5zarr.N5Error) as raised:
         n5zarr.N5Store("foo://me:hidden@a/d.n5")

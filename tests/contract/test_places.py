@@ -147,8 +147,10 @@ def test_pipelines_with_other_steps_are_refused(root: str) -> None:
 
 def test_the_place_of_an_array_is_one(root: str) -> None:
     array: Any = zarr.open_array(N5Store(root), path="em/s0", mode="r")
-    again: Any = n5zarr.open(array.store_path)
-    np.testing.assert_array_equal(again[...], VALUES)
+    for place in (array.store_path, array):
+        again: Any = n5zarr.open(place)
+        np.testing.assert_array_equal(again[...], VALUES)
+        assert n5zarr.get_attribute(place, "", "dimensions") == [7, 5]
     assert n5zarr.geometry(array.store_path).shape == (5, 7)
 
 

@@ -22,6 +22,7 @@ from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images, open_images
 from n5zarr.images.ome_zarr import OmeZarr
 from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, Remove
 from n5zarr.tools.convert.convert import verify_copies
 
@@ -141,8 +142,8 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
     make(tmp_path / "v.n5")
     n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
     (copy,) = plan_copies(
-        n5_tree(tmp_path / "v.n5"),
-        open_destination(tmp_path / "a.zarr", None, None),
+        n5_tree(place_of(tmp_path / "v.n5")),
+        open_destination(place_of(tmp_path / "a.zarr"), None),
         Layout(None, None, None),
         2**20,
     )

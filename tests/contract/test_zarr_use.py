@@ -22,7 +22,8 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr.arrays.array import N5Array
-from n5zarr.store.location import split_root
+from n5zarr.storage.place import place_of
+from n5zarr.store.location import root_of
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -161,7 +162,11 @@ def test_the_root_is_found_by_the_documents_where_no_name_tells(
 ) -> None:
     root = container.rename(container.with_suffix(".dir"))
     (root / "attributes.json").unlink(missing_ok=True)
-    split = split_root
+
+    def split(path: Path) -> tuple[str, str]:
+        place = root_of(place_of(path))
+        return str(place.location), place.path
+
     assert split(root / "a/b") == (str(root / "a/b"), "")
     (root / "attributes.json").write_text('{"n5":"4.0.0"}')
     # the chain is broken at the group, which has no document

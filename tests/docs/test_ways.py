@@ -1,4 +1,8 @@
-"""The ways of a chunk and of a document: functions in the order of their pages, none twice."""
+"""The ways of a chunk, a document and a location: functions in the order of their pages.
+
+``uv run python -m tests.docs.test_ways`` writes the functions of the way of a location again, and
+keeps what the page says of each that is still there.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +11,22 @@ import json
 import os
 import re
 import sys
-from functools import cached_property
+from collections import Counter
+from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
+import xarray as xr
 import zarr
 from zarr.buffer import cpu
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.viewing.serve.app import make_app
 from tests.structure import LAYERS
 
 if TYPE_CHECKING:
@@ -37,6 +45,19 @@ EVERYWHERE = re.compile(
     r"|storage\.interface\.Storage\.answer_with|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.logs_requests"
     r"|storage\.files\.(_.*|check_.*|is_unfinished|is_coming|patiently|unfinished_name|HeldFile\..*)"
     r"|storage\.writing\.(_.*|sync_directories|FileWriter\.(_.*|note_directory)))"
+)
+
+
+# what parses, recognises and opens a location; the rest is done with what was opened
+OPENS = re.compile(
+    r"n5zarr\.(storage\.place\.place_of|storage\.opening\.open_storage|store\.location\.[a-z].*"
+    r"|storage\.interface\.Storage\.run|container\.container\.Container\.node"
+    r"|store\.bdv_xml\.(xml_file|project_or_container)"
+    r"|store\.n5_store\.N5Store\.__init__"
+    r"|tools\.convert\.(convert\.(convert|_open)|places\.[a-z_].*|from_n5\..*)"
+    r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_Source)\..*)"
+    r"|arrays\.(nodes\.as_zarr|array\.with_fast_path)"
+    r"|viewing\.serve\.(app\.make_app|opened\..*))"
 )
 
 
@@ -106,7 +127,7 @@ def steps_of(page: str, heading: str) -> list[str]:
     """Read the numbered functions below a heading of a page."""
     text = (DOCS / page).read_text(encoding="utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
-    return ["n5zarr." + name for name in re.findall(r"^\d+\. `([\w.<>]+)`", section, re.MULTILINE)]
+    return ["n5zarr." + name for name in re.findall(r"^\d+\. `([\w.<> ]+)`", section, re.MULTILINE)]
 
 
 def upward(calls: list[Call]) -> list[str]:
@@ -181,3 +202,65 @@ def test_a_document_is_written_as_its_page_says(store: N5Store) -> None:
         [FLOW_BEGINS + "_locating", applied],
     )
     assert '"note"' in (store.root / "a" / "attributes.json").read_text(encoding="utf-8")
+
+
+LOCATIONS = "the-way-of-a-location.md"
+
+
+def with_counts(calls: list[Call]) -> list[str]:
+    """Name the functions that open a location, with how often each runs if that is not once."""
+    counts = Counter(call.name for call in calls if OPENS.fullmatch(call.name))
+    return [name if n == 1 else f"{name} x{n}" for name, n in counts.items()]
+
+
+def conversion(root: Path) -> object:
+    return n5zarr.convert(root / "a", root.parent / "o.zarr", dry_run=True)
+
+
+def dataset(root: Path) -> object:
+    return xr.open_dataset(root / "a", engine="n5")
+
+
+def server(root: Path) -> object:
+    return make_app(root / "a")
+
+
+# what a flow calls is called by storage: the only steps up
+WAYS: dict[str, tuple[Callable[[Path], object], str]] = {
+    "Converting a dataset": (conversion, FLOW_BEGINS + "node"),
+    "Opening a dataset with xarray": (dataset, "n5zarr.xarray.backend._Source._reading"),
+    "Serving a dataset": (server, FLOW_BEGINS + "node"),
+}
+
+
+@pytest.mark.parametrize("heading", WAYS)
+def test_a_location_is_opened_as_its_page_says(store: N5Store, heading: str) -> None:
+    way, flow = WAYS[heading]
+    calls = calls_of(lambda: way(store.root))
+    assert with_counts(calls) == steps_of(LOCATIONS, heading), "run python -m tests.docs.test_ways"
+    assert upward(calls) == [flow]
+
+
+def _write_page() -> None:
+    """Write the functions of each way of a location, with what the page says of them."""
+    page = DOCS / LOCATIONS
+    with TemporaryDirectory() as folder:
+        root = Path(folder, "c.n5")
+        n5zarr.create_array(root, path="a", shape=(5, 7, 11), chunks=(2, 3, 4), dtype="uint16")
+        for heading, (way, _) in WAYS.items():
+            before, mark, rest = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")
+            section, end, after = rest.partition("\n## ")
+            said = dict(re.findall(r"^\d+\. `([\w.]+)[^`]*`(.*)$", section, re.MULTILINE))
+            intro = re.split(r"^1\. ", section, maxsplit=1, flags=re.MULTILINE)[0]
+            steps = [
+                name.removeprefix("n5zarr.").split()
+                for name in with_counts(calls_of(partial(way, root)))
+            ]
+            lines = [
+                f"{n}. `{' '.join(step)}`{said.get(step[0], '')}" for n, step in enumerate(steps, 1)
+            ]
+            page.write_text(before + mark + intro + "\n".join(lines) + "\n" + end + after, "utf-8")
+
+
+if __name__ == "__main__":
+    _write_page()

@@ -12,6 +12,7 @@ from bioio import BioImage
 
 import n5zarr
 from n5zarr.cli.app import app
+from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import XmlFile, read_project
 from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
@@ -114,7 +115,7 @@ def test_everything_takes_it(xml: Path, tmp_path: Path) -> None:
     image = BioImage(str(xml), reader=Reader)
     image.set_scene("left_red")
     np.testing.assert_array_equal(image.get_image_data("ZYX", T=3), values)
-    paths = {each.path for each in ServedLocation(str(xml)).images().images}
+    paths = {each.path for each in ServedLocation(place_of(str(xml))).images().images}
     assert paths >= {"left_red", "left_green", "right_green"}
     assert n5zarr.validate(str(xml)).ok
 
@@ -141,9 +142,9 @@ def test_options_do_not_follow_an_xml_of_a_server_to_its_service(s3_server: str)
     elements += "<ServiceEndpoint>https://elsewhere.example</ServiceEndpoint>"
     body = body.replace('<n5 type="relative">dataset.n5</n5>', elements)
     client(s3_server).put_object(Bucket="foreign", Key="d.xml", Body=body.encode())
-    file = XmlFile.at("s3://foreign/d.xml", fsspec_options(s3_server))
-    found = read_project(file)
-    assert found.container == "s3://foreign/a.n5"
+    file = XmlFile.at(place_of("s3://foreign/d.xml", fsspec_options(s3_server)))
+    found = read_project(file).place
+    assert found.location == "s3://foreign/a.n5"
     assert found.storage_options == {
         "anon": True,
         "client_kwargs": {"endpoint_url": "https://elsewhere.example"},

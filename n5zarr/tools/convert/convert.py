@@ -16,7 +16,7 @@ from n5zarr.format.compression import compression_to_json
 from n5zarr.images.find import images_in, ome_tree
 from n5zarr.images.from_ome import from_ome
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.location import located
+from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_found,
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import CTuple
     from n5zarr.images.source import SourceTree
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.convert.copying import ArrayCopy, Way
     from n5zarr.tools.convert.files import Copy, Task
     from n5zarr.tools.convert.places import Format
@@ -226,10 +226,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     >>> zarr.open(out, mode="r")["s1"].shape
     (20, 48, 64)
     """
-    source = located(source, storage_options, backend)
+    source_place = place_of(source, storage_options, backend)
     began = time.monotonic()
-    destination = located(destination, destination_options, destination_backend)
-    target = open_destination(destination, to, destination_options)
+    target_place = place_of(destination, destination_options, destination_backend)
+    target = open_destination(target_place, to)
     patterns = [select] if isinstance(select, str) else list(select)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude)
     wanted_labels = [labels] if isinstance(labels, str) else list(labels)
@@ -247,7 +247,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     sizes = check_sizes("shards_of_java", shards_of_java)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
-        tree = _open(source, target, paths, storage_options, sizes, coords=coords)
+        tree = _open(source_place, target, paths, sizes, coords=coords)
         found = tree.only(paths, level)
         check_found(found, target, patterns, is_all=not (patterns or excluded) and level is None)
         check_places(found, target)
@@ -291,19 +291,18 @@ def convert(  # noqa: PLR0913 - one keyword for each option
 
 
 def _open(
-    source: Location,
+    source: Place,
     target: Destination,
     paths: PathPatterns,
-    storage_options: Mapping[str, object] | None,
     shards_of_java: CTuple | None,
     *,
     coords: bool,
 ) -> SourceTree:
     if shards_of_java is not None:
-        source, storage_options = open_shards(source, shards_of_java, storage_options), None
+        source = open_shards(source, shards_of_java)
     if coords:
-        return coords_tree(source, paths, storage_options=storage_options)
-    return open_source(source, target.zarr_format, storage_options, paths)
+        return coords_tree(source, paths)
+    return open_source(source, target.zarr_format, paths)
 
 
 def _as_written(

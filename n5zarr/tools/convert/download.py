@@ -29,10 +29,11 @@ from n5zarr.format.order import N5Tuple, to_n5
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.files import is_unfinished
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.storage.url import is_url
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.box_in_levels import boxes_of
@@ -140,8 +141,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         The box does not fit, no dataset is selected, the directory holds other files or a part of
         another source, or it lies in the source, or the source in it (``kind="option"``).
     """
-    location = located(location, storage_options, backend)
-    source, node = open_container(location, storage_options=storage_options, read_only=True)
+    place = place_of(location, storage_options, backend)
+    source, node = open_container(place, read_only=True)
     part = _Part.open(directory, source)
     is_part = bool(paths or select or node)
     with asking_once():

@@ -21,26 +21,26 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator
 
     from zarr.types import AnyArray
 
     from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Place
 
 __all__ = ["coords_tree", "zarr_array", "zarr_tree"]
 
 _NAMES_V2 = "_ARRAY_DIMENSIONS"  # xarray's, where Zarr v2 has none
 
 
-def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> SourceTree:
-    """Find the selected arrays and groups at a place in a Zarr hierarchy.
+def zarr_tree(node: AnyArray | zarr.Group, storage: Storage, paths: PathPatterns) -> SourceTree:
+    """Find the selected arrays and groups at and below a node of a Zarr hierarchy.
 
     Parameters
     ----------
-    place : StorePath
-        An array or a group.
+    node : Array or Group
+        The node.
     storage : Storage
         The keys behind it.
     paths : PathPatterns
@@ -49,13 +49,10 @@ def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> Source
 
     Raises
     ------
-    FileNotFoundError
-        The place has no Zarr node.
     N5UnsupportedError
         The group has no consolidated metadata, and the server does not list.
     """
-    node = zarr.open(place, mode="r")
-    name = join(str(storage), place.path)
+    name = join(str(storage), node.path)
     if isinstance(node, zarr.Array):
         return SourceTree(name, {"": zarr_array(node)}, {}, storage=storage)
     arrays, groups = {}, {"": node.attrs.asdict()}
@@ -65,7 +62,7 @@ def zarr_tree(place: StorePath, storage: Storage, paths: PathPatterns) -> Source
         else:
             groups[below] = member.attrs.asdict()
     if not arrays:
-        storage.run(list_each([place.path]))  # raises if the server does not list
+        storage.run(list_each([node.path]))  # raises if the server does not list
     return SourceTree(name, arrays, groups, storage=storage)
 
 
@@ -95,12 +92,7 @@ def _selected(
                 yield from _selected(node, below, paths)
 
 
-def coords_tree(
-    location: Location,
-    paths: PathPatterns,
-    *,
-    storage_options: Mapping[str, object] | None = None,
-) -> SourceTree:
+def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
     """Find the selected arrays and groups, with coordinates as arrays beside them, for xarray.
 
     Raises
@@ -108,7 +100,7 @@ def coords_tree(
     FileNotFoundError
         The container or node does not exist.
     """
-    opened, path = open_container(location, storage_options=storage_options, read_only=True)
+    opened, path = open_container(place, read_only=True)
     node = opened.node(path)
     if node is None:
         raise not_found(opened, path)
@@ -116,8 +108,8 @@ def coords_tree(
         selection = Selection(paths=paths)
         walk = Walk(opened.container.nodes, opened.run, selection, warn_of_links(opened))
         deque(walk.run(path, node), maxlen=0)
-    store = N5Store(opened.storage.store, codecs="portable", coords=True)
-    tree = zarr_tree(StorePath(store, path), store.storage, paths)
+    store = N5Store(opened.storage, codecs="portable", coords=True)
+    tree = zarr_tree(zarr.open(StorePath(store, path), mode="r"), store.storage, paths)
     return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
 
 
@@ -127,7 +119,7 @@ def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
     found = store.run(store.dataset_of(source.encoded.path, 3))
     if found is None:
         return source
-    plain = N5Store(store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+    plain = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)
     blocks = N5Blocks(plain, *found)
     return replace(source, blocks=blocks, compression=blocks.compression)
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.location import located_if_url
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
 from n5zarr.tools.diff.sides import Side, open_side
 from n5zarr.tools.jobs.run import RunOptions
@@ -140,8 +139,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     ['shape', 'axes', 'axes', 'attribute', 'attribute', 'attribute']
     """
     with asking_once():
-        first, second = (located_if_url(side, storage_options, backend) for side in (first, second))
-        sides = open_side(first, storage_options), open_side(second, storage_options)
+        sides = [open_side(side, storage_options, backend) for side in (first, second)]
     walk = _Walk(with_attributes=attributes)
     differences = list(walk.nodes("", *sides))
     pairs = walk.pairs if values else []

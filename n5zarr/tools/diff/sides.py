@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import zarr
+from zarr.storage import StorePath
 
 from n5zarr.arrays.opening import open_array
 from n5zarr.container.axes import read_placed
@@ -13,9 +14,7 @@ from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.errors import N5FormatError
 from n5zarr.format.path import join
-from n5zarr.storage.opening import open_storage
-from n5zarr.storage.place import Place
-from n5zarr.storage.url import is_url
+from n5zarr.storage.place import place_of
 from n5zarr.store.geometry import described
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import not_found
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Backend, Location
 
 __all__ = ["Side", "open_side"]
 
@@ -57,10 +56,15 @@ class Side:
     axes: Mapping[str, JSON] = field(default_factory=dict)
 
 
-def open_side(
-    location: Location | AnyArray | zarr.Group, storage_options: Mapping[str, object] | None
-) -> Side:
+def open_side(location: Location, options: Mapping[str, object] | None, backend: Backend) -> Side:
     """Read the documents of a node and all nodes below it, but no blocks.
+
+    Parameters
+    ----------
+    location : path, URL, zarr store, array or group
+        The node.
+    options, backend : optional
+        For a URL.
 
     Raises
     ------
@@ -69,28 +73,20 @@ def open_side(
     N5Error
         The node itself is broken or not supported.
     """
-    if isinstance(location, zarr.Array | zarr.Group):
-        if not isinstance(location.store, N5Store):
-            return _side_of_zarr(location)
-        return _open_n5(location.store, location.path, None)
-    options = storage_options if is_url(location) else None  # a place has its own
+    if isinstance(location, zarr.Array | zarr.Group) and not isinstance(location.store, N5Store):
+        return _side_of_zarr(location)
+    opened, path = open_container(
+        place_of(location, options, backend, one_of_two=True), read_only=True
+    )
     try:
-        return _open_n5(location, "", options)
+        node = opened.node(path)
+        if node is None:
+            raise not_found(opened, path)
+        return _side_of_n5(opened, path, node)
     except N5FormatError as err:
         if err.kind != "foreign":
             raise
-        kwargs: dict[str, Any] = {"storage_options": options} if options else {}
-        if isinstance(location, Place):
-            location = open_storage(location, read_only=True).store
-        return _side_of_zarr(zarr.open(cast("Any", location), mode="r", **kwargs))
-
-
-def _open_n5(location: Location, path: str, options: Mapping[str, object] | None) -> Side:
-    opened, path = open_container(location, path, storage_options=options, read_only=True)
-    node = opened.node(path)
-    if node is None:
-        raise not_found(opened, path)
-    return _side_of_n5(opened, path, node)
+        return _side_of_zarr(zarr.open(StorePath(opened.storage.store, path), mode="r"))
 
 
 def _side_of_n5(opened: N5Store, path: str, node: Node) -> Side:

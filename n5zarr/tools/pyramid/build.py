@@ -18,10 +18,11 @@ from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Remove, RemoveTree, list_each, request_each
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.methods import Method
@@ -207,9 +208,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     with asking_once():
-        opened, finest = _find(location, path, convention, storage_options)
+        opened, finest = _find(place, path, convention)
         with ErrorsAt(f"{opened}: {finest.path}"):
             plan = _plan(opened, finest, factors, levels, method, chunks, compression)
             run, memory = _check_run(plan, RunOptions(scheduler, n_workers, progress), max_memory)
@@ -237,11 +238,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     return _result(plan, removed, is_written=not dry_run)
 
 
-def _find(
-    location: Location, path: str, convention: str, storage_options: Mapping[str, object] | None
-) -> tuple[N5Store, Finest]:
+def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
     """Open a container, and find ``s0``."""
-    opened, path = open_container(location, path, storage_options=storage_options)
+    opened, path = open_container(place, path)
     if opened.codecs != "n5":  # a given store has its own codecs, which are slower
         opened = N5Store(
             opened.store,

@@ -18,8 +18,8 @@ from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
-from n5zarr.store.location import located
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.documents import (
@@ -111,9 +111,9 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     >>> result.ok, result.n_datasets, result.n_blocks
     (True, 4, 63)
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     start = time.monotonic()
-    check = _Check(*open_to_check(location, path, storage_options, read_only=True), deep)
+    check = _Check(*open_to_check(place, path, read_only=True), deep)
     findings = list(check.run(RunOptions(scheduler, n_workers, progress), state))
     findings.sort(key=_rank)
     return Validation(
@@ -149,8 +149,8 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
     Finding
         A problem of a document, block or file.
     """
-    location = located(location, storage_options, backend)
-    check = _Check(*open_to_check(location, path, storage_options, read_only=True), deep)
+    place = place_of(location, storage_options, backend)
+    check = _Check(*open_to_check(place, path, read_only=True), deep)
     yield from check.run(RunOptions(scheduler, n_workers, progress))
 
 

@@ -20,8 +20,8 @@ from n5zarr.errors import N5Error
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent
 from n5zarr.format.order import to_c
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Update
-from n5zarr.store.location import located
 from n5zarr.tools.jobs.nodes import BlockTask, walk
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
@@ -106,9 +106,9 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     N5Error
         The container cannot be written.
     """
-    location = located(location, storage_options, backend)
+    place = place_of(location, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
-    opened, node_path = open_to_repair(location, path, storage_options)
+    opened, node_path = open_to_repair(place, path)
     found = {
         each.path: each.node
         for each in walk(opened, node_path, partial(ask_quietly, opened))

@@ -18,18 +18,17 @@ from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
-from n5zarr.store.bdv_xml import named_by, read_project, xml_file
-from n5zarr.store.location import open_container
+from n5zarr.store.bdv_xml import project_or_container
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.jobs.nodes import check_writable_store
 from n5zarr.tools.validate.blocks import ENDS
 from n5zarr.tools.validate.findings import finding
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from n5zarr.container.block_listing import Ask
-    from n5zarr.storage.place import Location
+    from n5zarr.storage.place import Place
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
 
@@ -99,29 +98,15 @@ def _leftover(path: str, file: str) -> Finding | None:
     return finding(kind, path, message, file=file)
 
 
-def open_to_check(
-    location: Location,
-    path: str,
-    storage_options: Mapping[str, object] | None,
-    *,
-    read_only: bool = False,
-) -> tuple[N5Store, str]:
+def open_to_check(place: Place, path: str, *, read_only: bool = False) -> tuple[N5Store, str]:
     """Open the container of a location, or the one that BigDataViewer's XML names."""
-    file = xml_file(location, storage_options)
-    if file is None:
-        return open_container(location, path, storage_options=storage_options, read_only=read_only)
-    project = read_project(file)
-    with named_by(project):
-        return open_container(
-            project.place, path, storage_options=project.storage_options, read_only=read_only
-        )
+    with project_or_container(place, path, read_only=read_only) as (_, opened, node):
+        return opened, node
 
 
-def open_to_repair(
-    location: Location, path: str, storage_options: Mapping[str, object] | None
-) -> tuple[N5Store, str]:
+def open_to_repair(place: Place, path: str) -> tuple[N5Store, str]:
     """Open a container to change files in it; raise if the store is read-only."""
-    opened, node = open_to_check(location, path, storage_options)
+    opened, node = open_to_check(place, path)
     check_writable_store(opened)
     return opened, node
 

@@ -6,8 +6,8 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Remove, RemoveTree, Stamp, request_each
-from n5zarr.store.location import located
 from n5zarr.tools.validate.files import open_to_repair
 
 if TYPE_CHECKING:
@@ -74,8 +74,8 @@ def clean_leftovers(
     >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
     ()
     """
-    location = located(location, storage_options, backend)
-    opened, _ = open_to_repair(location, "", storage_options)
+    place = place_of(location, storage_options, backend)
+    opened, _ = open_to_repair(place, "")
     removed: list[str] = []
     kept: dict[str, str] = {}
     for each in findings:

@@ -23,8 +23,8 @@ from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Remove, Update, put_each, read_key, request_each
-from n5zarr.store.location import located, located_if_url
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
 
@@ -111,8 +111,8 @@ def quarantine_blocks(
     N5UnrepresentableError
         ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
-    location = located(location, storage_options, backend)
-    opened, _ = open_to_repair(location, "", storage_options)
+    place = place_of(location, storage_options, backend)
+    opened, _ = open_to_repair(place, "")
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
         return Quarantine(quarantine="", moved=(), kept={})
@@ -167,10 +167,9 @@ def restore_blocks(
     N5UnsupportedError
         The container can only be read (``kind="read-only"``).
     """
-    location = located_if_url(location, storage_options, backend)
-    quarantine = located_if_url(quarantine, storage_options, backend)
-    storage = open_storage(quarantine, storage_options=storage_options)
-    opened, _ = open_to_repair(location, "", storage_options)
+    place = place_of(location, storage_options, backend, one_of_two=True)
+    storage = open_storage(place_of(quarantine, storage_options, backend, one_of_two=True))
+    opened, _ = open_to_repair(place, "")
     moved: list[str] = []
     kept: dict[str, str] = {}
     for key in _listed(storage):
@@ -209,7 +208,7 @@ def _listed(storage: Storage) -> list[str]:
 
 def _outside(opened: N5Store, to: Location | None) -> Storage:
     """Open the directory for blocks, which must not be in the container."""
-    storage = open_storage(_beside(opened) if to is None else to)
+    storage = open_storage(place_of(_beside(opened) if to is None else to))
     root, there = opened.storage.root, storage.root
     if root is not None and there is not None and there.is_relative_to(root):
         message = f"to: expected a directory outside the container, got {there}"

@@ -12,8 +12,9 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.place import place_of
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
-from n5zarr.store.location import located, open_container
+from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.places import plain_prefix, url_of_container
@@ -180,14 +181,11 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     >>> written.n_arrays, written.n_referenced, written.n_inlined
     (4, 18, 45)
     """
-    location = located(location, storage_options, backend)
-    out = str(destination)
-    place = out if is_url(out) else str(Path(local_path(out)).expanduser())
-    target = _Target(place, _format(out, format), destination_options, message, overwrite)
+    place, out = place_of(location, storage_options, backend), str(destination)
+    written = out if is_url(out) else str(Path(local_path(out)).expanduser())
+    target = _Target(written, _format(out, format), destination_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
-    opened, node_path = open_container(
-        location, path, storage_options=storage_options, read_only=True
-    )
+    opened, node_path = open_container(place, path, read_only=True)
     opened = opened.showing(version)
     container = url.rstrip("/") if url else url_of_container(opened)
     with asking_once():

@@ -16,7 +16,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Mount
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
-from n5zarr.store.location import located
+from n5zarr.storage.place import place_of
 from n5zarr.viewing.serve.answers import entity_tag, has_value, requested_part, tag_of_bytes
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.location import ServedLocation
@@ -73,8 +73,7 @@ def make_app(
     FileNotFoundError
         Nothing exists at this location.
     """
-    location = located(location, storage_options, backend)
-    served = ServedLocation(location, storage_options, labels=labels)
+    served = ServedLocation(place_of(location, storage_options, backend), labels=labels)
     views = {
         "n5": N5View(served),
         "zarr": ZarrView(served),

@@ -18,18 +18,17 @@ from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
-from n5zarr.store.bdv_xml import named_by, read_project, xml_file
-from n5zarr.store.location import open_container
+from n5zarr.storage.place import place_of
+from n5zarr.store.bdv_xml import project_or_container
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.images.image import Images
-    from n5zarr.storage.place import Location
-    from n5zarr.store.bdv_xml import Project
+    from n5zarr.storage.place import Place
 
 __all__ = ["ServedLocation"]
 
@@ -41,10 +40,8 @@ class ServedLocation:
 
     Parameters
     ----------
-    location : path, URL or zarr store
+    place : Place
         A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
-    storage_options : dict, optional
-        Options of fsspec, for a URL.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
 
@@ -65,21 +62,9 @@ class ServedLocation:
         The location is outside the container, behind a link in it (``kind="path"``).
     """
 
-    def __init__(
-        self,
-        location: Location,
-        storage_options: Mapping[str, object] | None = None,
-        *,
-        labels: Sequence[str] = (),
-    ) -> None:
-        xml = xml_file(location, storage_options)
-        self.project: Project | None = None if xml is None else read_project(xml)
-        if self.project is not None:
-            location, storage_options = self.project.place, self.project.storage_options
-        with named_by(self.project):
-            opened, self.path = open_container(
-                location, storage_options=storage_options, read_only=True
-            )
+    def __init__(self, place: Place, *, labels: Sequence[str] = ()) -> None:
+        with asking_once(), project_or_container(place, read_only=True) as found:
+            self.project, opened, self.path = found
             if opened.node(self.path) is None:
                 raise not_found(opened, self.path)
         root = opened.storage.root
@@ -123,7 +108,7 @@ class ServedLocation:
         with self._lock, asking_once():
             if self._images is None:
                 try:
-                    tree = replace(n5_tree(self.place), project=self.project)
+                    tree = replace(n5_tree(place_of(self.place)), project=self.project)
                     self._images = images_in(tree, labels=self._labels)
                 except N5UnrepresentableError as err:
                     self._images = err

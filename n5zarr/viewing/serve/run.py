@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, cast, override
 import uvicorn
 import zarr
 
-from n5zarr.store.location import located
+from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import check_address, texts
 from n5zarr.viewing.serve.app import make_app
 from n5zarr.viewing.serve.guard import LOOPBACK
@@ -105,8 +105,8 @@ def start_server(  # noqa: PLR0913 - as its neighbours
     check_address(host, port)
     names = texts("allow_hosts", allow_hosts)
     hosts = {*LOOPBACK, _name_in_url(host), *names} if _is_loopback(host) or names else None
-    place = located(location, storage_options, backend)
-    app = make_app(place, labels=labels, storage_options=storage_options, hosts=hosts)
+    place = place_of(location, storage_options, backend)
+    app = make_app(place, labels=labels, hosts=hosts)
     return Server(app, host, port)
 
 

@@ -154,7 +154,7 @@ class ZarrView(_StoredView):
 
     def __init__(self, served: ServedLocation, formats: Sequence[ZarrFormat] = (3, 2)) -> None:
         super().__init__(served)
-        v3 = N5Store(served.store.storage.store, codecs="portable", zarr_format=3, read_only=True)
+        v3 = N5Store(served.store.storage, codecs="portable", zarr_format=3, read_only=True)
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override

@@ -16,6 +16,7 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.cache import CacheOptions
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import (
     Entry,
     Exists,
@@ -258,15 +259,15 @@ def test_requests_of_the_same_moment_open_a_store_once() -> None:
 
 
 def test_storage_is_chosen_by_what_the_user_gives(tmp_path: Path) -> None:
-    assert isinstance(open_storage(tmp_path), LocalFiles)
-    assert isinstance(open_storage(LocalStore(tmp_path)), LocalFiles)
-    assert open_storage(LocalStore(tmp_path, read_only=True)).read_only
-    assert not open_storage(tmp_path).read_only
-    assert isinstance(open_storage(MemoryStore()), ZarrStorage)
+    assert isinstance(open_storage(place_of(tmp_path)), LocalFiles)
+    assert isinstance(open_storage(place_of(LocalStore(tmp_path))), LocalFiles)
+    assert open_storage(place_of(LocalStore(tmp_path, read_only=True))).read_only
+    assert not open_storage(place_of(tmp_path)).read_only
+    assert isinstance(open_storage(place_of(MemoryStore())), ZarrStorage)
     with pytest.raises(N5UnrepresentableError, match="cache: expected a remote container"):
-        open_storage(tmp_path, cache=CacheOptions())
+        open_storage(place_of(tmp_path), cache=CacheOptions())
     with pytest.raises(N5UnrepresentableError, match="storage_options: expected only with a URL"):
-        open_storage(tmp_path, storage_options={})
+        open_storage(place_of(tmp_path, {}))
 
 
 def test_opening_makes_no_directory(tmp_path: Path) -> None:
@@ -298,7 +299,7 @@ def test_what_the_system_refuses_is_not_said_to_be_missing(
 
 def test_places_are_compared_whatever_reads_them(tmp_path: Path) -> None:
     memory = MemoryStore()
-    assert LocalFiles(tmp_path).is_same_place(open_storage(LocalStore(tmp_path / ".")))
+    assert LocalFiles(tmp_path).is_same_place(open_storage(place_of(LocalStore(tmp_path / "."))))
     assert not LocalFiles(tmp_path).is_same_place(LocalFiles(tmp_path / "a"))
     assert ZarrStorage(memory).is_same_place(ZarrStorage(memory.with_read_only(read_only=True)))
     assert not ZarrStorage(memory).is_same_place(ZarrStorage(MemoryStore()))
