@@ -71,8 +71,6 @@ LONG_FUNCTIONS = {
     "n5zarr.xarray.bdv.open_bdv": 71,
     "n5zarr.xarray.pyramids.open_level": 69,
     "n5zarr.xarray.write.to_n5": 126,
-    "n5zarr.store.inspect.describe_tree": 62,
-    "n5zarr.store.location.open_container": 61,
     "n5zarr.tools.validate.quarantine.quarantine_blocks": 63,
     "n5zarr.xarray.backend.N5BackendEntrypoint.open_dataset": 63,
     "n5zarr.xarray.interest_points.write_interest_points": 61,

@@ -156,14 +156,9 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     # raises if N5 cannot hold it, before anything is overwritten
     plain_dataset(extent, block, element, parsed, opened.axis_order)
     elements = _converted(elements, element.dtype, parsed)
-    if opened.zarr_format == 2:
-        options["compressors"] = numcodecs_compressor(parsed)
-        if element.is_native:
-            zdtype = _zdtype(element.dtype.newbyteorder(">"))
-    elif element.is_native and extent and opened.codecs == "n5":
-        options |= {"serializer": N5BlockCodec(parsed, opened.axis_order), "compressors": None}
-    else:
-        options["compressors"] = zarr_compressors(parsed)
+    options |= _codecs(opened, parsed, is_block=element.is_native and bool(extent))
+    if opened.zarr_format == 2 and element.is_native:
+        zdtype = _zdtype(element.dtype.newbyteorder(">"))
     written = _describe_axes(opened, node, per_axis, attributes or {})
     array = zarr.create_array(
         opened,
@@ -181,6 +176,15 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     if elements is not None:
         created[...] = elements
     return created
+
+
+def _codecs(opened: N5Store, compression: Compression, *, is_block: bool) -> dict[str, Any]:
+    """Return the codecs of an array; ``is_block``: whether n5zarr's own can be used."""
+    if opened.zarr_format == 2:
+        return {"compressors": numcodecs_compressor(compression)}
+    if is_block and opened.codecs == "n5":
+        return {"serializer": N5BlockCodec(compression, opened.axis_order), "compressors": None}
+    return {"compressors": zarr_compressors(compression)}
 
 
 def _given_or_of(

@@ -75,9 +75,8 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
         Options for a URL, the library that reads it, and how local files are written: as for
         :class:`~n5zarr.N5Store`. An open store keeps its own.
     dtype, ndim, shape, chunks, compression : optional
-        Conditions that the array must meet, in the order of ``axis_order``; an array that differs
-        is refused. Of a compression, only the given members are compared. Only with the modes
-        ``"r"`` and ``"r+"``.
+        Conditions that the array must meet, or it is refused, in the order of ``axis_order``. Only
+        with the modes ``"r"`` and ``"r+"``. Of a compression, the given members are compared.
     assume_metadata : mapping, optional
         A document with N5's own keys to use instead of the stored one, which need not exist.
     delete_existing : bool, optional

@@ -43,6 +43,19 @@ _Chunks = Annotated[
     typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a chunk; or one number."),
 ]
 
+_Shards = Annotated[
+    Any,
+    typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."),
+]
+_ShardsOfJava = Annotated[
+    Any,
+    typer.Option(
+        parser=whole_numbers,
+        metavar="Z,Y,X",
+        help="Elements of the shards that Java N5 4 wrote to SOURCE.",
+    ),
+]
+
 
 def convert(
     source: Annotated[
@@ -82,21 +95,9 @@ def convert(
         bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
     ] = False,
     chunks: _Chunks = None,
-    shards: Annotated[
-        Any,
-        typer.Option(
-            parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."
-        ),
-    ] = None,
+    shards: _Shards = None,
     compression: Compression = None,
-    shards_of_java: Annotated[
-        Any,
-        typer.Option(
-            parser=whole_numbers,
-            metavar="Z,Y,X",
-            help="Elements of the shards that Java N5 4 wrote to SOURCE.",
-        ),
-    ] = None,
+    shards_of_java: _ShardsOfJava = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     verify: Annotated[

@@ -44,6 +44,33 @@ def _levels(text: str) -> int | Literal["auto"]:
         raise typer.BadParameter(message) from None
 
 
+_Factors = Annotated[
+    Any,
+    typer.Option(
+        parser=_factors,
+        metavar="2,2,2|auto",
+        help="Elements to combine along each axis, z first as 'n5zarr tree' shows shapes. "
+        "auto: halve the spatial axes with the shortest voxels, never channels or time.",
+    ),
+]
+_Levels = Annotated[
+    Any,
+    typer.Option(
+        parser=_levels,
+        metavar="N|auto",
+        help="Number of levels. auto: until one is about a block.",
+    ),
+]
+_Chunks = Annotated[
+    Any,
+    typer.Option(
+        parser=whole_numbers,
+        metavar="64,64,64",
+        help="Size of a block, z first. Default: that of s0.",
+    ),
+]
+
+
 def pyramid(
     location: Annotated[
         str,
@@ -51,23 +78,8 @@ def pyramid(
     ],
     *,
     progress: Progress,
-    factors: Annotated[
-        Any,
-        typer.Option(
-            parser=_factors,
-            metavar="2,2,2|auto",
-            help="Elements to combine along each axis, z first as 'n5zarr tree' shows shapes. "
-            "auto: halve the spatial axes with the shortest voxels, never channels or time.",
-        ),
-    ] = "auto",
-    levels: Annotated[
-        Any,
-        typer.Option(
-            parser=_levels,
-            metavar="N|auto",
-            help="Number of levels. auto: until one is about a block.",
-        ),
-    ] = "auto",
+    factors: _Factors = "auto",
+    levels: _Levels = "auto",
     method: Annotated[
         Literal["auto", "mean", "mode", "median", "gaussian", "stride"],
         typer.Option(
@@ -80,14 +92,7 @@ def pyramid(
         typer.Option(help="Convention for positions of levels. auto: that of s0, or cosem."),
     ] = "auto",
     compression: Compression = None,
-    chunks: Annotated[
-        Any,
-        typer.Option(
-            parser=whole_numbers,
-            metavar="64,64,64",
-            help="Size of a block, z first. Default: that of s0.",
-        ),
-    ] = None,
+    chunks: _Chunks = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove existing levels first.")
     ] = False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -15,6 +15,9 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.find import find_images
 from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.thumbnail import SIZES, draw_images
+
+if TYPE_CHECKING:
+    from PIL.Image import Image as Picture
 
 __all__ = ["thumbnail"]
 
@@ -103,7 +106,16 @@ def thumbnail(
         position=position,
         channel=channel or None,
     )
-    encoded = io.BytesIO()  # a file that is there stays if this fails
+    _write(picture, output)
+    print_text(f"Wrote {output}: {picture.width} x {picture.height} pixels.")
+    if len(images) > 1 and not all_images:
+        drawn = images[0].path or images[0].name
+        print_text(f"Drew {drawn}, the first of {len(images)} images; --all draws all.")
+
+
+def _write(picture: Picture, output: Path) -> None:
+    """Write a picture; one that exists stays until the new one is complete."""
+    encoded = io.BytesIO()
     encoded.name = output.name  # tells the format
     try:
         picture.save(encoded)
@@ -115,7 +127,3 @@ def thumbnail(
     else:
         with FileWriter("atomic", lambda message: None) as writer:
             writer.write(str(output.absolute()), encoded.getvalue())
-    print_text(f"Wrote {output}: {picture.width} x {picture.height} pixels.")
-    if len(images) > 1 and not all_images:
-        drawn = images[0].path or images[0].name
-        print_text(f"Drew {drawn}, the first of {len(images)} images; --all draws all.")

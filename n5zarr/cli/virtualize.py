@@ -18,6 +18,41 @@ __all__ = ["sidecar", "virtualize"]
 
 _SHOWN = 10  # datasets that are named one by one
 
+_Format = Annotated[
+    Literal["json", "parquet", "icechunk"] | None,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="json, parquet or icechunk. Default: by suffix of DESTINATION.",
+    ),
+]
+_Coords = Annotated[
+    bool,
+    typer.Option(
+        "--coords/--no-coords",
+        help="Write axes as coordinates, as xarray needs them; or keep the path of each dataset.",
+    ),
+]
+_ChunkGrid = Annotated[
+    Literal["regular", "rectilinear"],
+    typer.Option(
+        metavar="GRID",
+        help="rectilinear: also refer to truncated blocks, if readers support it.",
+    ),
+]
+_ZarrFormat = Annotated[
+    Literal["3", "2"] | None,
+    typer.Option(metavar="3|2", help="Zarr format of JSON. Default: 2; with rectilinear 3."),
+]
+_DestinationOption = Annotated[
+    list[Any] | None,
+    typer.Option(
+        parser=name_and_value,
+        metavar="NAME=VALUE",
+        help="For the URL of DESTINATION. May be repeated.",
+    ),
+]
+
 
 def virtualize(
     location: Location,
@@ -26,37 +61,14 @@ def virtualize(
     ],
     *,
     progress: Progress,
-    form: Annotated[
-        Literal["json", "parquet", "icechunk"] | None,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="json, parquet or icechunk. Default: by suffix of DESTINATION.",
-        ),
-    ] = None,
+    form: _Format = None,
     url: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Where readers find the container. Default: LOCATION."),
     ] = None,
-    coords: Annotated[
-        bool,
-        typer.Option(
-            "--coords/--no-coords",
-            help="Write axes as coordinates, as xarray needs them; or keep the path of each "
-            "dataset.",
-        ),
-    ] = True,
-    chunk_grid: Annotated[
-        Literal["regular", "rectilinear"],
-        typer.Option(
-            metavar="GRID",
-            help="rectilinear: also refer to truncated blocks, if readers support it.",
-        ),
-    ] = "regular",
-    zarr_format: Annotated[
-        Literal["3", "2"] | None,
-        typer.Option(metavar="3|2", help="Zarr format of JSON. Default: 2; with rectilinear 3."),
-    ] = None,
+    coords: _Coords = True,
+    chunk_grid: _ChunkGrid = "regular",
+    zarr_format: _ZarrFormat = None,
     max_inlined: Annotated[
         int, typer.Option(metavar="BYTES", min=0, help="Limit for copied chunks.")
     ] = MAX_INLINED,
@@ -69,14 +81,7 @@ def virtualize(
     ] = False,
     jobs: Jobs,
     access: Access,
-    destination_option: Annotated[
-        list[Any] | None,
-        typer.Option(
-            parser=name_and_value,
-            metavar="NAME=VALUE",
-            help="For the URL of DESTINATION. May be repeated.",
-        ),
-    ] = None,
+    destination_option: _DestinationOption = None,
 ) -> Result:
     """Write references to blocks, so that others can read the container as Zarr.
 

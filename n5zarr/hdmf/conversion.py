@@ -120,14 +120,12 @@ def convert(
     source, destination = _local(source), _local(destination).resolve()
     to = _format(to, target_name)
     _check_target(source, destination, target_name, overwrite=overwrite)
-    unfinished = destination.with_name(
-        f".{destination.name}.{uuid.uuid4().hex}.partial{_SUFFIXES[to][0]}"
-    )
+    name = f".{destination.name}.{uuid.uuid4().hex}.partial{_SUFFIXES[to][0]}"
+    unfinished = destination.with_name(name)
     try:
         _export(source, unfinished, to, Meter("convert", progress))
         lines = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
-        if not lines:
-            # somebody may have created it in the meantime
+        if not lines:  # somebody may have created it in the meantime
             _check_target(source, destination, target_name, overwrite=overwrite)
     except BaseException as err:
         _remove_after_failure(unfinished)

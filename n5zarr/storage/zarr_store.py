@@ -54,7 +54,6 @@ from n5zarr.storage.url_store import UrlStore, without_secrets
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-
 __all__ = ["ZarrStorage"]
 
 _AT_A_TIME = 32  # requests, tensorstore's default; zarr's default of 10 is for whole blocks

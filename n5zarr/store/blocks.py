@@ -139,18 +139,13 @@ def write_block(
     opened, dataset, key, where = _find(location, path, grid_position, read_only=False)
     with ErrorsAt(where):
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
-            raise option_error(
-                f"grid position: expected less than {dataset.grid}, got {grid_position}"
-            )
+            message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
+            raise option_error(message)
         codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
-    check = partial(
-        check_not_sharded,
-        data_type=dataset.data_type,
-        compression=dataset.compression,
-        where=lambda: where,
-    )
+    kinds = {"data_type": dataset.data_type, "compression": dataset.compression}
+    check = partial(check_not_sharded, **kinds, where=lambda: where)
     opened.run(answer_to(Put(key, stored, check)))
 
 

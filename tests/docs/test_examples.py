@@ -139,7 +139,7 @@ def test_the_command_line_knows_the_commands_of_a_page_and_its_code_compiles(
         ("n5zarr nwb conver a.nwb a.n5", "No such command 'conver'"),
         ("n5zarr tree sample.n5 --levels 2", "No such option: --levels"),
         ("n5zarr convert a.n5 b.zarr --to zarr4 | head", "'zarr4' is not one of"),
-        ("n5zarr convert a.n5  # and where to?", "Missing argument 'DST'"),
+        ("n5zarr convert a.n5  # and where to?", "Missing argument 'DESTINATION'"),
     ],
 )
 def test_the_command_line_refuses_what_it_does_not_know(

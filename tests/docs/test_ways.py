@@ -54,10 +54,10 @@ OPENS = re.compile(
     r"|storage\.interface\.Storage\.run|container\.container\.Container\.node"
     r"|store\.bdv_xml\.(xml_file|project_or_container)"
     r"|store\.n5_store\.N5Store\.__init__"
-    r"|tools\.convert\.(convert\.(convert|_open)|places\.[a-z_].*|from_n5\..*)"
-    r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_Source)\..*)"
+    r"|tools\.convert\.(convert\.(convert|_open)|places\.[a-z_].*)|images\.from_n5\..*"
+    r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_NodeReader)\..*)"
     r"|arrays\.(nodes\.as_zarr|array\.with_fast_path)"
-    r"|viewing\.serve\.(app\.make_app|opened\..*))"
+    r"|viewing\.serve\.(app\.make_app|location\..*))"
 )
 
 
@@ -228,7 +228,7 @@ def server(root: Path) -> object:
 # what a flow calls is called by storage: the only steps up
 WAYS: dict[str, tuple[Callable[[Path], object], str]] = {
     "Converting a dataset": (conversion, FLOW_BEGINS + "node"),
-    "Opening a dataset with xarray": (dataset, "n5zarr.xarray.backend._Source._reading"),
+    "Opening a dataset with xarray": (dataset, "n5zarr.xarray.backend._NodeReader._reading"),
     "Serving a dataset": (server, FLOW_BEGINS + "node"),
 }
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import xarray as xr
-from n5zarr.images.find import find_images
 
 import n5zarr
+from n5zarr.images.find import find_images
 from n5zarr.store.inspect import describe
 from n5zarr.viewing.recognise import is_n5
 from n5zarr.viewing.serve.app import make_app
