@@ -144,8 +144,10 @@ def write_block(
         codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
-    kinds = {"data_type": dataset.data_type, "compression": dataset.compression}
-    check = partial(check_not_sharded, **kinds, where=lambda: where)
+    data_type, compression = dataset.data_type, dataset.compression
+    check = partial(
+        check_not_sharded, data_type=data_type, compression=compression, where=lambda: where
+    )
     opened.run(answer_to(Put(key, stored, check)))
 
 

@@ -83,7 +83,7 @@ def test_what_cannot_be_served_is_said_in_a_line(words: list[str], said: str) ->
 def test_an_ipv6_address_is_one_that_zarr_opens() -> None:
     """fsspec would split an address at ``::``."""
     with _on_ipv6() as server:
-        lines = servers._addresses(server)
+        lines = list(map(str, servers._addresses(server)))
         assert lines[1].endswith(f"http://[::1]:{server.port}/")
         code = next(line for line in lines if "zarr.open(" in line)
         url = code.partition('"')[2].partition('"')[0]
