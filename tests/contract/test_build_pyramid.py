@@ -410,12 +410,12 @@ def test_a_run_that_ends_among_its_documents_is_resumed(
     def die_at(method: Any) -> Any:
         """Die in the step of this number: a change of a file that is no block."""
 
-        def do(self: object, request: Any, *more: object) -> Any:
+        def do(self: object, request: Any, *more: object, **named: object) -> Any:
             key = getattr(request, "key", request)
             is_change = not isinstance(request, Get | List | Stamp | Ends | Exists | Warn)
             if is_change and str(key).endswith("json") and next(left, None) is None:
                 raise KilledError
-            return method(self, request, *more)
+            return method(self, request, *more, **named)
 
         return do
 
