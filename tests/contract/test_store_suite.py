@@ -99,7 +99,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
 
     @pytest.fixture
     def store_kwargs(self, tmp_path: Path) -> dict[str, Any]:
-        return {"store": self.wrapped(tmp_path)}
+        return {"location": self.wrapped(tmp_path)}
 
     @pytest.fixture
     async def store(self, open_kwargs: dict[str, Any]) -> N5Store:
@@ -462,7 +462,7 @@ class TestOverMemoryStore(N5StoreTests):
 
     @pytest.fixture
     def store_kwargs(self) -> dict[str, Any]:
-        return {"store": MemoryStore()}
+        return {"location": MemoryStore()}
 
 
 class TestOverFsspecStore(N5StoreTests):
