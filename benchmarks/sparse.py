@@ -4,8 +4,8 @@ Two kinds of datasets: ``huge`` has about 10^5 elements along each axis and 200 
 64^3, all others of its 4 * 10^9 positions are empty; ``N`` has N stored blocks of 8^3, all that its
 dimensions have room for. Each task runs in a process of its own: seconds are those of the wall,
 MB the growth of the process above what it has after its imports, requests those to a store that
-counts them. ``-`` means that a task takes only local files, or that there are more than 10^4 blocks,
-whose requests are not counted.
+counts them. ``-`` means that a task takes only local files, or that requests are not counted, as
+with more than 10^4 blocks.
 
 ``uv run --group bench python -m benchmarks.sparse [--blocks N ...] [--only NAME] [--limit S]``
 """
