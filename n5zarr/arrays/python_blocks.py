@@ -62,12 +62,18 @@ def share_out[Item, Result](
     -------
     list
         The results, in the order of the items.
+
+    Raises
+    ------
+    N5Error
+        That of the first items that have one.
     """
     if n_workers < 2 or len(items) < 2:
         return work(items)
     size = max(1, -(-len(items) // (_LOTS_PER_WORKER * n_workers)))
     lots = deque(range(0, len(items), size))
     done: dict[int, list[Result]] = {}
+    failed: dict[int, N5Error] = {}
 
     def take() -> None:
         while True:
@@ -75,9 +81,15 @@ def share_out[Item, Result](
                 first = lots.popleft()
             except IndexError:
                 return
-            done[first] = work(items[first : first + size])
+            try:
+                done[first] = work(items[first : first + size])
+            except N5Error as err:
+                failed[first] = err
+                lots.clear()  # the lots before this one have been taken, and are worked through
 
     work_together(take, n_workers, lots.clear)
+    if failed:
+        raise failed[min(failed)]
     return list(chain.from_iterable(done[first] for first in sorted(done)))
 
 

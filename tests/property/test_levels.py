@@ -144,7 +144,6 @@ def alone(root: Path, k: int) -> Mapping[str, Positions]:
     }
 
 
-@pytest.mark.filterwarnings("ignore::n5zarr.errors.N5Warning")
 @given(st.sampled_from(SHAPES), levels())
 def test_all_ways_place_levels_alike(
     shape: Sequence[int], drawn: Sequence[tuple[str, dict[str, Any]]]
