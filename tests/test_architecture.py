@@ -65,7 +65,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.download.run.download": 90,
     "n5zarr.tools.empty_blocks.remove_empty_blocks": 81,
     "n5zarr.tools.virtualize.virtualizing.virtualize": 118,
-    "n5zarr.tools.statistics.block_statistics": 72,
+    "n5zarr.tools.statistics.block_statistics": 71,
     "n5zarr.tools.validate.check.validate": 74,
     "n5zarr.viewing.view.view": 77,
     "n5zarr.xarray.bdv.open_bdv": 71,

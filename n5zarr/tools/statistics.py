@@ -179,8 +179,7 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     total = (math.prod(view.grid) if sample is None else len(sample)) * view.full_n_bytes
     tally = _Tally()
     work = partial(_count, opened, node, view)
-    n_blocks_of_task = max(_BLOCKS, _TASK_BYTES // max(1, view.full_n_bytes))
-    tasks = batched(listing if sample is None else sample, n_blocks_of_task)
+    tasks = batched(listing if sample is None else sample, _n_of_task(view))
     for part in run_tasks(work, tasks, scheduler=scheduler, n_workers=n_workers):
         tally.add(part)
         if progress is not None:
@@ -188,6 +187,11 @@ def block_statistics(  # noqa: PLR0913 - as its neighbours
     if progress is not None and total:
         progress("statistics", total, total)
     return tally.result(node, math.prod(view.grid), listing.n_stored)
+
+
+def _n_of_task(view: DatasetView) -> int:
+    """Return how many blocks a task reads: more of small ones, so that it is worth a task."""
+    return max(_BLOCKS, _TASK_BYTES // max(1, view.full_n_bytes))
 
 
 class _Listing:

@@ -48,12 +48,12 @@ class _Values:
     """The values of a box."""
 
     copy: ArrayCopy
+    written: Any
     box: Box
 
     def compare(self) -> _Compared:
-        source, target = self.copy.source, self.copy.target
-        one = np.asarray(source.values[self.box])
-        other = np.asarray(for_reading(target.array)[self.box])
+        one = np.asarray(self.copy.source.values[self.box])
+        other = np.asarray(self.written[self.box])
         if _is_same(one, other):
             return _Compared(one.nbytes, None)
         where = ", ".join(f"{s.start}:{s.stop}" for s in self.box)
@@ -143,12 +143,13 @@ def _parts(copy: ArrayCopy) -> Iterator[_Values | _Blocks]:
         return
     max_elements = max(1, copy.max_bytes // (2 * source.item_size))
     step = box_shape(source.shape, target.unit, source.chunks, max_elements)
+    written = for_reading(target.array)
     touched = stored_boxes(source.shape, [step, copy.least_step], [source.values, target])
     for box in boxes(source.shape, step) if touched is None else touched:
-        yield _Values(copy, box)
+        yield _Values(copy, written, box)
     if touched is not None:  # one element stands for all that neither side stores
         for box in islice(touched.others(), 1):
-            yield _Values(copy, tuple(slice(part.start, part.start + 1) for part in box))
+            yield _Values(copy, written, tuple(slice(part.start, part.start + 1) for part in box))
 
 
 def _compare(part: _Values | _Blocks) -> _Compared:
