@@ -178,7 +178,7 @@ WRITE: dict[str, Callable[[Any, Path], object]] = {
     "`convert(coords=True)`": lambda path, out: n5zarr.convert(path, out / "a.zarr", coords=True),
     "`download`": lambda path, out: n5zarr.download(path, out / "b"),
     "`download` of a box": lambda path, out: n5zarr.download(
-        path, out / "b", paths=[DATASET], box=(slice(0, 160), slice(0, 160), slice(0, 160))
+        path, out / "b", paths=[DATASET], box=(slice(0, 16), slice(0, 16), slice(0, 16))
     ),
     "`virtualize` to JSON": lambda path, out: n5zarr.virtualize(path, out / "r.json"),
     "`virtualize` to Parquet": lambda path, out: n5zarr.virtualize(

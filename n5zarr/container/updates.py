@@ -151,7 +151,7 @@ def write_document(
         if only_new and data is not None:
             return data
         check_document(opened, data)
-        applied.append(change if data and data.strip() else whole)  # of a group that is removed
+        applied.append(change if data and data.strip() else whole)  # whole: the group was removed
         return changed(data, applied[-1])
 
     (data,) = yield from _resizing(nodes, key.path, change.kind, Update(path, apply), opened)

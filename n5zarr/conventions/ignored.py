@@ -55,12 +55,8 @@ def _on_group(node: Node) -> Iterator[str]:
         if axes is not None and not isinstance(axes, list):
             yield f"multiscales: axes: expected a list of {node.ndim} axes, got {brief(axes)}"
     listed = [str(path_of(entry)) for image in images_in(group) for entry in entries_in(image)]
-    # else a level that was added later
-    if (
-        node.level is not None
-        and not found
-        and listed
-        and all(level_of(path) is None for path in listed)
-    ):
+    # a level beside listed ones has been added later
+    are_others = all(level_of(path) is None for path in listed)
+    if node.level is not None and not found and listed and are_others:
         got = ", ".join(listed[:8])
         yield f"multiscales of the group: expected an entry for {node.path[-1]}, got {got}"

@@ -167,10 +167,8 @@ def has_own(dataset: Placed) -> bool:
 
 def _counts_its_own(first: Placed | None) -> bool:
     """Whether factors of ``s0`` would multiply a resolution of the group once more."""
-    if (
-        first is None
-        or {"resolution", "pixelResolution", "transform"} & first.view.attributes.keys()
-    ):
+    stated = {"resolution", "pixelResolution", "transform"}
+    if first is None or stated & first.view.attributes.keys():
         return False
     own = numbers(first.view.dataset.attributes.get("downsamplingFactors"))
     return own is not None and set(own) != {1.0}

@@ -14,6 +14,7 @@ import zarr
 import n5zarr
 from n5zarr import N5Error, N5Store, N5Warning
 from n5zarr.arrays import kernel
+from n5zarr.arrays.pipeline import N5CodecPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +31,7 @@ class Expected(NamedTuple):
 
 
 HEADER = "header: block header: "
-SHARD = r"shard: .* block \d/\d: .* a shard of Java N5 4 with 4 chunks,"
+SHARD = "shard: .* block 0/0: .* a shard of Java N5 4 with 4 chunks,"
 SHARDS = r"compression: codecs: expected blocks, got shards .* --shards-of-java 4,8"
 CODECS = "compression: codecs: expected 'n5bytes' and at most one compression"
 EXPECTED = {
@@ -84,11 +85,19 @@ def open_node(name: str, way: str, root: Path = ROOT) -> Any:
     return zarr.open_array(store, path=name, mode="r")
 
 
+def reads_in_order(way: str) -> bool:
+    """Whether the first of several damaged blocks is named; zarr's pipelines name any of them."""
+    name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
+    return way in ("kernel", "python", "F") or zarr.config.get("codec_pipeline.path") == name
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_java_4(name: str, way: str) -> None:
     expected = EXPECTED[name]
     if expected.error:
         kind, _, words = expected.error.partition(": ")
+        if not reads_in_order(way):
+            words = words.replace("block 0/0", "block [01]/[01]")
         with pytest.raises(N5Error, match=words) as caught:
             open_node(name, way)[...]
         assert caught.value.kind == kind

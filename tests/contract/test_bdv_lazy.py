@@ -218,7 +218,7 @@ def test_what_is_read_is_not_removed(xml: Path, chunks: Any) -> None:
 
 
 @pytest.mark.parametrize("chunks", ["big", "1MiB", (1, 2), 0, -2, 1.5])
-def test_chunks_that_are_none_are_refused(chunks: Any) -> None:
+def test_chunks_of_a_wrong_kind_are_refused(chunks: Any) -> None:
     with pytest.raises(n5zarr.N5Error, match="chunks: expected 'auto', a number") as err:
         n5zarr.open_bdv("dataset.xml", chunks=chunks)
     assert err.value.kind == "option"

@@ -921,7 +921,7 @@ def test_an_array_that_is_a_group_by_now_changes_nothing(tmp_path: Path, zarr_fo
     with pytest.raises(N5Error, match="open array, got a group") as caught:
         array.attrs["x"] = 2
     assert caught.value.kind == "changed"
-    with pytest.raises(N5Error, match=r"open array, got a group|to resize, got a") as caught:
+    with pytest.raises(N5Error, match="open array, got a group") as caught:
         array.resize((7,))
     assert caught.value.kind == "changed"
     assert document(root, "d") == {"k": 1}

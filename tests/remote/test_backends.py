@@ -184,9 +184,7 @@ def test_both_libraries_are_tested() -> None:
 
 
 @pytest.mark.parametrize("backend", ["wrong", None, 5])
-def test_a_library_that_there_is_not_is_refused_for_local_paths_too(
-    backend: Any, tmp_path: Path
-) -> None:
+def test_an_unknown_library_is_refused_for_local_paths_too(backend: Any, tmp_path: Path) -> None:
     sample = n5zarr.sample_path()
     for call in (
         lambda: n5zarr.compare(sample, sample, backend=backend),
