@@ -105,8 +105,10 @@ class FileWriter:
             return
         unfinished = self._write_unfinished(path, parts)
         try:
-            while not self._rename(unfinished, path, check):
-                pass
+            # most blocks are new; then no lock is needed, and no look at what is there
+            is_done = self._is_linked(unfinished, path)
+            while not is_done:
+                is_done = self._rename(unfinished, path, check)
         finally:
             _remove(unfinished)
 
@@ -246,12 +248,20 @@ class FileWriter:
 
     def _link(self, unfinished: str, path: str) -> bool:
         """Give a new file its name; without hard links, it replaces the file of another writer."""
+        if self._is_linked(unfinished, path):
+            return True
+        if os.path.lexists(path):
+            return False
+        os.replace(unfinished, path)  # the file system has no hard links
+        self._note_file(path)
+        return True
+
+    def _is_linked(self, unfinished: str, path: str) -> bool:
+        """Give a new file its name by a hard link, if there is no such file and the system can."""
         try:
             os.link(unfinished, path)
-        except FileExistsError:
+        except OSError:
             return False
-        except OSError:  # the file system has no hard links
-            os.replace(unfinished, path)
         self._note_file(path)
         return True
 
