@@ -91,9 +91,12 @@ class TouchedBoxes:
 
     def __iter__(self) -> Iterator[Box]:
         """Yield the boxes, in order."""
+        return map(self.box, self.positions())
+
+    def positions(self) -> Iterator[tuple[int, ...]]:
+        """Yield the positions of the boxes in their grid, in order."""
         for some in range(0, len(self.places), _ROWS):
-            for place in self.places[some : some + _ROWS].tolist():
-                yield self.box(place)
+            yield from map(tuple, self.places[some : some + _ROWS].tolist())
 
     def box(self, place: Sequence[int]) -> Box:
         """Return the box at a position of the grid."""

@@ -13,11 +13,12 @@ import h5py
 import numpy as np
 import pytest
 import zarr
+from zarr.codecs import GzipCodec
 from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5Warning
+from n5zarr.errors import N5Error, N5Warning
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images, open_images
 from n5zarr.images.ome_zarr import OmeZarr
@@ -92,6 +93,41 @@ def test_a_copy_is_made_verified_compared_and_resumed(
     assert again.verified
 
 
+@pytest.mark.parametrize(
+    ("way", "options"),
+    [("chunks", {}), ("shards", {"shards": (14, 20, 33)}), ("values", {"compression": "zstd"})],
+)
+def test_a_finished_copy_with_a_changed_element_is_no_copy(
+    tmp_path: Path, way: str, options: dict[str, Any]
+) -> None:
+    source, out = make(tmp_path / "v.n5"), tmp_path / "a.zarr"
+    (made,) = n5zarr.convert(tmp_path / "v.n5/v/s0", out, **options).arrays
+    assert made.way == way
+    copy: Any = zarr.open_array(out, mode="r+")
+    for place in ((100_018, 99_990, 100_002), (50_009, 49_997, 50_003)):  # missing, and stored
+        copy[place] ^= 255
+        with pytest.raises(N5Error, match="expected the values") as caught:
+            n5zarr.convert(tmp_path / "v.n5/v/s0", out, resume=True, **options)
+        assert caught.value.kind == "differs"
+        copy[place] ^= 255
+    # the chunks that were written again may have other bytes, but they have the same values
+    assert n5zarr.convert(tmp_path / "v.n5/v/s0", out, resume=True, **options).verified
+    assert n5zarr.compare_arrays(source, copy) is None
+
+
+def test_a_finished_copy_of_zarr_with_a_changed_element_is_no_copy(tmp_path: Path) -> None:
+    values = np.arange(1, 5 * 7 * 11 + 1).reshape(5, 7, 11).astype("u1")
+    zarr.create_array(tmp_path / "a.zarr", data=values, chunks=(2, 3, 5), compressors=GzipCodec())
+    (made,) = n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5/d", verify=True).arrays
+    assert made.way == "chunks"
+    copy = n5zarr.open_array(tmp_path / "a.n5/d", "r+")
+    copy[4, 6, 10] ^= 255
+    with pytest.raises(N5Error, match="expected the values"):
+        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5/d", resume=True)
+    copy[4, 6, 10] = values[4, 6, 10]
+    assert n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5/d", resume=True).verified
+
+
 def test_differences_are_counted_where_only_one_side_has_a_chunk(tmp_path: Path) -> None:
     source = make(tmp_path / "v.n5")
     n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr", chunks=(13, 17, 19))
@@ -140,11 +176,11 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
     from n5zarr.tools.jobs.run import RunOptions  # noqa: PLC0415
 
     make(tmp_path / "v.n5")
-    n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
+    n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr", compression="zstd")
     (copy,) = plan_copies(
         n5_tree(place_of(tmp_path / "v.n5")),
         open_destination(place_of(tmp_path / "a.zarr"), None),
-        Layout(None, None, None),
+        Layout.of(None, None, "zstd"),
         2**20,
     )
     verify_copies([copy], RunOptions(n_workers=1))

@@ -123,8 +123,7 @@ class ArrayCopy(Copy):
             return product(*map(range, self.grid))
         if tuple(listing.unit) == self.target.unit:
             return (tuple(row) for rows in listing.rows for row in rows.tolist())
-        touched = touched_boxes(self.source.shape, [self.target.unit], [listing])
-        return map(tuple, touched.places.tolist())
+        return touched_boxes(self.source.shape, [self.target.unit], [listing]).positions()
 
     def box_of(self, position: Sequence[int]) -> Box:
         """Return the place of a unit in the array, in elements."""
@@ -216,6 +215,21 @@ class ChunkCopy(ArrayCopy):
     def read(self, positions: Sequence[tuple[int, ...]]) -> list[BufferLike | None]:
         """Read the units to write, encoded; None for each missing one."""
         return read_chunks(self.source, positions)
+
+    @override
+    def comparisons(self) -> Iterator[Task]:
+        """Yield the units that either side may have; both have one fill value."""
+        sides = [self.source.values, self.target]
+        touched = stored_boxes(self.source.shape, [self.target.unit], sides)
+        units = product(*map(range, self.grid)) if touched is None else touched.positions()
+        return self.in_batches(units, self.n_together)
+
+    @override
+    def compare(self, part: Sequence[tuple[int, ...]]) -> None:
+        """Compare what is stored, and the values only where that differs."""
+        for position, one, other in zip(part, self.read(part), self.target.read(part), strict=True):
+            if one != other:
+                super().compare(self.box_of(position))
 
 
 class ShardCopy(ChunkCopy):

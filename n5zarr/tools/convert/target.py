@@ -23,7 +23,7 @@ from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.images.zarr_documents import create_group, create_like
-from n5zarr.storage.requests import List, RemoveTree, Steps, Update, put_each, read_each
+from n5zarr.storage.requests import List, RemoveTree, Steps, Update, get_each, put_each, read_each
 from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete, remove_unfinished
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
@@ -83,6 +83,10 @@ class ArrayTarget(ABC):
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
         """Write encoded units by position; return the number of bytes."""
 
+    @abstractmethod
+    def read(self, positions: Sequence[tuple[int, ...]]) -> Sequence[BufferLike | None]:
+        """Read encoded units, as :meth:`put` takes them; None for each missing one."""
+
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
         """List the chunks that are written; see :mod:`n5zarr.arrays.stored_chunks`."""
         return stored_chunks(self.array, within)
@@ -115,6 +119,10 @@ class ZarrTarget(ArrayTarget):
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
         self.storage.run(put_each((self.key(position), value) for position, value in units))
         return sum(memoryview(value).nbytes for _, value in units)
+
+    @override
+    def read(self, positions: Sequence[tuple[int, ...]]) -> Sequence[BufferLike | None]:
+        return self.storage.run(get_each(list(map(self.key, positions))))
 
     @override
     def write(self, box: Box, values: np.ndarray) -> int:
