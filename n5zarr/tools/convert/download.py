@@ -201,8 +201,9 @@ class _Loading:
         """
         total, counts = sum(n for _, n, _ in blocks), Counter[str]()
         keys = (join(path, block_path(p)) for path, _, positions in blocks for p in positions)
-        n_at_once = self.source.concurrency
-        tasks = batched(keys, 1 + min(_BATCH, total // (4 * n_at_once)))
+        # more threads than cores help only those that wait for a server
+        n_at_once = self.source.concurrency if self.source.storage.root is None else None
+        tasks = batched(keys, 1 + min(_BATCH, total // (4 * self.source.concurrency)))
         for _, copied in run_tasks(self.some, tasks, scheduler="threads", n_workers=n_at_once):
             counts.update(copied)
             if progress is not None:
@@ -215,7 +216,7 @@ class _Loading:
         counts = Counter(n_keys=len(keys))
         source, target = Folder(self.source.storage, ""), Folder(self.target.storage, "")
         for key in keys:
-            here = None if self.is_anew else target.size(key)
+            here = None if self.is_anew else self._size_here(key)
             size = source.size(key) if self.is_dry_run or here is not None else None
             is_there = size is not None and size == here
             if not is_there and not self.is_dry_run:
@@ -226,6 +227,12 @@ class _Loading:
                 if not is_there:
                     counts.update(n_loaded=1, n_bytes_loaded=size)
         return counts
+
+    def _size_here(self, key: str) -> int | None:
+        """Return the size of a block that is there; None if it is missing."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            return (self.target.root / key).stat().st_size
+        return None
 
 
 # ---------------------------------------------------------------------- what to copy
