@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -187,7 +188,7 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
     other = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=BLOCK, dtype="u1", fill_value=5)
     for number, position in enumerate(POSITIONS):
         other[box_of(position)] = values_of(number)
-    object.__setattr__(copy.target, "array", other)
+    object.__setattr__(copy, "target", replace(copy.target, array=other))
     with pytest.raises(n5zarr.N5Error, match="expected the values"):
         verify_copies([copy], RunOptions(n_workers=1))
 

@@ -31,7 +31,6 @@ from n5zarr.format.grid import block_path
 from n5zarr.images.encoded_chunks import read_chunks
 from n5zarr.tools.convert.files import BATCH, Copied, Copy, Folder, Task
 from n5zarr.tools.convert.target_n5 import N5Target
-from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -154,7 +153,7 @@ class ArrayCopy(Copy):
     @override
     def compare(self, part: Any) -> None:
         one = np.asarray(self.source.values[part])
-        if not _is_same(one, np.asarray(for_reading(self.target.array)[part])):
+        if not _is_same(one, np.asarray(self.target.readable[part])):
             raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
 
     def differing(self, where: str) -> N5Error:

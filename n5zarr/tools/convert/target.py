@@ -25,6 +25,7 @@ from n5zarr.format.path import join
 from n5zarr.images.zarr_documents import create_group, create_like
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, get_each, put_each, read_each
 from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete, remove_unfinished
+from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:
@@ -64,6 +65,11 @@ class ArrayTarget(ABC):
     def unit(self) -> tuple[int, ...]:
         """Extent in elements of the unit of writing: a chunk or shard."""
         return tuple(self.array.shards or self.array.chunks)
+
+    @cached_property
+    def readable(self) -> AnyArray:
+        """The array, prepared to read many boxes."""
+        return for_reading(self.array)
 
     @property
     def encoded(self) -> AnyArray:
