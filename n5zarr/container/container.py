@@ -346,22 +346,11 @@ class Container:
         if key.zarr_format == 2 and self._is_of_other_format(key):
             # Zarr may be about to write the attributes, too
             self.memory.keep_missing(MetadataKey(key.path, ".zattrs"))
+        (stamp,) = yield [Stamp(join(key.path, ATTRIBUTES_JSON))]
+        # of a new array, Zarr v2 writes `.zarray` and `.zattrs` at once; the latter makes a group
+        if not isinstance(node, GroupAttributes) or self.memory.creation(key.path) is None:
+            self.memory.keep(key.path, node, stamp)
         self.memory.keep_served(key, _without_consolidated(document, value))
-        yield from self._keep_written(key.path, node)
-
-    def _keep_written(self, path: str, node: Node) -> Steps[None]:
-        """Remember a node that was written, or what other writers have made of it meanwhile.
-
-        Zarr v2 writes ``.zarray`` and ``.zattrs`` of a new array at once, into one document here.
-        """
-        if not self.chunks.has_stamps:
-            self.memory.keep(path, node, None)
-            return
-        stamp, now = None, ()
-        while stamp != now:
-            yield from self.chunks.node_anew(path)
-            stamp = known.stamp if (known := self.memory.known(path)) else None
-            (now,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
 
     def _is_of_other_format(self, key: MetadataKey) -> bool:
         """Whether the node of a document had the other format when it was last read."""

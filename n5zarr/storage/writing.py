@@ -106,9 +106,8 @@ class FileWriter:
         unfinished = self._write_unfinished(path, parts)
         try:
             # most blocks are new; then no lock is needed, and no look at what is there
-            is_done = self._is_linked(unfinished, path)
-            while not is_done:
-                is_done = self._rename(unfinished, path, check)
+            while not (self._is_linked(unfinished, path) or self._rename(unfinished, path, check)):
+                pass
         finally:
             _remove(unfinished)
 
@@ -248,12 +247,11 @@ class FileWriter:
 
     def _link(self, unfinished: str, path: str) -> bool:
         """Give a new file its name; without hard links, it replaces the file of another writer."""
-        if self._is_linked(unfinished, path):
-            return True
-        if os.path.lexists(path):
-            return False
-        os.replace(unfinished, path)  # the file system has no hard links
-        self._note_file(path)
+        if not self._is_linked(unfinished, path):
+            if os.path.lexists(path):
+                return False
+            os.replace(unfinished, path)  # the file system has no hard links
+            self._note_file(path)
         return True
 
     def _is_linked(self, unfinished: str, path: str) -> bool:
@@ -357,17 +355,7 @@ def sync_directories(directories: set[str]) -> None:
 def _unnamed(directory: str, above: set[str]) -> set[tuple[int, int]]:
     """List a directory and those above it, on one file system, whose names the disk may lack.
 
-    Parameters
-    ----------
-    directory : str
-        The directory.
-    above : set of str
-        Receives the directories that hold these names.
-
-    Returns
-    -------
-    set of tuple of int
-        Device and inode of each.
+    Return device and inode of each; ``above`` receives the directories that hold these names.
     """
     found: set[tuple[int, int]] = set()
     with contextlib.suppress(OSError):

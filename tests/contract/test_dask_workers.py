@@ -78,8 +78,8 @@ def test_they_build_a_pyramid(client: Any, tmp_path: Path) -> None:
     data = np.random.default_rng(11).integers(0, 60000, (67, 131, 149), "u2")
     written: list[dict[str, bytes]] = []
     seen: list[tuple[str, int, int]] = []
-    ways: list[dict[str, Any]] = [{"scheduler": "threads"}, {"scheduler": client, "max_memory": 2**21}]
-    for way in ways:
+    few: dict[str, Any] = {"scheduler": client, "max_memory": 2**21}
+    for way in ({"scheduler": "threads"}, few):
         root = tmp_path / f"{len(written)}.n5"
         n5zarr.create_array(
             root / "em" / "s0", data=data, chunks=(8, 16, 16), axes="zyx", units=["nm"] * 3,

@@ -128,7 +128,6 @@ TABLE: dict[tuple[str, str], tuple[int, int]] = {
 
 
 @pytest.mark.parametrize(("name", "path"), TABLE)
-@pytest.mark.filterwarnings("ignore")
 def test_no_way_asks_more_often(way: Way, name: str, path: str) -> None:
     asked = way.requests(lambda: CALLS[name](way, path))
     assert len(asked) <= TABLE[name, path][way.url.startswith("http")], asked
