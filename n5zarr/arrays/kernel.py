@@ -64,7 +64,7 @@ def is_compiled() -> bool:
 
 
 def can_do(dataset: OpenDataset) -> bool:
-    """Whether the kernel can read and write the blocks of a dataset."""
+    """Whether the kernel can read and write blocks of a dataset; odd ones it leaves to Python."""
     view = dataset.view
     if not is_compiled():
         reason = "the kernel is not built"

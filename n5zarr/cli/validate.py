@@ -95,7 +95,7 @@ def validate(
 def _clean(
     result: Validation, location: str, options: Mapping[str, Any], *, yes: bool
 ) -> Validation:
-    """Remove leftovers; return the result without them."""
+    """Ask the user, remove leftover files, and return the result without their findings."""
     files = [str(each.key) for each in result.findings if each.repair == "clean"]
     if not files or not _is_agreed(f"Remove {_count(files)}", yes=yes):
         return result

@@ -32,7 +32,7 @@ _COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shown:
-    """The display settings of an image in the source.
+    """Hold the limits and the colour that a source gives an image.
 
     Parameters
     ----------

@@ -118,7 +118,7 @@ def find_in_n5(tree: SourceTree, store: N5Store, labels: Sequence[str] = ()) -> 
 
 
 def _walk(tree: SourceTree, store: N5Store, found: _Found) -> None:
-    """Add what the groups of a source hold."""
+    """Collect the images, datasets and attributes of all groups of a source in ``found``."""
     names: dict[str, set[str]] = {}  # of the children of each group that are taken
     for taken in (*tree.arrays, *tree.groups):
         group_of_it, _, name = taken.rpartition("/")

@@ -1,4 +1,4 @@
-"""Locks of keys for stores without locks."""
+"""Lock keys of stores without locks, within this process."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["KeyLocks"]
 
 
 class KeyLocks:
-    """Locks of keys for stores without locks: for tasks of one event loop and for threads."""
+    """Lock keys of a store without locks for the tasks and threads of this process only."""
 
     def __init__(self) -> None:
         self._of_threads = tuple(threading.RLock() for _ in range(64))

@@ -18,7 +18,7 @@ from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.compression import Blosc, Jpeg, Lz4, Lzma, Xz
+from n5zarr.format.compression import Blosc, Bzip2, Gzip, Raw, Zstd
 from n5zarr.format.foreign import SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
@@ -212,7 +212,7 @@ def _check_expressible(view: DatasetView) -> None:
         expected, got = "a data type of N5", f"{view.kind.dtype.name} of the record"
     elif not view.dataset.ndim:
         expected, got = "at least one dimension", "none"
-    elif isinstance(compression, Xz | Lzma | Lz4 | Jpeg):
+    elif not isinstance(compression, Raw | Gzip | Bzip2 | Zstd | Blosc):
         expected, got = _COMPRESSIONS, compression.type
     elif isinstance(compression, Blosc) and compression.cname == "snappy":
         expected, got = _COMPRESSIONS, "blosc with snappy"

@@ -417,7 +417,7 @@ def _samples_in(samples: npt.NDArray[np.intp], part: slice) -> tuple[slice, npt.
 
 
 def _as_rows(values: npt.NDArray[Any], plane: Plane) -> npt.NDArray[Any]:
-    """Return the values of a slice as rows and columns."""
+    """Turn a slice so that its rows go down the picture, and its columns across it."""
     shape = values.shape[plane.down], values.shape[plane.across]
     return (
         values if plane.down < plane.across else values.swapaxes(plane.down, plane.across)

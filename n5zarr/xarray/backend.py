@@ -38,6 +38,7 @@ from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
+from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -92,7 +93,7 @@ class N5BackendEntrypoint(BackendEntrypoint):
         if is_description(filename_or_obj):
             return True
         text = os.fspath(filename_or_obj)
-        if any(name.endswith(".n5") for name in text.replace("\\", "/").split("/")):
+        if any(format_of_name(name) == "n5" for name in text.replace("\\", "/").split("/")):
             return True
         return "://" not in text and (Path(local_path(text)) / ATTRIBUTES_JSON).is_file()
 

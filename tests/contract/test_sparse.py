@@ -22,7 +22,7 @@ from n5zarr import N5Store
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images, open_images
-from n5zarr.images.ome_zarr import OmeZarr
+from n5zarr.images.ome_keys import OmeZarrKeys
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, Remove
@@ -274,7 +274,7 @@ def test_contrast_is_that_of_stored_chunks(tmp_path: Path) -> None:
 def test_ome_zarr_on_request_has_stored_chunks(tmp_path: Path) -> None:
     make(tmp_path / "v.n5")
     n5zarr.set_geometry(tmp_path / "v.n5", "v/s0", names=["z", "y", "x"])
-    ome = OmeZarr(open_images(tmp_path / "v.n5"))
+    ome = OmeZarrKeys(open_images(tmp_path / "v.n5"))
     (path,) = {key.removesuffix("/s0/zarr.json") for key in ome.documents if "s0" in key}
     near = {tuple(n + 1 for n in position) for position in POSITIONS}
     found = {p for p in near | set(POSITIONS)

@@ -1,4 +1,4 @@
-"""``n5zarr.to_n5``: what xarray holds as N5, and the same back."""
+"""Test ``n5zarr.to_n5``: write objects of xarray as N5, and read the same back."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def _doubles(attributes: Attributes, key: str, length: int | None = None) -> lis
 
 
 def _mipmap(by: list[float], resolution: list[float]) -> tuple[list[float], list[float]]:
-    """``N5SingleScaleMetadataParser.buildTransform``, its diagonal and last column."""
+    """Compute scale and translation of a level as ``buildTransform`` of n5-universe does."""
     by, resolution = [*by, 1.0, 1.0][:3], [*resolution, 1.0, 1.0][:3]
     scale = [r * f for r, f in zip(resolution, by, strict=True)]
     return scale, [r * 0.5 * (f - 1) for r, f in zip(resolution, by, strict=True)]

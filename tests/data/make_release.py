@@ -53,7 +53,7 @@ def numbers(dtype: str) -> np.ndarray[Any, Any]:
 
 
 def plain() -> dict[str, Node]:
-    """Give what n5zarr.create_array makes: each data type, each compression."""
+    """Describe an array of each data type, with the compressions in turn."""
     pairs = [(name, COMPRESSIONS[i % len(COMPRESSIONS)]) for i, name in enumerate(TYPES)]
     return {
         f"plain/{dtype}": Node(

@@ -1,4 +1,4 @@
-"""What threads and processes do at once has an order: each operation at one moment, or not at all.
+"""Test that concurrent operations act as if one came after the other, each whole or not at all.
 
 One object is what the documentation promises to change at once: a block, and the document of a
 node. ``N5ZARR_STRESS=1`` lets processes make longer histories, for minutes.
@@ -146,7 +146,7 @@ def processes() -> ProcessPoolExecutor:
 
 
 def rounds(root: Path, ways: list[str], durabilities: list[Any]) -> Iterator[tuple[Any, list[Job]]]:
-    """Give, for each round, a pool and what its writers get."""
+    """Yield, for each round, a pool and a job for each writer."""
     number = 0
     for workers in (threads, processes) if STRESS else (threads,):
         with workers() as pool:

@@ -158,7 +158,7 @@ def _single(directory: Path) -> None:
 
 
 def _of_zarr(directory: Path) -> None:
-    """Write what only the record holds, and what xarray writes."""
+    """Write containers to start from: arrays that need a record, and one that xarray wrote."""
     for zarr_format in (2, 3):
         root = directory / f"record{zarr_format}.n5"
         store: Any = N5Store(root, zarr_format=zarr_format)

@@ -417,7 +417,7 @@ def atlas(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.parametrize("whose", ["its own", "ours"])
 def test_hoa_tools(atlas: Any, whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its own reader, a shortened N5FSStore of zarr 2, reads what we write; so does ours there."""
+    """hoa_tools reads what we write with its own reader, and with N5Store in place of it."""
     if whose == "ours":
 
         def store(fs: Any, path: str, read_only: bool) -> N5Store:

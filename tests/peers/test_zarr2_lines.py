@@ -212,7 +212,7 @@ WHO = ["zarr 2", "n5zarr"]
 
 @pytest.fixture(scope="module")
 def found(folder: Path, server: str) -> dict[tuple[str, str], dict[str, Any]]:
-    """What each reads of what each wrote: (writer, reader)."""
+    """Write with either and read with both; return the results by writer and reader."""
     python = environment(
         folder / "env", "zarr==2.18.7", "numcodecs<0.16", "dask[array]", "fsspec", "s3fs"
     )

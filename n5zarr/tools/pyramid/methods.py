@@ -91,7 +91,7 @@ def downsample(
     method: Method,
     around: Sequence[tuple[int, int]] | None = None,
 ) -> np.ndarray:
-    """Downsample an array.
+    """Combine each cell of elements into one: mean, mode, median, Gaussian, or one of them.
 
     Parameters
     ----------

@@ -172,7 +172,7 @@ class ParquetWriter(_References):
             self._mapper.flush()
 
     def close(self) -> None:
-        """Keep the files: without documents, they form no arrays."""
+        """Do nothing: files without documents form no arrays, and may stay."""
 
 
 @contextmanager

@@ -156,7 +156,7 @@ def _axes(node: Mapping[str, Any]) -> str:
 
 
 def _spacing(image: Image) -> str:
-    """Return the distance of elements along each axis that has a unit or another scale than 1."""
+    """Write, as text, the distance of elements along axes with a unit or a scale other than 1."""
     return ", ".join(
         f"{axis.name} {scale:g} {symbol(axis.unit)[0] if axis.unit else ''}".strip()
         for axis, scale in zip(image.axes, image.levels[0].scale, strict=True)

@@ -17,7 +17,7 @@ from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
-from n5zarr.images.ome_zarr import OmeZarr
+from n5zarr.images.ome_keys import OmeZarrKeys
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Get, Paused, Stamp, Work, drive, read_key
 from n5zarr.store.n5_store import N5Store
@@ -114,7 +114,7 @@ class _StoredView(ServedView):
         return done
 
     def _stamp_of(self, *keys: str) -> object | None:
-        """Return the stamps of files; None if one is so young that it may change unseen."""
+        """Return the stamps of files; None if one is missing, has none, or may change unseen."""
         if not self._store.storage.has_stamps:
             return None
         stamps = self._store.run(_stamps(keys))
@@ -204,13 +204,13 @@ class OmeView(ServedView):
 
     def __init__(self, served: ServedLocation) -> None:
         self._served = served
-        self._keys: OmeZarr | None = None
+        self._keys: OmeZarrKeys | None = None
         self._lock = asyncio.Lock()  # only one thread finds the images
 
     @override
     async def read(self, key: str) -> BufferLike | None:
         async with self._lock:
             if self._keys is None:
-                self._keys = await asyncio.to_thread(lambda: OmeZarr(self._served.images()))
+                self._keys = await asyncio.to_thread(lambda: OmeZarrKeys(self._served.images()))
         data = await asyncio.to_thread(self._keys.read, key)
         return _as_strict_json(data) if key.endswith(".json") else data

@@ -18,7 +18,7 @@ import n5zarr
 from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
 from n5zarr.images.find import find_images, open_images
 from n5zarr.images.image import Channel, Image
-from n5zarr.images.ome_zarr import OmeZarr
+from n5zarr.images.ome_keys import OmeZarrKeys
 from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
 
 JAVA = Path(__file__).parents[2] / "data/java"
@@ -28,7 +28,7 @@ JAVA = Path(__file__).parents[2] / "data/java"
 def test_the_keys_are_those_that_a_conversion_writes(source: str, tmp_path: Path) -> None:
     location = Path(n5zarr.sample_path()) if source == "sample" else JAVA / source
     n5zarr.convert(location, tmp_path / "a.zarr", ome=True)
-    ome = OmeZarr(open_images(location))
+    ome = OmeZarrKeys(open_images(location))
     written = {
         str(file.relative_to(tmp_path / "a.zarr")): file.read_bytes()
         for file in (tmp_path / "a.zarr").rglob("*")
@@ -40,7 +40,7 @@ def test_the_keys_are_those_that_a_conversion_writes(source: str, tmp_path: Path
     assert ome.read("labels/s0/c/0/0/1000000") is None
 
 
-def values_of(ome: OmeZarr) -> dict[str, bytes]:
+def values_of(ome: OmeZarrKeys) -> dict[str, bytes]:
     """Read all documents and all chunks that an array may have."""
     keys = list(ome.documents)
     for key, data in ome.documents.items():
@@ -64,7 +64,7 @@ def test_axes_that_change_their_order_are_encoded_anew(tmp_path: Path) -> None:
     (image,) = find_images(tmp_path / "c.n5")
     assert [axis.name for axis in image.axes] == ["c", "z", "y", "x"]
     assert (image.channel_axis, len(image.channels)) == (0, 3)
-    keys = values_of(OmeZarr(open_images(tmp_path / "c.n5"))).items()
+    keys = values_of(OmeZarrKeys(open_images(tmp_path / "c.n5"))).items()
     store = MemoryStore({key: cpu.Buffer.from_bytes(value) for key, value in keys})
     read: Any = zarr.open(store, path="a/s0", mode="r")
     np.testing.assert_array_equal(read[...], values.transpose(2, 0, 1, 3))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("unit", [*get_args(ValidSpaceUnit), *get_args(ValidTimeUnit)])
 def test_each_unit_of_ome_zarr_is_known_in_full_and_as_symbol(unit: str) -> None:
-    """The lists of the specification."""
+    """Take every unit that the specification of OME-Zarr lists."""
     assert in_full(unit) == unit
     assert in_full(f"{unit}s".replace("inchs", "inches").replace("foots", "feet")) == unit
     short, size = symbol(unit)

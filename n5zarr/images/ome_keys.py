@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from n5zarr.images.image import Images
     from n5zarr.images.source import ArraySource
 
-__all__ = ["OmeZarr"]
+__all__ = ["OmeZarrKeys"]
 
 
-class OmeZarr:
+class OmeZarrKeys:
     """The keys that a conversion to OME-Zarr would write, with the same values.
 
     Blocks are passed through where they are chunks of OME-Zarr; all others are encoded when they
