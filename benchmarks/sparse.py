@@ -6,6 +6,9 @@ dimensions have room for. Each task runs in a process of its own: seconds are th
 all of its threads, so that other work on the machine changes them little, MB the growth of the
 process above what it has after its imports, requests those to a store that counts them. ``-`` means
 that a task takes only local files, or that requests are not counted, as with more than 10^4 blocks.
+Files are in the system's directory of temporary files. If that is on a disk, writing 10^5 files
+takes mainly the time of its file system, which the row of ``shutil.copytree`` shows: with
+``TMPDIR=/dev/shm`` they are in memory.
 
 ``uv run --group bench python -m benchmarks.sparse [--blocks N ...] [--only NAME] [--limit S]``
 """
@@ -190,6 +193,7 @@ WRITE: dict[str, Callable[[Any, Path], object]] = {
 }
 
 CHANGE: dict[str, Callable[[Path], object]] = {  # of a copy of the container
+    "Python's `shutil.copytree`": lambda path: shutil.copytree(path / "v", path / "again"),
     "`resize` to half, of `n5zarr.open`": lambda path: shrink(opened(path, "r+")),
     "`resize` to half, of `zarr.open`": lambda path: shrink(plain(path, "r+")),
     "`remove_empty_blocks`": lambda path: n5zarr.remove_empty_blocks(path, DATASET),
