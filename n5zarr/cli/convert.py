@@ -201,8 +201,7 @@ def _box(text: str) -> list[slice]:
     """Parse ``0:10,:,5:20``."""
     parts = [re.fullmatch(r"\s*(\d*)\s*:\s*(\d*)\s*", part) for part in text.split(",")]
     if None in parts:
-        message = f"expected z0:z1,y0:y1,x0:x1 in elements, got {text!r}"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter(f"expected z0:z1,y0:y1,x0:x1 in elements, got {text!r}")
     ends = [[int(end) if end else None for end in part.groups()] for part in parts if part]
     return [slice(start, stop) for start, stop in ends]
 

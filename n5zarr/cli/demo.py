@@ -16,7 +16,7 @@ from rich.text import Text
 import n5zarr
 from n5zarr.cli.messages import print_text
 from n5zarr.cli.tree import print_tree
-from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.errors import N5MissingDependencyError, option_error
 from n5zarr.store import inspect
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def demo(
     try:
         n5zarr.plot(f"{path}/em").savefig(output, dpi=120)
     except ValueError as err:
-        message = f"output: {err}"
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(f"output: {err}") from err
     except N5MissingDependencyError as err:
         print_text(f"No picture: {err}")
     else:

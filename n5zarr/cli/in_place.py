@@ -37,8 +37,7 @@ def attrs(
     n5zarr attrs LOCATION offset -- -5.
     """
     if remove and (value is not None or not key):
-        message = "expected --remove with a KEY and without a VALUE"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter("expected --remove with a KEY and without a VALUE")
     options = access.keywords()
     is_there = True
     if remove:

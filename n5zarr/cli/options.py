@@ -46,8 +46,7 @@ def name_and_value(text: str) -> tuple[str, Any]:
     """Parse ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not equals:
-        message = f"expected NAME=VALUE, got {text!r}"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter(f"expected NAME=VALUE, got {text!r}")
     return name, json_or_text(value.lower() if value in ("True", "False") else value)
 
 
@@ -56,8 +55,7 @@ def whole_numbers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        message = f"expected whole numbers such as 2,2,2, got {text!r}"
-        raise typer.BadParameter(message) from None
+        raise typer.BadParameter(f"expected whole numbers such as 2,2,2, got {text!r}") from None
 
 
 Location = Annotated[

@@ -40,8 +40,7 @@ def _levels(text: str) -> int | Literal["auto"]:
     try:
         return "auto" if text == "auto" else int(text)
     except ValueError:
-        message = f"expected a number or auto, got {text!r}"
-        raise typer.BadParameter(message) from None
+        raise typer.BadParameter(f"expected a number or auto, got {text!r}") from None
 
 
 _Factors = Annotated[

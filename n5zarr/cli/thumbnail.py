@@ -11,7 +11,8 @@ import typer
 
 from n5zarr.cli.messages import print_text
 from n5zarr.cli.options import Access, Location, name_and_value
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
+from n5zarr.errors import option_error
 from n5zarr.images.find import find_images
 from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.thumbnail import SIZES, draw_images
@@ -41,8 +42,7 @@ def _position(text: str) -> list[int] | dict[str, int]:
     parts = [part.partition("=") for part in text.split(",")]
     names = [name.strip() for name, equals, _ in parts if equals]
     if len(names) != len(set(names)):
-        message = f"expected each axis once, got {text!r}"
-        raise typer.BadParameter(message)
+        raise typer.BadParameter(f"expected each axis once, got {text!r}")
     try:
         if len(names) == len(parts):
             return {name: int(at) for name, (_, _, at) in zip(names, parts, strict=True)}
@@ -95,9 +95,10 @@ def thumbnail(
 
     Draw the first image at LOCATION: xy, zy beside it, and xz below it, in physical proportions.
     """
-    if not output.parent.is_dir():
-        message = f"output: {output}: expected a folder that exists, got {output.parent}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        output.parent.is_dir(),
+        f"output: {output}: expected a folder that exists, got {output.parent}",
+    )
     images = find_images(location, labels=labels or (), **access.keywords())
     picture = draw_images(
         images if all_images else images[0],
@@ -120,8 +121,7 @@ def _write(picture: Picture, output: Path) -> None:
     try:
         picture.save(encoded)
     except (ValueError, OSError) as err:  # an extension that is unknown, or cannot be written
-        message = f"output: {output}: expected a name such as em.png: {err}"
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(f"output: {output}: expected a name such as em.png: {err}") from err
     if output.exists() and not output.is_file():  # a pipe
         output.write_bytes(encoded.getvalue())
     else:

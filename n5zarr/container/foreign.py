@@ -73,8 +73,7 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     document = (yield from read_key(join(path, "zarr.json"))) if "zarr.json" in names else None
     if document is not None and is_sidecar(document):
         return
-    message = f"expected N5, got {zarr_node(names, document)}"
-    raise N5FormatError(message, kind="foreign")
+    raise N5FormatError(f"expected N5, got {zarr_node(names, document)}", kind="foreign")
 
 
 def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:

@@ -356,8 +356,7 @@ def _ranges_of_pattern(pattern: str) -> list[range]:
         last, _, step = rest.partition(":")
         start, end, by = int(first), int(last if dash else first), int(step or 1)
         if by < 1:
-            message = f"expected a step of at least 1, got {entry}"
-            raise ValueError(message)
+            raise ValueError(f"expected a step of at least 1, got {entry}")
         found.append(range(start, end + 1, by) if end > start else range(start, end - 1, -by))
     return found
 

@@ -41,11 +41,10 @@ def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
         return None
     steps = _steps(mapping(spatial.get("transform")), node.ndim)
     if steps is None:
-        message = (
+        raise MisfitError(
             f"spatialTransform: expected a scale and translation along each of {node.ndim} axes, "
             f"got {brief(spatial.get('transform'))}"
         )
-        raise MisfitError(message)
     unit = spatial.get("unit")
     listed = spatial.get("axes")
     entries = [mapping(axis) for axis in listed] if isinstance(listed, list) else []

@@ -134,7 +134,6 @@ def _spread[T](
     if values is None:
         values = tuple(compress(read_list(value, len(is_space)) or (), is_space))
     if len(values) != n:
-        message = f"{key}: expected {n} values, one per axis of space, got {brief(value)}"
-        raise MisfitError(message)
+        raise MisfitError(f"{key}: expected {n} values, one per axis of space, got {brief(value)}")
     given = iter(values)
     return [next(given) if space else other for space in is_space]

@@ -39,8 +39,7 @@ def read(node: Node) -> Geometry | None:
     tags = [mapping(tag) for tag in listed] if isinstance(listed, list) else []
     keys = [str(tag.get("key", "")) for tag in tags]
     if len(tags) != node.ndim or not all(keys):
-        message = f"axistags: expected {node.ndim} axes with keys, got {brief(listed)}"
-        raise MisfitError(message)
+        raise MisfitError(f"axistags: expected {node.ndim} axes with keys, got {brief(listed)}")
     named = dict(zip(keys, tags, strict=True))
     names = to_n5(keys) if node.names is None else node.names
     if {*names} != {*keys}:

@@ -23,8 +23,7 @@ def read(node: Node) -> Geometry | None:
         value = attributes.get(key, default)
         found = numbers([value])
         if found is None:
-            message = f"{key}: expected a number, got {brief(value)}"
-            raise MisfitError(message)
+            raise MisfitError(f"{key}: expected a number, got {brief(value)}")
         return found[0]
 
     def scale(name: str) -> float:

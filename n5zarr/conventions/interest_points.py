@@ -107,8 +107,7 @@ def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
     if attribute is None:
         return {}
     if not isinstance(attribute, dict):
-        message = f"idMap: expected an object, got {attribute!r}"
-        raise N5FormatError(message, kind="member")
+        raise N5FormatError(f"idMap: expected an object, got {attribute!r}", kind="member")
     found = {}
     for key, number in attribute.items():
         match = _MAP_KEY.fullmatch(key)

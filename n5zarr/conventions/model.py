@@ -290,8 +290,7 @@ def _given[T](
 ) -> T | None:
     """Return a parsed attribute; raise if the attribute is present but invalid."""
     if read is None and attributes.get(key) is not None:
-        message = f"{within}{key}: expected {expected}, got {brief(attributes[key])}"
-        raise MisfitError(message)
+        raise MisfitError(f"{within}{key}: expected {expected}, got {brief(attributes[key])}")
     return read
 
 

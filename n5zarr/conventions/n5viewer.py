@@ -91,11 +91,10 @@ def _apply_matrix(
     flat = numbers([v for row in rows for v in row] if _is_nested(rows) else rows, n * (n + 1))
     mixes = flat is None or any(flat[i * (n + 1) + j] for i in range(n) for j in range(n) if i != j)
     if flat is None or mixes:
-        message = (
+        raise MisfitError(
             f"affineTransform: expected {n} rows that do not mix axes, got {brief(matrix)}: "
             "positions along one axis would depend on another one"
         )
-        raise MisfitError(message)
     diagonal = flat[:: n + 2]
     offsets = flat[n :: n + 1]
     return (

@@ -76,8 +76,7 @@ def _read(
 ) -> Geometry:
     within = "multiscales: " if image else ""
     if len(listed) != node.ndim:
-        message = f"{within}axes: expected a list of {node.ndim} axes, got {brief(listed)}"
-        raise MisfitError(message)
+        raise MisfitError(f"{within}axes: expected a list of {node.ndim} axes, got {brief(listed)}")
     old = bool(image) and all(isinstance(axis, str) for axis in listed)
     entries = [{"name": axis} if isinstance(axis, str) else mapping(axis) for axis in listed]
     names = [str(axis.get("name", "")) for axis in entries]

@@ -241,8 +241,7 @@ def _member_value(member: Field[object], value: JSON) -> JSON:
     limits = member.metadata
     if "choices" in limits:
         if value not in limits["choices"]:
-            message = f"expected one of {', '.join(limits['choices'])}, got {value!r:.80}"
-            raise ValueError(message)
+            raise ValueError(f"expected one of {', '.join(limits['choices'])}, got {value!r:.80}")
         return value
     if "low" not in limits:
         return as_boolean(value)

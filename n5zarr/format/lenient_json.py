@@ -87,8 +87,7 @@ def _remembered[T](function: Callable[..., T]) -> Callable[..., T]:
 
 
 def _refuse(token: str) -> JSON:
-    message = f"{token} is not standard JSON"
-    raise ValueError(message)
+    raise ValueError(f"{token} is not standard JSON")
 
 
 _STRICT = json.JSONDecoder(parse_constant=_refuse)

@@ -33,8 +33,7 @@ def as_integer(value: JSON, low: int, high: int) -> int:
         number = int(value)
     is_integral = isinstance(number, int) or (isinstance(number, float) and number.is_integer())
     if isinstance(number, bool) or not is_integral or not low <= cast("float", number) <= high:
-        message = f"expected an integer from {low} to {high}, got {value!r:.80}"
-        raise ValueError(message)
+        raise ValueError(f"expected an integer from {low} to {high}, got {value!r:.80}")
     return int(cast("float", number))
 
 
@@ -52,5 +51,4 @@ def as_boolean(value: JSON) -> bool:
         return value
     if isinstance(value, str) and value.lower() in ("true", "false"):
         return value.lower() == "true"
-    message = f"expected true or false, got {value!r:.80}"
-    raise ValueError(message)
+    raise ValueError(f"expected true or false, got {value!r:.80}")

@@ -24,7 +24,13 @@ from hdmf_zarr import NWBZarrIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
 
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.errors import (
+    N5Error,
+    N5UnrepresentableError,
+    N5UnsupportedError,
+    N5Warning,
+    option_error,
+)
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
 from n5zarr.hdmf.chunking import Format, Meter, wrap
@@ -158,7 +164,7 @@ def _format(to: str | None, target: str) -> Format:
     message = f"expected a suffix of {known}, or to= (--to), got {suffix!r}"
     if to is not None:
         message = f"to (--to): expected one of {[*_SUFFIXES]}, got {to!r}"
-    raise N5UnrepresentableError(message, kind="option", where=target)
+    raise option_error(message, where=target)
 
 
 def _local(path: str | os.PathLike[str]) -> Path:
@@ -221,8 +227,9 @@ def _reader(path: Path) -> Iterator[HDMFIO]:
         raise N5UnsupportedError(message, kind="version", where=name)
     reader = _class_for(path)
     if reader is None:
-        message = f"expected an NWB file as HDF5, N5 or Zarr, got {_kind(path)}"
-        raise N5UnrepresentableError(message, kind="option", where=name)
+        raise option_error(
+            f"expected an NWB file as HDF5, N5 or Zarr, got {_kind(path)}", where=name
+        )
     if reader is NWBHDF5IO:
         with h5py.File(path) as file:  # before hdmf, which may fail without a reason
             problems = [*unreadable(file)]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.model import mapping
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
@@ -112,8 +112,7 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
         The source is not N5, or has no image that OME-Zarr can express (``kind="option"``).
     """
     if tree.container is None:
-        message = f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr")
     found = None
     if any(view_of(tuple(path.split("/"))) for path in tree.arrays):
         found = find_in_bdv(tree, tree.container)

@@ -11,12 +11,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.container.options import require
 from n5zarr.conventions import ngff
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
 from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
-from n5zarr.errors import ErrorsAt, N5UnrepresentableError
+from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.images.ome import without_ome
@@ -68,12 +69,11 @@ def _described(tree: SourceTree) -> SourceTree:
     found: dict[str, ArraySource] = {}
     origins: dict[str, str] = {}
     for old, (new, array) in (levels_of_all | others).items():
-        if origins.setdefault(new, old) != old:
-            message = (
-                f"{old}: expected a name that no level needs, got {new}, the path of "
-                f"{origins[new]} in N5; rename it first"
-            )
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            origins.setdefault(new, old) == old,
+            f"{old}: expected a name that no level needs, got {new}, the path of "
+            f"{origins[new]} in N5; rename it first",
+        )
         found[new] = array
     return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
 
@@ -117,8 +117,7 @@ def _levels(
             if geometry is not None:
                 found[number] = _Level(path, geometry.axes)
     except MisfitError as err:
-        message = f"{group or '/'}: {err}"
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(f"{group or '/'}: {err}") from err
     return found
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
 
@@ -314,5 +314,5 @@ class Images:
             first = self.images[0]
             message = f"expected elements, got an image of shape {first.levels[0].shape}"
             where = join(self.source.name, first.path)
-            raise N5UnrepresentableError(message, kind="option", where=where)
+            raise option_error(message, where=where)
         return sorted(shown, key=lambda image: (image.is_labels, image.path))

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed
 from n5zarr.container.bdv_description import read_description
+from n5zarr.container.options import require
 from n5zarr.conventions.model import Axis
-from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.images.display import Shown, with_display
@@ -100,9 +100,7 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
     if description is not None:
         views = described_views(store, group, views, description)
     views = _wanted(views, tree)
-    if not views:
-        message = f"{store}: /{group}: the XML describes none of the chosen views"
-        raise N5UnrepresentableError(message, kind="option")
+    require(views, f"{store}: /{group}: the XML describes none of the chosen views")
     names = _names({s: _name_of(description, s) for s in views})
     images: list[Image] = []
     problems: dict[str, list[str]] = {}

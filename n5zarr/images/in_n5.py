@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.conventions.listed import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
@@ -109,11 +109,10 @@ def find_in_n5(tree: SourceTree, store: N5Store, labels: Sequence[str] = ()) -> 
         raise not_found(store, path, "a dataset or a group")
     if not found.candidates:
         why = f": {found.notes[0]}" if found.notes else ""
-        message = (
+        raise option_error(
             f"{store}: /{path}: expected an image (numbers with two or three axes of space), got "
             f"none{why}"
         )
-        raise N5UnrepresentableError(message, kind="option")
     return _Describer(tree, found, labels).images()
 
 

@@ -11,8 +11,9 @@ from dataclasses import replace
 from posixpath import relpath
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.container.options import require
 from n5zarr.conventions.units import in_full, is_count, ratio
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
 from n5zarr.images.stacked import reordered
@@ -159,11 +160,10 @@ def _check(axes: Sequence[Axis], kinds: Sequence[str]) -> None:
     if n_space in (2, 3) and max(n_time, n_others) <= 1 and len({*names}) == len(names):
         return
     each = [f"{n} ({kind or 'other'})" for n, kind in zip(names, kinds, strict=True)]
-    message = (
+    raise option_error(
         "OME-Zarr: expected two or three axes of space, at most one of time and one other, each "
         f"with a distinct name, got {', '.join(each) or 'none'}; n5zarr.set_geometry names axes"
     )
-    raise N5UnrepresentableError(message, kind="option")
 
 
 def _unit_of(axis: Axis) -> str | None:
@@ -172,21 +172,19 @@ def _unit_of(axis: Axis) -> str | None:
 
 def _in_units_of(path: str, axes: Sequence[Axis], first: Sequence[Axis]) -> list[Axis]:
     """Return the axes of a level in the units of the finest level: OME-Zarr has one for all."""
-    if [axis.name for axis in axes] != [axis.name for axis in first]:
-        message = (
-            f"{path}: expected the axes of the finest level, {[a.name for a in first]}, got "
-            f"{[a.name for a in axes]}"
-        )
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        [axis.name for axis in axes] == [axis.name for axis in first],
+        f"{path}: expected the axes of the finest level, {[a.name for a in first]}, got "
+        f"{[a.name for a in axes]}",
+    )
     converted = []
     for axis, finest in zip(axes, first, strict=True):
         by = ratio(_unit_of(axis), _unit_of(finest))
         if by is None:
-            message = (
+            raise option_error(
                 f"{path}: axis {axis.name!r}: expected the unit of the finest level, "
                 f"{finest.unit!r}, got {axis.unit!r}; n5zarr.set_geometry writes both"
             )
-            raise N5UnrepresentableError(message, kind="option")
         scaled = (axis.scale, axis.translation)
         scale, translation = scaled if by == 1 else (v * by for v in scaled)
         converted.append(replace(axis, scale=scale, translation=translation))

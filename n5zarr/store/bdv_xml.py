@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
 
+from n5zarr.container.options import require
 from n5zarr.conventions.bdv import Description, parse_xml, problem_of
 from n5zarr.conventions.bdv_settings import SetupSettings, parse_settings
 from n5zarr.conventions.interest_points import labels_in
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import Place, place_of
@@ -277,12 +278,13 @@ def read_project(file: XmlFile) -> Project:
     if description is None:
         problem = problem_of(xml)
         message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, got {problem}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(message)
     loader = description.loader
     place = file.beside(loader.location)
-    if place == file.beside(file.name):
-        message = f"{file}: expected the path of a container in the ImageLoader, got the XML itself"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        place != file.beside(file.name),
+        f"{file}: expected the path of a container in the ImageLoader, got the XML itself",
+    )
     options = file.options_for(place, loader.endpoint)
     if place.startswith("s3://") and (loader.endpoint or loader.region):
         options = _for_s3(loader, options or {})

@@ -154,8 +154,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         """
         _data_type(dtype.to_native_dtype())
         if not shape:
-            message = "shape (): expected at least one dimension"
-            raise N5UnrepresentableError(message, kind="header")
+            raise N5UnrepresentableError("shape (): expected at least one dimension", kind="header")
 
     @override
     def compute_encoded_size(self, input_byte_length: int, chunk_spec: ArraySpec) -> int:

@@ -46,5 +46,4 @@ def as_buffer(
         case SuffixByteRequest(suffix):
             return buffer[max(0, len(buffer) - suffix) :]
         case _:
-            message = f"Unexpected byte_range, got {wanted!r}."
-            raise TypeError(message)
+            raise TypeError(f"Unexpected byte_range, got {wanted!r}.")

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from zarr.abc.store import Store
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join, normalize_path
@@ -161,7 +161,7 @@ def open_container(
         given = place.location
         if durability not in (None, given.durability):
             message = f"durability: expected that of the store, {given.durability!r}, or none"
-            raise N5UnrepresentableError(f"{message}, got {durability!r}", kind="option")
+            raise option_error(f"{message}, got {durability!r}")
         return given.showing(given.zarr_format or 3), path
     opened = N5Store(
         replace(place, path=""),

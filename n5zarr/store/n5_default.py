@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Self, override
 from zarr.registry import get_codec_class
 
 from n5zarr.codecs.compress import zarr_to_compression
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, Raw
 from n5zarr.format.order import transposition
 from n5zarr.store.block_codec import N5BlockCodec
@@ -110,6 +110,4 @@ def _configured(codec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _refused(expected: str, given: object) -> N5UnrepresentableError:
-    return N5UnrepresentableError(
-        f"codec {NAME}: expected {expected}, got {given!r:.200}", kind="option"
-    )
+    return option_error(f"codec {NAME}: expected {expected}, got {given!r:.200}")

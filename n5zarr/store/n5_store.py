@@ -154,8 +154,7 @@ class N5Store(FlowRunner, Store):
         **options: object,
     ) -> None:
         if options and not is_url(location):
-            message = f"N5Store() got an unexpected keyword argument {next(iter(options))!r}"
-            raise TypeError(message)
+            raise TypeError(f"N5Store() got an unexpected keyword argument {next(iter(options))!r}")
         check_option("mode", mode, (None, "r", "r+", "a", "w", "w-"))
         read_only = read_only or mode == "r"
         view = ViewOptions(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
+from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
 from n5zarr.conventions.find import find_geometry, other_attributes
@@ -19,7 +20,6 @@ from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import (
     ErrorsAt,
     N5Error,
-    N5UnrepresentableError,
     N5UnsupportedError,
     option_error,
 )
@@ -210,7 +210,7 @@ def _levels_of(
 
 def _differs(level: ArrayGeometry, what: str, got: object, expected: object) -> N5Error:
     message = f"{level.path}: expected the {what} of the finest level, {expected}, got {got}"
-    return N5UnrepresentableError(f"{message}; set those of each level first", kind="option")
+    return option_error(f"{message}; set those of each level first")
 
 
 def _check_no_coordinates(placed: Placed, wanted: ArrayGeometry) -> None:
@@ -262,10 +262,10 @@ class _Plan:
     def add_levels(self, placed: Sequence[Placed], wanted: Sequence[ArrayGeometry]) -> None:
         """Describe the axes of all levels of an image, or of one dataset."""
         name = placed[0].path.rpartition("/")[2]
-        if len(placed) == 1 and shares_transforms(self.group, name):
-            raise option_error(
-                f"{name}: expected the group, as its levels share a transform; set all levels"
-            )
+        require(
+            len(placed) != 1 or not shares_transforms(self.group, name),
+            f"{name}: expected the group, as its levels share a transform; set all levels",
+        )
         for level, new in zip(placed, wanted, strict=True):
             _check_no_coordinates(level, new)
             self._add(level, new)
@@ -313,7 +313,7 @@ class _Plan:
                     f"expected attributes of {self.convention} to express {_said(new.axes)}, got "
                     f"{got}; another convention may express it"
                 )
-                raise N5UnrepresentableError(f"{new.wanted.path}: {message}", kind="option")
+                raise option_error(f"{new.wanted.path}: {message}")
 
     def write(self, opened: N5Store) -> None:
         """Write the documents; keep changes that other programs have made meanwhile."""

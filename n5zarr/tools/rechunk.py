@@ -8,7 +8,8 @@ import shutil
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.foreign import INCOMPLETE_JSON
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.container.options import require
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
@@ -86,27 +87,27 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     >>> n5zarr.rechunk(mine, "em/s1", chunks=32).arrays[0].chunks
     (20, 32, 32)
     """
-    if chunks is None and compression is None:
-        message = "rechunk: expected chunks, a compression or both, got none"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        chunks is not None or compression is not None,
+        "rechunk: expected chunks, a compression or both, got none",
+    )
     opened, node = open_container(place_of(location), path)
     root = opened.storage.root
     if root is None:
-        message = (
+        raise N5UnsupportedError(
             f"{opened}: expected local files, where a dataset is replaced by renaming; "
-            "n5zarr.convert(...) writes a new container"
+            "n5zarr.convert(...) writes a new container",
+            kind="option",
         )
-        raise N5UnsupportedError(message, kind="option")
     options = {"chunks": chunks, "compression": compression}
     workers = {"scheduler": scheduler, "n_workers": n_workers, "progress": progress}
     beside = root.parent / f".{root.name}.rechunk"
     with alone(beside) as is_alone:
-        if not is_alone:
-            message = (
-                f"{beside}: another run of rechunk is writing there; one at a time works in a "
-                "container: a group rechunks all datasets below it"
-            )
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            is_alone,
+            f"{beside}: another run of rechunk is writing there; one at a time works in a "
+            "container: a group rechunks all datasets below it",
+        )
         return _rechunk(root, node, beside, resume=resume, **options, **workers)
 
 
@@ -150,12 +151,11 @@ def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
         found = json.loads((beside / _WRITTEN).read_bytes())
     except FileNotFoundError:
         return None
-    if not resume or found["path"] != node:
-        message = (
-            f"{beside}: holds datasets of an interrupted run in /{found['path']}, which must be "
-            f"put in place first; run path={found['path']!r}, resume=True (--resume)"
-        )
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        resume and found["path"] == node,
+        f"{beside}: holds datasets of an interrupted run in /{found['path']}, which must be "
+        f"put in place first; run path={found['path']!r}, resume=True (--resume)",
+    )
     datasets: list[str] = found["datasets"]
     return datasets
 

@@ -217,8 +217,7 @@ def _check_expressible(view: DatasetView) -> None:
     elif isinstance(compression, Blosc) and compression.cname == "snappy":
         expected, got = _COMPRESSIONS, "blosc with snappy"
     if expected:
-        message = f"expected {expected}, got {got}"
-        raise N5UnsupportedError(message, kind="data-type", where=NAME)
+        raise N5UnsupportedError(f"expected {expected}, got {got}", kind="data-type", where=NAME)
 
 
 def _array(view: DatasetView) -> dict[str, JSON]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from operator import index
 from typing import TYPE_CHECKING
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -39,7 +39,7 @@ def whole_number(name: str, given: object, low: int | None = None, high: int | N
     if number is None or not is_inside or (high is not None and number > high):
         bounds = "" if low is None else f" of at least {low}"
         bounds = bounds if high is None else f" from {low} to {high}"
-        raise _refused(f"{name}: expected a whole number{bounds}, got {given!r}")
+        raise option_error(f"{name}: expected a whole number{bounds}, got {given!r}")
     return number
 
 
@@ -60,7 +60,7 @@ def texts(name: str, given: str | Collection[str]) -> list[str]:
     each = [given] if listed is None else listed
     found = [text for text in each if isinstance(text, str)]
     if len(found) != len(each):
-        raise _refused(f"{name}: expected a text or a sequence of texts, got {given!r}")
+        raise option_error(f"{name}: expected a text or a sequence of texts, got {given!r}")
     return found
 
 
@@ -78,9 +78,5 @@ def check_address(host: object, port: object) -> None:
         The host is not text, or the port not a number from 0 to 65535 (``kind="option"``).
     """
     if not isinstance(host, str):
-        raise _refused(f"host: expected an address such as '127.0.0.1', got {host!r}")
+        raise option_error(f"host: expected an address such as '127.0.0.1', got {host!r}")
     whole_number("port", port, *_PORTS)
-
-
-def _refused(message: str) -> N5UnrepresentableError:
-    return N5UnrepresentableError(message, kind="option")

@@ -12,7 +12,7 @@ import numpy as np
 
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.store.info import bytes_text
 from n5zarr.viewing.arguments import items, whole_number
 
@@ -333,7 +333,7 @@ def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> 
 
 
 def _refused(image: Image, message: str) -> N5UnrepresentableError:
-    return N5UnrepresentableError(f"{image.path or image.name}: {message}", kind="option")
+    return option_error(f"{image.path or image.name}: {message}")
 
 
 def read_plane(

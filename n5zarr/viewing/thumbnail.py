@@ -8,7 +8,7 @@ from functools import partial
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images
 from n5zarr.images.image import CHANNEL_COLORS, Image
@@ -210,7 +210,7 @@ def chosen_channels(image: Image, wanted: ChosenChannels) -> Sequence[int]:
     if not chosen or len(chosen) < len(indices):
         got = each[indices.index(None)] if None in indices else each
         message = f"{image.path or image.name}: channel: expected one of {', '.join(known)}"
-        raise N5UnrepresentableError(f"{message}, got {got!r}", kind="option")
+        raise option_error(f"{message}, got {got!r}")
     return chosen[:1] if image.is_labels else chosen
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import xarray as xr
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.xarray.affine_index import AffineIndex
 from n5zarr.xarray.pyramids import open_level
@@ -153,8 +153,7 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
         """
         origin = next(self._origins(), None)
         if origin is None:
-            message = "level: expected data that were opened with engine='n5'"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error("level: expected data that were opened with engine='n5'")
         return open_level(
             origin.store,
             path=origin.path.rpartition("/")[0],

@@ -16,7 +16,7 @@ from n5zarr.conventions.find import find_geometry
 from n5zarr.conventions.model import Axis, Node, axes_of
 from n5zarr.conventions.multiscales import add_level
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.store.levels import is_level as is_name_of_level
 from n5zarr.xarray.accessor import origin_of
@@ -100,10 +100,9 @@ def encode_axes(  # noqa: PLR0913 - all inputs of a reader
         if not unwanted and (is_understood or attempt is None):
             break
     else:
-        raise N5UnrepresentableError(
+        raise option_error(
             f"{path}: expected coordinates along {', '.join(map(str, unwanted))}: without them, it "
-            "would get positions from its attributes or those of a group above it",
-            kind="option",
+            "would get positions from its attributes or those of a group above it"
         )
     encoded = {
         dim

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from n5zarr.container.options import require
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple
@@ -120,11 +120,11 @@ def encode_existing(
             if given.dtype.kind in "mM":
                 _check_times(given, encoded, stored)
     except (ValueError, TypeError, OverflowError) as err:
-        message = (
+        raise option_error(
             f"{name!r}: expected values that can be stored as {stored.dtype} "
-            f"{stored.attrs.get('units', '')!r}, like in the container: {err}"
-        )
-        raise N5UnrepresentableError(message, kind="option", where=where) from err
+            f"{stored.attrs.get('units', '')!r}, like in the container: {err}",
+            where=where,
+        ) from err
     if given.dtype.kind in "mM":
         return encoded
     return _cast(encoded, given, stored, f"{where}: {name}")

@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
+from n5zarr.errors import option_error
 from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
@@ -55,12 +56,12 @@ def boxes_of(
             continue
         here = _axes(source, path, datasets[path])
         if axes is None or here is None or not _agree(axes, here):
-            message = (
+            raise option_error(
                 "box: expected datasets of one shape, or with axes that say where they are, "
                 f"got /{path} of shape {shape} beside /{largest} of {shapes[largest]}; choose "
-                "with paths (--path)"
+                "with paths (--path)",
+                where=str(source),
             )
-            raise N5UnrepresentableError(message, kind="option", where=str(source))
         found[path] = same_place(checked, axes, here, shape)
     return found
 
@@ -72,16 +73,20 @@ def _agree(axes: Sequence[Axis], others: Sequence[Axis]) -> bool:
 
 def _checked(box: Sequence[slice], shape: tuple[int, ...], where: str) -> Box:
     """Return the elements of a box that is in a dataset."""
-    if len(box) != len(shape):
-        message = f"box: expected {len(shape)} axes, as the shape is {shape}, got {len(box)}"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+    require(
+        len(box) == len(shape),
+        f"box: expected {len(shape)} axes, as the shape is {shape}, got {len(box)}",
+        where,
+    )
     ranges = []
     for part, size in zip(box, shape, strict=True):
         start = 0 if part.start is None else part.start
         stop = size if part.stop is None else part.stop
-        if part.step not in (None, 1) or not 0 <= start < stop <= size:
-            message = f"box: expected 0 <= start < stop <= {size}, got {start}:{stop}"
-            raise N5UnrepresentableError(message, kind="option", where=f"{where}, shape {shape}")
+        require(
+            part.step in (None, 1) and 0 <= start < stop <= size,
+            f"box: expected 0 <= start < stop <= {size}, got {start}:{stop}",
+            f"{where}, shape {shape}",
+        )
         ranges.append(range(start, stop))
     return tuple(ranges)
 

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 from zarr.storage import FsspecStore
 
 from n5zarr.codecs.compress import codec_of, decompress
-from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.container.options import require
+from n5zarr.errors import (
+    N5BlockError,
+    N5UnsupportedError,
+    N5Warning,
+    option_error,
+)
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap, places_behind, real_name
@@ -73,8 +79,7 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
         wrong = "expected either overwrite (--overwrite) or resume (--resume), got both"
     elif n_workers is not None and n_workers < 1:
         wrong = f"n_workers (--n-workers): expected a number above 0, got {n_workers}"
-    if wrong is not None:
-        raise N5UnrepresentableError(f"{target}: {wrong}", kind="option")
+    require(wrong is None, f"{target}: {wrong}")
 
 
 def check_found(
@@ -98,8 +103,7 @@ def check_found(
             raise err
     if not is_all and not found.arrays and not opaque:
         wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
-        message = f"{found.name}: expected {wanted}, got none"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"{found.name}: expected {wanted}, got none")
 
 
 def check_arrays(found: SourceTree, layout: Layout) -> None:
@@ -115,7 +119,7 @@ def check_arrays(found: SourceTree, layout: Layout) -> None:
         if n_axes and sizes is not None and len(sizes) > 1 and len(sizes) not in n_axes:
             there = " or ".join(map(str, sorted(n_axes)))
             message = f"{name}: expected one number, or one for each of {there} axes, got {sizes}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(message)
 
 
 def check_packages(copies: Sequence[ArrayCopy]) -> None:
@@ -169,13 +173,13 @@ def check_places(source: SourceTree, target: Destination) -> None:
     if found is not None:
         one, other = found
         message = f"destination: expected a location outside the source, got {other} and {one}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(message)
     names = target.path.split("/") if target.path else []
     for above in ("/".join(names[:n]) for n in range(len(names))):
         got = _unfit(target, above)
-        if got is not None:
-            message = f"{target}: expected groups of its format above it, got {got} at /{above}"
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            got is None, f"{target}: expected groups of its format above it, got {got} at /{above}"
+        )
 
 
 def _unfit(target: Destination, path: str) -> str | None:
@@ -216,12 +220,11 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
     if got is not None:
         message = f"{storage}: expected a writable destination, got {got}"
         raise N5UnsupportedError(message, kind="read-only")
-    if storage.durability == "overwrite":
-        message = (
-            f"{storage}: durability: expected 'atomic' or 'durable', so that blocks are whole if "
-            "the run is interrupted, got 'overwrite'"
-        )
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        storage.durability != "overwrite",
+        f"{storage}: durability: expected 'atomic' or 'durable', so that blocks are whole if "
+        "the run is interrupted, got 'overwrite'",
+    )
 
 
 def hidden_stores(source: SourceTree, target: Destination) -> list[str]:

@@ -94,8 +94,7 @@ def _opened_tiff(file: str) -> Any:  # noqa: ANN401 - the extra may be missing
     try:
         return tifffile.TiffFile(file)
     except tifffile.TiffFileError as err:
-        message = f"{file}: expected a TIFF file, got {err}"
-        raise N5FormatError(message, kind="foreign") from err
+        raise N5FormatError(f"{file}: expected a TIFF file, got {err}", kind="foreign") from err
 
 
 @dataclass(frozen=True)

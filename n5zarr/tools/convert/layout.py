@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 from n5zarr.codecs.compress import codec_of
-from n5zarr.container.options import check_sizes
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import check_sizes, require
 from n5zarr.format.compression import parse_compression
 
 if TYPE_CHECKING:
@@ -84,12 +83,12 @@ class Layout:
             wanted = tuple(-(-w // c) * c for w, c in zip(wanted, chunks, strict=True))
         whole = tuple(-(-n // c) * c for n, c in zip(source.shape, chunks, strict=True))
         shards = tuple(max(c, min(*s)) for c, *s in zip(chunks, wanted, whole, strict=True))
-        if any(s % c for s, c in zip(shards, chunks, strict=True)):
-            message = (
-                f"shards: expected multiples of the chunks {tuple(chunks)}, got {wanted}; "
-                "chunks=... (--chunks) chooses others"
-            )
-            raise N5UnrepresentableError(message, kind="option", where=source.name)
+        require(
+            not any(s % c for s, c in zip(shards, chunks, strict=True)),
+            f"shards: expected multiples of the chunks {tuple(chunks)}, got {wanted}; "
+            "chunks=... (--chunks) chooses others",
+            source.name,
+        )
         return shards
 
 

@@ -13,7 +13,7 @@ from zarr.storage import StorePath
 
 from n5zarr.container.options import check_option
 from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, zarr_node
 from n5zarr.format.path import join, normalize_path
@@ -158,8 +158,7 @@ def _format(root: object, path: str) -> Format:
         if inner.isdisjoint({"n5", "zarr"} - {form}):
             return form
         got = f", got {path} in it"
-    message = (
+    raise option_error(
         f"{text}: expected a destination that ends in .n5 or .zarr{got}; or choose the format "
         "with to='n5', 'zarr' or 'zarr2' (--to)"
     )
-    raise N5UnrepresentableError(message, kind="option")

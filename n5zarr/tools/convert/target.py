@@ -20,7 +20,7 @@ from zarr.storage import MemoryStore, StorePath
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.arrays.stored_chunks import stored_chunks
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.zarr_documents import create_group, create_like
 from n5zarr.storage.requests import List, RemoveTree, Steps, Update, get_each, put_each, read_each
@@ -252,11 +252,10 @@ class Destination(Output):
             return False
         if resume and self._has_all_documents():
             return True
-        message = (
+        raise option_error(
             f"{self}: expected a destination that does not exist, got one; overwrite=True "
             "(--overwrite) removes it first"
         )
-        raise N5UnrepresentableError(message, kind="option")
 
     def _has_all_documents(self) -> bool:
         """Whether all documents of the destination are there as they would be written."""

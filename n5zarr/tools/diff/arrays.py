@@ -14,7 +14,7 @@ import numpy as np
 
 from n5zarr.arrays.boxes import box_shape, boxes, least_box
 from n5zarr.arrays.stored_chunks import stored_boxes
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
@@ -142,9 +142,10 @@ def compare_each(
 ) -> list[ArrayDifference | None]:
     """Compare the values of many pairs of arrays in one run; see :func:`compare_arrays`."""
     for first, second in pairs:
-        if tuple(first.shape) != tuple(second.shape):
-            message = f"expected arrays of one shape, got {first.shape} and {second.shape}"
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            tuple(first.shape) == tuple(second.shape),
+            f"expected arrays of one shape, got {first.shape} and {second.shape}",
+        )
     pairs = [(for_reading(first), for_reading(second)) for first, second in pairs]
     merged: list[ArrayDifference | None] = [None] * len(pairs)
     total = sum(math.prod(first.shape) * _item_size(first) for first, _ in pairs)

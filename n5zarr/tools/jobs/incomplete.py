@@ -17,7 +17,8 @@ from zarr.buffer import cpu
 from n5zarr._zarr_private import sync
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
+from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Remove, RemoveTree
@@ -97,21 +98,19 @@ def begin(
     if before is not None:
         before.pop(_RUN, None)
     where = join(str(store).removeprefix("file://"), path)
-    if before is not None and not resume:
-        message = (
-            f"{where}: holds the incomplete result of an interrupted run; resume=True (--resume) "
-            "continues it, overwrite=True (--overwrite) starts again"
-        )
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        before is None or resume,
+        f"{where}: holds the incomplete result of an interrupted run; resume=True (--resume) "
+        "continues it, overwrite=True (--overwrite) starts again",
+    )
     job = json.loads(json.dumps(job))
     if before and before != job:
         differing = sorted(k for k in {*before, *job} if before.get(k) != job.get(k))
-        message = (
+        raise option_error(
             f"{where}: expected the options of the run that was interrupted, got others for "
             f"{', '.join(differing)}: {[before.get(k) for k in differing]} then, "
             f"{[job.get(k) for k in differing]} now; overwrite=True (--overwrite) starts again"
         )
-        raise N5UnrepresentableError(message, kind="option")
     if before is None or run is not None:
         named = job if run is None else {**job, _RUN: run}
         data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
@@ -131,7 +130,7 @@ def confirm(store: Store, path: str, run: str) -> None:
     if now is None or now.get(_RUN) != run:
         where = join(str(store).removeprefix("file://"), path)
         message = f"{where}: expected one run at a time, but another one has begun to write there"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(message)
 
 
 def remove_unfinished(path: str, keys: Iterable[str]) -> Steps[None]:

@@ -22,7 +22,8 @@ from itertools import islice
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
 
-from n5zarr.errors import N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.container.options import require
+from n5zarr.errors import N5MissingDependencyError, option_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -84,9 +85,7 @@ class RunOptions:
         N5UnrepresentableError
             That is not a positive number (``kind="option"``).
         """
-        if max_memory < 1:
-            message = f"max_memory: expected bytes above 0, got {max_memory}"
-            raise N5UnrepresentableError(message, kind="option")
+        require(max_memory >= 1, f"max_memory: expected bytes above 0, got {max_memory}")
         return max(1, max_memory // max(1, self.n_at_once))
 
     def checked(self, hidden: Sequence[str] = ()) -> RunOptions:
@@ -103,11 +102,10 @@ class RunOptions:
             There is no such scheduler, or it does not see a store (``kind="option"``).
         """
         if hidden and self.scheduler not in (None, "threads"):
-            message = (
+            raise option_error(
                 f"scheduler: expected 'threads', as other processes do not see {hidden[0]}, got "
                 f"{self.scheduler!r}"
             )
-            raise N5UnrepresentableError(message, kind="option")
         options = replace(self, scheduler="threads") if hidden else self
         next(run_tasks(str, (), scheduler=options.scheduler, n_workers=self.n_workers), None)
         return options
@@ -232,9 +230,7 @@ def _executor(
     scheduler: Scheduler, n_workers: int
 ) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:
     """Yield the executor, its number of tasks at once, and whether it can drop waiting tasks."""
-    if n_workers < 1:
-        message = f"n_workers: expected a number above 0, got {n_workers}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(n_workers >= 1, f"n_workers: expected a number above 0, got {n_workers}")
     client = _active_client() if scheduler is None else scheduler
     if client is None or client == "threads":
         with ThreadPoolExecutor(n_workers, "n5zarr") as threads:
@@ -249,11 +245,10 @@ def _executor(
         with _of_dask(client) as executor:
             yield executor
     else:
-        message = (
+        raise option_error(
             "scheduler: expected 'threads', 'processes', the address of a dask scheduler or a "
             f"distributed.Client, got {scheduler!r}"
         )
-        raise N5UnrepresentableError(message, kind="option")
 
 
 @contextmanager
@@ -263,12 +258,11 @@ def _processes(n_workers: int) -> Iterator[Executor]:
         with ProcessPoolExecutor(n_workers, get_context("spawn")) as processes:
             yield processes
     except BrokenProcessPool as err:
-        message = (
+        raise ChildProcessError(
             "a worker process ended before its task was done: it was killed, perhaps for lack of "
             "memory, or could not import the main program, whose own work belongs below "
             "`if __name__ == '__main__':`"
-        )
-        raise ChildProcessError(message) from err
+        ) from err
 
 
 @contextmanager
@@ -280,8 +274,9 @@ def _of_dask(client: Any) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:
     while there are workers.
     """
     if getattr(client, "asynchronous", False) or getattr(client, "status", "") != "running":
-        message = f"scheduler: expected a client that is connected, and not asynchronous: {client}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"scheduler: expected a client that is connected, and not asynchronous: {client}"
+        )
 
     def has_no_workers() -> bool:  # of a client that is closed, all futures are done
         return client.status == "running" and not client.nthreads()
@@ -317,7 +312,7 @@ def _connected(address: str) -> Any:  # noqa: ANN401 - distributed has no types
         return Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as err:
         message = f"scheduler: expected the address of a dask scheduler, got {address!r}: {err}"
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(message) from err
 
 
 def _n_threads(client: Any) -> int:  # noqa: ANN401 - distributed has no types

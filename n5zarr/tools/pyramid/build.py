@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
+from n5zarr.container.options import require
 from n5zarr.conventions.multiscales import remove_levels
-from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
@@ -227,7 +228,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
             f"{way}overwrite=True (--overwrite) removes them first"
         )
         where = f"{opened}: {finest.group or '/'}"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+        raise option_error(message, where=where)
     removed = [] if resumed or is_finished or not plan.levels else there
     if is_finished and not dry_run:
         plan.compare(run, memory)
@@ -263,21 +264,21 @@ def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
     finest = path if isinstance(node, DatasetView) else join(path, "s0")
     view = node if isinstance(node, DatasetView) else opened.node(finest)
     if not isinstance(view, DatasetView):
-        message = (
+        raise option_error(
             f"expected the group of a dataset s0, got one without; "
-            f"datasets in it: {datasets_below(opened, path) or 'none'}"
+            f"datasets in it: {datasets_below(opened, path) or 'none'}",
+            where=where,
         )
-        raise N5UnrepresentableError(message, kind="option", where=where)
     name = finest.rpartition("/")[2]
     if name != "s0":
         way = f"move its directory to {join(path, 's0')}, by way of another name, or copy it there"
         if is_level(name):
             way = "give s0, or its group"
-        message = (
+        raise option_error(
             "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
-            f"{name or 'the root'}: {way}"
+            f"{name or 'the root'}: {way}",
+            where=where,
         )
-        raise N5UnrepresentableError(message, kind="option", where=where)
     _check_elements(view, f"{opened}: {finest}")
     (placed,) = placed_datasets(opened, finest)
     return opened, finest_level(opened, placed, convention)
@@ -289,9 +290,7 @@ def _check_elements(view: DatasetView, where: str) -> None:
         what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
         message = f"expected a writable array of numbers, got {what}"
         raise N5UnsupportedError(message, kind="data-type", where=where)
-    if not all(view.shape):
-        message = f"expected an array with elements, got the shape {view.shape}"
-        raise N5UnrepresentableError(message, kind="option", where=where)
+    require(all(view.shape), f"expected an array with elements, got the shape {view.shape}", where)
 
 
 def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
@@ -310,9 +309,10 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
         packed = parse_compression(given)
     codec_of(packed).check_writable(packed)
     block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
-    if len(block) != view.ndim or min(block) < 1 or max(block) >= 2**31:
-        message = f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        len(block) == view.ndim and min(block) >= 1 and max(block) < 2**31,
+        f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}",
+    )
     chosen = choose_levels(
         view.shape,
         block,
@@ -333,19 +333,17 @@ def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
     try:
         return tuple(index(value) for value in values)  # type: ignore[arg-type] # raises TypeError
     except TypeError as err:
-        message = f"{name}: expected whole numbers or 'auto', got {values!r}"
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(f"{name}: expected whole numbers or 'auto', got {values!r}") from err
 
 
 def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOptions, int]:
     """Check the options of a run; return them with the memory of each worker, in bytes."""
     opened = plan.opened
-    if opened.durability == "overwrite":
-        message = (
-            "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
-            "interrupted, got 'overwrite'"
-        )
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        opened.durability != "overwrite",
+        "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
+        "interrupted, got 'overwrite'",
+    )
     options = options.checked([] if opened.storage.is_shared else ["this store"])
     memory = options.memory_of_worker(max_memory)
     plan.check_cells(memory)

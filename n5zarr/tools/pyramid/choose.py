@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
+from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,7 +93,7 @@ def choose_levels(
         if coarser.shape == last.shape:
             n, extent = len(levels) - 1, last.shape
             message = f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {extent}"
-            raise N5UnrepresentableError(message, kind="option")
+            raise option_error(message)
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
         levels.append(coarser)
     return levels[1:]
@@ -107,9 +108,9 @@ def _is_small(shape: Sequence[int], block: Sequence[int], wanted: Sequence[bool]
 def _coarser(level: ChosenLevel, by: tuple[int, ...]) -> ChosenLevel:
     """Combine elements of a level."""
     total = tuple(t * f for t, f in zip(level.total, by, strict=True))
-    if max(total) > _MOST:
-        message = f"factors: expected at most 2**53 elements of s0 for one, got {total}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        max(total) <= _MOST, f"factors: expected at most 2**53 elements of s0 for one, got {total}"
+    )
     return ChosenLevel(by, total, tuple(-(-n // f) for n, f in zip(level.shape, by, strict=True)))
 
 
@@ -123,12 +124,13 @@ def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, .
 
 
 def _check(factors: Sequence[int] | None, n_levels: int | None, ndim: int) -> None:
-    if factors is not None and (len(factors) != ndim or min(factors) < 1 or max(factors) < 2):
-        message = (
+    if factors is not None:
+        require(
+            len(factors) == ndim and min(factors) >= 1 and max(factors) >= 2,
             f"factors: expected {ndim}, one for each axis in the order of the array, of at least "
-            f"1, and one above 1, got {list(factors)}"
+            f"1, and one above 1, got {list(factors)}",
         )
-        raise N5UnrepresentableError(message, kind="option")
-    if n_levels is not None and n_levels < 1:
-        message = f"levels: expected 'auto', or a number above 0, got {n_levels}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        n_levels is None or n_levels >= 1,
+        f"levels: expected 'auto', or a number above 0, got {n_levels}",
+    )

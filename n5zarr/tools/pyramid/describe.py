@@ -10,11 +10,12 @@ import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import WRITTEN, Written, choose_convention, describe_axes
 from n5zarr.conventions.model import axes_of, centre_shifts, numbers
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5UnrepresentableError, N5Warning
+from n5zarr.errors import N5Warning
 from n5zarr.format.compression import compression_to_json
 from n5zarr.format.order import from_presented, present
 from n5zarr.store.geometry import geometry
@@ -147,12 +148,11 @@ class Finest:
             listed[1:] if isinstance(listed, list) else (), totals, strict=False
         ):
             wanted = [*from_presented(total, order)]
-            if known != wanted:
-                message = (
-                    f"factors: expected those that the time points of the setup have, "
-                    f"{known} in N5 order as {setup} lists them, got {wanted}"
-                )
-                raise N5UnrepresentableError(message, kind="option")
+            require(
+                known == wanted,
+                f"factors: expected those that the time points of the setup have, "
+                f"{known} in N5 order as {setup} lists them, got {wanted}",
+            )
 
     def describe(self, opened: N5Store, written: Mapping[str, Written]) -> None:
         """Describe the levels in the group, after their documents are written."""
@@ -207,9 +207,10 @@ def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
     N5UnrepresentableError
         The convention is only read, or unknown (``kind="option"``).
     """
-    if convention not in ("auto", *WRITTEN):
-        message = f"convention: expected auto or one of {', '.join(WRITTEN)}, got {convention!r}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        convention in ("auto", *WRITTEN),
+        f"convention: expected auto or one of {', '.join(WRITTEN)}, got {convention!r}",
+    )
     found = placed.geometry
     known = found.convention if found is not None and found.is_stated else None
     chosen = choose_convention(convention, [known])

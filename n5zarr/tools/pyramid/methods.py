@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from n5zarr.arrays.boxes import boxes
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -68,8 +68,7 @@ def choose_method(given: str, dtype: np.dtype) -> Method:
     for method in METHODS:
         if method == given:
             return method
-    message = f"method: expected one of auto, {', '.join(METHODS)}, got {given!r}"
-    raise N5UnrepresentableError(message, kind="option")
+    raise option_error(f"method: expected one of auto, {', '.join(METHODS)}, got {given!r}")
 
 
 def halo(method: Method, factors: Sequence[int]) -> tuple[int, ...]:

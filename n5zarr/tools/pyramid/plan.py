@@ -18,7 +18,7 @@ import numpy as np
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.block_listing import grid_position_rows
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import require
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.lenient_json import DocumentText
 from n5zarr.format.order import from_presented
@@ -127,13 +127,12 @@ class Plan:
         for before, level in pairwise([self._source, *self.levels]):
             pairs = zip(level.factors, before.shape, strict=True)
             n_bytes = math.prod(min(f, n) for f, n in pairs) * (self.item_size + _WORKING)
-            if n_bytes > memory:
-                message = (
-                    f"factors: expected elements that fit in the memory of a worker, {memory} "
-                    f"bytes, got {[*level.factors]}, which need {n_bytes}; give smaller ones, and "
-                    "more levels"
-                )
-                raise N5UnrepresentableError(message, kind="option")
+            require(
+                n_bytes <= memory,
+                f"factors: expected elements that fit in the memory of a worker, {memory} "
+                f"bytes, got {[*level.factors]}, which need {n_bytes}; give smaller ones, and "
+                "more levels",
+            )
 
     def is_interrupted(self) -> bool:
         """Whether an interrupted run has left a mark in the first level."""

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING
 from zarr.storage import FsspecStore
 
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.container.options import require
+from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
@@ -197,12 +198,13 @@ def _listed(storage: Storage) -> list[str]:
     if not isinstance(blocks, dict):
         got = "none" if data is None else "another file of this name"
         message = f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got {got}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(message)
     for key in blocks:
         names = key.split("/")
-        if not is_block_name(names[-1]) or not {"", ".", ".."}.isdisjoint(names):
-            message = f"{storage}: {_LIST}: expected paths of blocks, got {key!r}"
-            raise N5UnrepresentableError(message, kind="option")
+        require(
+            is_block_name(names[-1]) and {"", ".", ".."}.isdisjoint(names),
+            f"{storage}: {_LIST}: expected paths of blocks, got {key!r}",
+        )
     return list(blocks)
 
 
@@ -210,9 +212,11 @@ def _outside(opened: N5Store, to: Location | None) -> Storage:
     """Open the directory for blocks, which must not be in the container."""
     storage = open_storage(place_of(_beside(opened) if to is None else to))
     root, there = opened.storage.root, storage.root
-    if root is not None and there is not None and there.is_relative_to(root):
-        message = f"to: expected a directory outside the container, got {there}"
-        raise N5UnrepresentableError(message, kind="option", where=str(opened))
+    require(
+        root is None or there is None or not there.is_relative_to(root),
+        f"to: expected a directory outside the container, got {there}",
+        str(opened),
+    )
     return storage
 
 

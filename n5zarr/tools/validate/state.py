@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.tools.validate.parts import PartReport
 
 if TYPE_CHECKING:
@@ -80,6 +80,6 @@ def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
             lines.append(json.loads(line))
     if lines[:1] != [job] and path.stat().st_size:
         message = f"state: {path}: expected the state of this check, {job}, got another file"
-        raise N5UnrepresentableError(f"{message}; remove it, or give another name", kind="option")
+        raise option_error(f"{message}; remove it, or give another name")
     reports = (PartReport.from_json(line) for line in lines if line != job)
     return {report.key: report for report in reports}

@@ -154,8 +154,7 @@ def _tree(
         manifest = manifests.ChunkManifest(of_array, shape=grid)
         array = manifests.ManifestArray(metadata=metadata, chunkmanifest=manifest)
         arrays.setdefault(above, {})[name] = array
-    message = "no group at the root"
-    raise AssertionError(message)
+    raise AssertionError("no group at the root")
 
 
 def _in_order(members: dict[str, object]) -> dict[str, object]:

@@ -45,11 +45,11 @@ def url_of_container(store: N5Store) -> str:
     url = str(store.storage)
     scheme = scheme_of(url)
     if not scheme or scheme in _NOT_REACHED or is_chain(url):
-        message = (
+        raise N5UnsupportedError(
             f"{url}: expected local files or a URL, to which references can point; url= (--url) "
-            "names the place where readers find the container"
+            "names the place where readers find the container",
+            kind="option",
         )
-        raise N5UnsupportedError(message, kind="option")
     return f"{_ALIASES.get(scheme, scheme)}{url[len(scheme) :]}".rstrip("/")
 
 

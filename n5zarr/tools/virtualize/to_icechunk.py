@@ -16,7 +16,8 @@ from urllib.parse import quote, urlsplit
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.container.options import require
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.url import is_url, local_path
@@ -74,12 +75,11 @@ class IcechunkWriter:
         if is_there:
             before = icechunk.Repository.open(storage)
             store = before.readonly_session("main").store
-            if not overwrite and not sync(store.is_empty("")):
-                raise N5UnrepresentableError(
-                    f"{out}: expected no repository, or an empty one; overwrite=True (--overwrite) "
-                    "adds a commit that replaces its content",
-                    kind="option",
-                )
+            require(
+                overwrite or sync(store.is_empty("")),
+                f"{out}: expected no repository, or an empty one; overwrite=True (--overwrite) "
+                "adds a commit that replaces its content",
+            )
             config = before.config  # earlier commits refer to containers of their own
         config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, place))
         if is_there:
@@ -146,11 +146,10 @@ def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> A
     place: dict[str, object] = {"bucket": parts.netloc, "prefix": parts.path.strip("/")}
     match scheme:
         case "":
-            if options:
-                message = (
-                    f"destination_options: expected none with a local path, got {sorted(options)}"
-                )
-                raise N5UnrepresentableError(message, kind="option")
+            require(
+                not options,
+                f"destination_options: expected none with a local path, got {sorted(options)}",
+            )
             path = Path(local_path(out)).absolute()
             if path.is_file():
                 raise FileExistsError(f"{out}: expected nothing or a repository, got a file")

@@ -96,8 +96,7 @@ class JsonWriter(_References):
         path = None if self._is_url else Path(local_path(out)).absolute()
         folder = None if path is None else path.parent
         if folder is not None and not folder.is_dir():
-            message = f"{folder}: expected a directory, to put {out} there"
-            raise FileNotFoundError(message)
+            raise FileNotFoundError(f"{folder}: expected a directory, to put {out} there")
         suffix = ".json" if path is None else f"{path.name}.partial"
         number, self._partial = tempfile.mkstemp(dir=folder, prefix=".", suffix=suffix)
         self._file = os.fdopen(number, "w", encoding="utf-8")

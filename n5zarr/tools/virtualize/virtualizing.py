@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from zarr.buffer import cpu
 
 from n5zarr._zarr_private import sync
-from n5zarr.container.options import check_option
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.container.options import check_option, require
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
@@ -250,8 +249,7 @@ class _Target:
             message = f"{self.out}: expected nothing or {kind} of references, got something else"
             raise FileExistsError(message)
         if is_there and not self.overwrite:
-            message = f"{self.out}: exists; overwrite=True (--overwrite) replaces it"
-            raise FileExistsError(message)
+            raise FileExistsError(f"{self.out}: exists; overwrite=True (--overwrite) replaces it")
 
     def _look(self) -> tuple[bool, bool]:
         """Tell whether the destination exists, and whether it may hold references."""
@@ -282,12 +280,11 @@ def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
         check_option("format", given, get_args(ReferenceFormat.__value__))
         return given
     suffix = PurePosixPath(out.rstrip("/")).suffix.lower()
-    if suffix not in _SUFFIXES:
-        message = (
-            f"{out}: expected a name that ends in {', '.join(_SUFFIXES)}, got {suffix!r}; "
-            "format= (--format) chooses the format"
-        )
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        suffix in _SUFFIXES,
+        f"{out}: expected a name that ends in {', '.join(_SUFFIXES)}, got {suffix!r}; "
+        "format= (--format) chooses the format",
+    )
     return _SUFFIXES[suffix]
 
 
@@ -298,13 +295,15 @@ def _zarr_format(
     check_option("zarr_format", given, (None, 2, 3))
     check_option("chunk_grid", chunk_grid, get_args(ChunkGrid.__value__))
     truncated = chunk_grid == "rectilinear"
-    if truncated and 2 in (given, 2 if kind == "parquet" else None):
-        message = "chunk_grid='rectilinear': expected Zarr v3, got 2, which has no such grid"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        not truncated or 2 not in (given, 2 if kind == "parquet" else None),
+        "chunk_grid='rectilinear': expected Zarr v3, got 2, which has no such grid",
+    )
     chosen: ZarrFormat = 3 if truncated or kind == "icechunk" else 2
-    if kind != "json" and given not in (None, chosen):
-        message = f"zarr_format: expected {chosen} with {kind}, got {given}"
-        raise N5UnrepresentableError(message, kind="option")
+    require(
+        kind == "json" or given in (None, chosen),
+        f"zarr_format: expected {chosen} with {kind}, got {given}",
+    )
     return given or chosen
 
 
