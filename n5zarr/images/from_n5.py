@@ -16,7 +16,7 @@ from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.store.bdv_xml import named_by, read_project
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import not_found, warn_of_links
+from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -54,9 +54,7 @@ def n5_tree(
     shown = opened
     if not given:  # every reader of Zarr decodes these chunks
         shown = N5Store(opened.storage, codecs="portable", zarr_format=3, read_only=True)
-    node = shown.node(path)
-    if node is None:
-        raise not_found(opened, path)
+    node = existing_node(shown, path)
     arrays: dict[str, ArraySource] = {}
     groups, refused = {}, {}
     selection = Selection(paths=paths)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
+from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.attribute_path import AttributePath, insert, lookup, parse_attribute_path, remove
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
@@ -18,8 +18,8 @@ from n5zarr.format.attributes import (
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.place import place_of
-from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
@@ -205,12 +205,8 @@ def _update(
 ) -> None:
     """Change the users' attributes of a node, at a path outside N5's own keys."""
     opened, node = open_container(place, path)
-    if opened.read_only:
-        message = "expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
-    found = opened.node(node)
-    if found is None:
-        raise not_found(opened, node)
+    check_writable_store(opened)
+    found = existing_node(opened, node)
     is_group = isinstance(found, GroupAttributes)
     tokens = parse_attribute_path(key)
 

@@ -14,7 +14,7 @@ from n5zarr.codecs.block import Block, format_block, header_error, parse_block
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import ErrorsAt, N5UnrepresentableError, N5UnsupportedError, option_error
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError, option_error
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
@@ -29,8 +29,8 @@ from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, answer_to, read_key
-from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import datasets_below, not_found
+from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.missing_nodes import datasets_below, existing_node
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -230,14 +230,12 @@ def _find(
     """Return the store, the document, the key of the block, and its name for messages."""
     opened, node = open_container(place_of(location), path, read_only=read_only)
     where = f"{opened}: {node or '/'}"
-    if opened.read_only and not read_only:
-        message = "expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only", where=where)
+    if not read_only:
+        check_writable_store(opened, where)
     with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
         dataset = parse_attributes(opened.run(read_document(node)))
     if isinstance(dataset, GroupAttributes):
-        if opened.node(node) is None:
-            raise not_found(opened, node, "a dataset")
+        existing_node(opened, node, "a dataset")
         below = datasets_below(opened, node)
         raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
     position = N5Tuple(tuple(map(index, grid_position)))

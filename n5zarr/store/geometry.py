@@ -15,7 +15,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import check_group, not_found
+from n5zarr.store.missing_nodes import check_group, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -154,11 +154,9 @@ def store_and_path(
 
 def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -> list[Placed]:
     """Return a dataset, or the levels of a group, the finest first; see :func:`placed_levels`."""
-    found = opened.node(path)
+    found = existing_node(opened, path, "a dataset or a group of levels")
     if isinstance(found, DatasetView):
         return [opened.run(read_placed(opened.container.nodes, path, found, convention))]
-    if found is None:
-        raise not_found(opened, path, "a dataset or a group of levels")
     return placed_levels(opened, path, convention)
 
 
@@ -208,14 +206,12 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
         The group has no levels; the message lists the groups in it. Or its datasets cannot be
         levels of one image (``kind="option"``).
     """
-    node = opened.node(path)
-    if node is None:
-        raise not_found(opened, path, "a group of levels")
-    if not isinstance(node, GroupAttributes):  # a level: use its group
+    group: object = existing_node(opened, path, "a group of levels")
+    if not isinstance(group, GroupAttributes):  # a level: use its group
         path = path.rpartition("/")[0]
-        node = opened.node(path)
-    # a dataset at the root has no group above it
-    group = node if isinstance(node, GroupAttributes) else GroupAttributes(attributes={})
+        group = opened.node(path)
+    if not isinstance(group, GroupAttributes):  # a dataset at the root has none above it
+        group = GroupAttributes(attributes={})
     layout = opened.run(read_layout(opened.container.nodes, path, group, convention))
     named = names_of_levels(layout.datasets, group.attributes)
     levels = {name: layout.datasets[name] for name in named or layout.datasets}

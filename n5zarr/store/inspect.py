@@ -26,7 +26,7 @@ from n5zarr.storage.requests import list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, project_or_container
 from n5zarr.store.info import Info, count_kinds, read_version
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -144,9 +144,7 @@ def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
 def _open(place: Place, path: str) -> tuple[Project | None, N5Store, str, Node]:
     """Open the node at a location, or in the container of BigDataViewer's XML."""
     with project_or_container(place, path) as (project, opened, node_path):
-        node = opened.node(node_path)
-        if node is None:
-            raise not_found(opened, node_path)
+        node = existing_node(opened, node_path)
         return project, opened, node_path, node
 
 

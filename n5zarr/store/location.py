@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from zarr.abc.store import Store
 
-from n5zarr.errors import option_error
+from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join, normalize_path
@@ -111,6 +111,26 @@ def _has_document_at(place: Place) -> bool:
         return False
     # some web servers answer any request with an HTML page
     return data is not None and not bytes(data).lstrip().startswith(b"<")
+
+
+def check_writable_store(opened: N5Store, where: str = "") -> None:
+    """Raise if a store is read-only.
+
+    Parameters
+    ----------
+    opened : N5Store
+        The store.
+    where : str, optional
+        The container and the node, for the message; by default the container.
+
+    Raises
+    ------
+    N5UnsupportedError
+        It is (``kind="read-only"``).
+    """
+    if opened.read_only:
+        message = "expected a writable store, got a read-only one"
+        raise N5UnsupportedError(message, kind="read-only", where=where or str(opened))
 
 
 class OpenOptions(TypedDict, total=False):

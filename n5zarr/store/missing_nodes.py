@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["check_group", "datasets_below", "not_found", "warn_of_links"]
+__all__ = ["check_group", "datasets_below", "existing_node", "not_found", "warn_of_links"]
 
 _DATASETS = 4  # number of datasets in a message
 _NODES = 1000  # largest number of nodes in the search for them
@@ -48,6 +48,20 @@ def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") 
         is_foreign = isinstance(err, N5Error) and err.kind == "foreign"
         message = str(err) if is_foreign else f"{opened}: /{path}: expected {expected}, got nothing"
     return NotFoundError(message)
+
+
+def existing_node(opened: N5Store, path: str, expected: str = "a group or dataset") -> Node:
+    """Return a node, which must exist; see :func:`not_found`.
+
+    Raises
+    ------
+    FileNotFoundError
+        It does not exist.
+    """
+    node = opened.node(path)
+    if node is None:
+        raise not_found(opened, path, expected)
+    return node
 
 
 def _message(opened: N5Store, path: str, expected: str) -> str:

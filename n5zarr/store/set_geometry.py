@@ -20,7 +20,6 @@ from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import (
     ErrorsAt,
     N5Error,
-    N5UnsupportedError,
     option_error,
 )
 from n5zarr.format.order import AxisOrder, from_presented
@@ -41,6 +40,7 @@ from n5zarr.store.levels import (
     levels_in,
     warn_of_misread,
 )
+from n5zarr.store.location import check_writable_store
 
 if TYPE_CHECKING:
     import zarr
@@ -111,9 +111,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     (('y', 'x'), (0.5, 0.25), [0.25, 0.5])
     """
     opened, inner = store_and_path(location, path, axis_order, storage_options, backend)
-    if opened.read_only:
-        message = f"{opened}: expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only")
+    check_writable_store(opened)
     with asking_once():
         placed = placed_datasets(opened, inner)
     levels = [described(level) for level in placed]

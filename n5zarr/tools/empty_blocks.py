@@ -21,8 +21,8 @@ from n5zarr.errors import N5Error
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update, read_each
-from n5zarr.store.location import open_container
-from n5zarr.tools.jobs.nodes import block_tasks, check_writable_store, walk
+from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.tools.jobs.nodes import block_tasks, walk
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.chunks import stored_chunk
 from n5zarr.zarr_view.dataset_view import DatasetView

@@ -21,7 +21,7 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import read_each
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import datasets_below, not_found
+from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.tools.jobs.nodes import BlockTask
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -218,9 +218,7 @@ class _Listing:
 
 def _dataset(opened: N5Store, node: str) -> DatasetView:
     """Read the dataset, which must hold real numbers."""
-    view = opened.node(node)
-    if view is None:
-        raise not_found(opened, node, "a dataset")
+    view = existing_node(opened, node, "a dataset")
     if not isinstance(view, DatasetView):
         below = datasets_below(opened, node)
         where = f"{opened}: {node or '/'}"

@@ -25,7 +25,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
 from n5zarr.store.bdv_xml import XmlFile, project_or_container, read_project
 from n5zarr.store.geometry import warn_of_problems
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.lazy_arrays import StackedViews
 
@@ -185,8 +185,7 @@ def views_tree(
     found = project_or_container(place, path, axis_order=axis_order)
     with asking_once(), found as (named, opened, group):
         project = given or named
-        if opened.node(group) is None:
-            raise not_found(opened, group, _EXPECTED)
+        existing_node(opened, group, _EXPECTED)
         views = find_views(opened, group)
         if not views:
             raise NotFoundError(f"{opened}: /{group}: expected {_EXPECTED}, got none with data")

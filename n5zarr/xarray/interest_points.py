@@ -38,7 +38,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import XmlFile, xml_file
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.xarray.interest_point_tables import (
     AXES,
     LIST_COLUMNS,
@@ -171,9 +171,7 @@ def _open(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Store]:
 
 def _lists_in(opened: N5Store) -> list[PointList]:
     """Return the lists of a container, in BigStitcher's order in the XML."""
-    root = opened.node("")
-    if root is None:
-        raise not_found(opened, "", "groups tpId_0_viewSetupId_0/label, ...")
+    root = existing_node(opened, "", "groups tpId_0_viewSetupId_0/label, ...")
     found = Walk(opened.container.nodes, opened.run).run("", root)
     parents = (each.path.rpartition("/")[0] for each, _ in found if each.name == "interestpoints")
     return sorted(each for each in map(list_of_path, parents) if each is not None)

@@ -66,20 +66,29 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
         An option does not apply (``kind="option"``).
     """
     is_v3 = not isinstance(target, N5Destination) and target.zarr_format == 3
-    wrong = None
-    if coords and (ome or not is_v3):
-        wrong = "coords=True (--coords): expected Zarr v3 as destination, without ome"
-    elif ome and not is_v3:
-        wrong = "ome=True (--ome): expected Zarr v3 as destination, to='zarr'"
-    elif labels and not ome:
-        wrong = "labels (--labels): expected only with ome=True (--ome)"
-    elif shards is not None and not is_v3:
-        wrong = "shards (--shards): expected Zarr v3 as destination, which alone has shards"
-    elif overwrite and resume:
-        wrong = "expected either overwrite (--overwrite) or resume (--resume), got both"
-    elif n_workers is not None and n_workers < 1:
-        wrong = f"n_workers (--n-workers): expected a number above 0, got {n_workers}"
-    require(wrong is None, f"{target}: {wrong}")
+    where = str(target)
+    require(
+        not coords or (is_v3 and not ome),
+        "coords=True (--coords): expected Zarr v3 as destination, without ome",
+        where,
+    )
+    require(not ome or is_v3, "ome=True (--ome): expected Zarr v3 as destination, to='zarr'", where)
+    require(not labels or ome, "labels (--labels): expected only with ome=True (--ome)", where)
+    require(
+        shards is None or is_v3,
+        "shards (--shards): expected Zarr v3 as destination, which alone has shards",
+        where,
+    )
+    require(
+        not (overwrite and resume),
+        "expected either overwrite (--overwrite) or resume (--resume), got both",
+        where,
+    )
+    require(
+        n_workers is None or n_workers >= 1,
+        f"n_workers (--n-workers): expected a number above 0, got {n_workers}",
+        where,
+    )
 
 
 def check_found(

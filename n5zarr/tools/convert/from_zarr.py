@@ -16,7 +16,7 @@ from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import not_found, warn_of_links
+from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.reading import for_reading
 
@@ -101,9 +101,7 @@ def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
         The container or node does not exist.
     """
     opened, path = open_container(place, read_only=True)
-    node = opened.node(path)
-    if node is None:
-        raise not_found(opened, path)
+    node = existing_node(opened, path)
     if opened.storage.root is not None:  # zarr says nothing of links
         selection = Selection(paths=paths)
         walk = Walk(opened.container.nodes, opened.run, selection, warn_of_links(opened))

@@ -23,7 +23,16 @@ from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.zarr_documents import create_group, create_like
-from n5zarr.storage.requests import List, RemoveTree, Steps, Update, get_each, put_each, read_each
+from n5zarr.storage.requests import (
+    List,
+    RemoveTree,
+    Steps,
+    Update,
+    get_each,
+    put_each,
+    read_each,
+    request_each,
+)
 from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete, remove_unfinished
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
@@ -246,7 +255,8 @@ class Destination(Output):
         if (
             overwrite
             or sync(self.store.is_empty(self.path))
-            or self.storage.run(_has_unfinished_only(self.path))
+            # a run was killed while it wrote its first file, which listings omit
+            or self.storage.run(request_each([List(self.path)])) == [[]]
             or read_incomplete(self.store, self.path) is not None
         ):
             return False
@@ -264,7 +274,7 @@ class Destination(Output):
 
     def remove(self) -> None:
         """Remove the destination."""
-        self.storage.run(_remove(self.path))
+        self.storage.run(request_each([RemoveTree(self.path)]))
 
     def add_file(self, path: str, data: bytes) -> None:
         """Add a file that is written with the documents."""
@@ -293,16 +303,6 @@ class Destination(Output):
     def _is_own(self, key: str) -> bool:
         """Whether a document is of the destination, and not of a group above it."""
         return not self.path or key.startswith(f"{self.path}/")
-
-
-def _has_unfinished_only(path: str) -> Steps[bool]:
-    """Whether a run was killed while it wrote its first file, which listings omit."""
-    (entries,) = yield [List(path)]
-    return isinstance(entries, list) and not entries
-
-
-def _remove(path: str) -> Steps[None]:
-    yield [RemoveTree(path)]
 
 
 def _put_if_missing(key: str, value: bytes) -> Steps[None]:

@@ -17,7 +17,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.geometry import described
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -79,10 +79,7 @@ def open_side(location: Location, options: Mapping[str, object] | None, backend:
         place_of(location, options, backend, one_of_two=True), read_only=True
     )
     try:
-        node = opened.node(path)
-        if node is None:
-            raise not_found(opened, path)
-        return _side_of_n5(opened, path, node)
+        return _side_of_n5(opened, path, existing_node(opened, path))
     except N5FormatError as err:
         if err.kind != "foreign":
             raise

@@ -1,4 +1,4 @@
-"""Open the containers that a job changes, walk over their nodes, and make tasks of blocks."""
+"""Walk over the nodes of a container, and make tasks of its blocks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.walk import Walk
-from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,22 +21,9 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["BlockTask", "block_tasks", "check_writable_store", "walk"]
+__all__ = ["BlockTask", "block_tasks", "walk"]
 
 _log = logging.getLogger(__name__)
-
-
-def check_writable_store(opened: N5Store) -> None:
-    """Raise if a store is read-only.
-
-    Raises
-    ------
-    N5UnsupportedError
-        It is (``kind="read-only"``).
-    """
-    if opened.read_only:
-        message = "expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only", where=str(opened))
 
 
 def walk(opened: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNode]:
@@ -57,9 +43,7 @@ def walk(opened: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNod
     FileNotFoundError
         The node does not exist.
     """
-    node = opened.node(path)
-    if node is None:
-        raise not_found(opened, path)
+    node = existing_node(opened, path)
     for found, _ in Walk(opened.container.nodes, ask or opened.run).run(path, node):
         yield found
 

@@ -23,8 +23,8 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Remove, RemoveTree, list_each, request_each
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
-from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import datasets_below, not_found
+from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
@@ -252,15 +252,11 @@ def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
             read_only=opened.read_only,
         )
     where = f"{opened}: {path or '/'}"
-    if opened.read_only:
-        message = "expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only", where=where)
+    check_writable_store(opened, where)
     if not opened.store.supports_deletes:  # the marks of levels that are incomplete would remain
         message = f"expected a store that can delete, got a {type(opened.store).__name__}"
         raise N5UnsupportedError(message, kind="read-only", where=where)
-    node = opened.node(path)
-    if node is None:
-        raise not_found(opened, path, "s0, or its group")
+    node = existing_node(opened, path, "s0, or its group")
     finest = path if isinstance(node, DatasetView) else join(path, "s0")
     view = node if isinstance(node, DatasetView) else opened.node(finest)
     if not isinstance(view, DatasetView):
@@ -371,8 +367,7 @@ def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
         opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
     )
     describe_group(opened, group)
-    for path in paths:
-        opened.run(request_each([RemoveTree(path)]))
+    opened.run(request_each(map(RemoveTree, paths)))
 
 
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
@@ -381,20 +376,21 @@ def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
     levels = []
     for made in plan.levels:
         axes = present(finest.axes_at(made.total, plan.method), order)
-        level = PyramidLevel(
-            path=made.path,
-            shape=made.shape,
-            chunks=made.block,
-            factors=made.total,
-            scale=tuple(axis.scale for axis in axes),
-            translation=tuple(axis.translation for axis in axes),
-            units=tuple(axis.unit for axis in axes),
-            n_blocks=n_boxes(made.shape, made.block),
-            n_blocks_stored=len(plan.stored(made.path, {})) if is_written else None,
-            n_bytes=math.prod(made.shape) * plan.item_size,
-            n_bytes_stored=plan.n_bytes_stored(made.path) if is_written else None,
+        levels.append(
+            PyramidLevel(
+                path=made.path,
+                shape=made.shape,
+                chunks=made.block,
+                factors=made.total,
+                scale=tuple(axis.scale for axis in axes),
+                translation=tuple(axis.translation for axis in axes),
+                units=tuple(axis.unit for axis in axes),
+                n_blocks=n_boxes(made.shape, made.block),
+                n_blocks_stored=len(plan.stored(made.path, {})) if is_written else None,
+                n_bytes=math.prod(made.shape) * plan.item_size,
+                n_bytes_stored=plan.n_bytes_stored(made.path) if is_written else None,
+            )
         )
-        levels.append(level)
     return Pyramid(
         container=str(opened),
         path=finest.group,

@@ -26,12 +26,12 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise, product
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import TYPE_CHECKING, Literal, cast, get_args
 
 import numpy as np
 
 from n5zarr.arrays.boxes import boxes
-from n5zarr.errors import option_error
+from n5zarr.container.options import require
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -65,10 +65,9 @@ def choose_method(given: str, dtype: np.dtype) -> Method:
     if given == "auto":
         is_label = dtype.kind == "b" or (dtype.kind in "iu" and dtype.itemsize >= 4)
         return "mode" if is_label else "mean"
-    for method in METHODS:
-        if method == given:
-            return method
-    raise option_error(f"method: expected one of auto, {', '.join(METHODS)}, got {given!r}")
+    expected = f"auto, {', '.join(METHODS)}"
+    require(given in METHODS, f"method: expected one of {expected}, got {given!r}")
+    return cast("Method", given)
 
 
 def halo(method: Method, factors: Sequence[int]) -> tuple[int, ...]:
@@ -84,6 +83,8 @@ def halo(method: Method, factors: Sequence[int]) -> tuple[int, ...]:
     return tuple(math.floor(_N_SIGMA * f / 3 + 0.5 - (f - 1) / 2) if f > 1 else 0 for f in factors)
 
 
+# infinities become NaN or stay, without a warning for each block
+@np.errstate(invalid="ignore", over="ignore")
 def downsample(
     array: np.ndarray,
     factors: Sequence[int],
@@ -115,17 +116,6 @@ def downsample(
     >>> downsample(np.array([[1, 2, 7], [3, 4, 9]]), (2, 2), "mean")
     array([[2, 8]])
     """
-    # infinities become NaN or stay, without a warning for each block
-    with np.errstate(invalid="ignore", over="ignore"):
-        return _downsampled(array, factors, method, around)
-
-
-def _downsampled(
-    array: np.ndarray,
-    factors: Sequence[int],
-    method: Method,
-    around: Sequence[tuple[int, int]] | None,
-) -> np.ndarray:
     if method == "gaussian":
         return _gaussian(array, factors, around or [(0, 0)] * array.ndim)
     if around is not None:

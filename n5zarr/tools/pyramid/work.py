@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
@@ -161,10 +161,11 @@ class _Work:
 
     def __init__(self, job: Pass, task: PassTask) -> None:
         self.job, self.task = job, task
-        source = job.source
-        store = job.store.assuming(source.path, source.document) if source.document else job.store
-        self.source = open_array(store, path=source.path)
-        self.arrays = [_open_to_write(job.store, level) for level in job.levels]
+        self.source = _open(job.store, job.source, "r")
+        self.arrays = [
+            _open(job.store, level, "r+").with_config({"write_empty_chunks": False})
+            for level in job.levels
+        ]
 
     def compute(self, number: int, region: Box) -> np.ndarray:
         """Compute a region of a level, and all finer ones, and write it; level 0 is the source."""
@@ -246,6 +247,8 @@ def _moved(box: Box, by: Sequence[int]) -> Box:
     return tuple(slice(s.start + n, s.stop + n) for s, n in zip(box, by, strict=True))
 
 
-def _open_to_write(store: N5Store, level: Level) -> AnyArray:
-    array = open_array(store.assuming(level.path, level.document), "r+", path=level.path)
-    return array.with_config({"write_empty_chunks": False})
+def _open(store: N5Store, level: Level, mode: Literal["r", "r+"]) -> AnyArray:
+    """Open a level, whose document is not written yet unless the level has none."""
+    if level.document:
+        store = store.assuming(level.path, level.document)
+    return open_array(store, mode, path=level.path)

@@ -20,7 +20,7 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.documents import (
     check_broken,
@@ -28,7 +28,7 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
-from n5zarr.tools.validate.files import ask_quietly, check_group_files, list_blocks, open_to_check
+from n5zarr.tools.validate.files import check_group_files, list_blocks, open_to_check
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.parts import CheckTask, Part, check_parts
 from n5zarr.tools.validate.shards import size_finding
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.findings import Finding
@@ -114,8 +113,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     place = place_of(location, storage_options, backend)
     start = time.monotonic()
     check = _Check(*open_to_check(place, path, read_only=True), deep)
-    findings = list(check.run(RunOptions(scheduler, n_workers, progress), state))
-    findings.sort(key=_rank)
+    findings = sorted(check.run(RunOptions(scheduler, n_workers, progress), state), key=_rank)
     return Validation(
         container=str(check.opened),
         path=check.path,
@@ -174,6 +172,9 @@ class _Check:
     grids: dict[str, list[N5Tuple]] = field(default_factory=dict)
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        self._ask = self.opened.storage.run  # without warnings, which become findings
+
     def run(
         self, run: RunOptions, state: str | os.PathLike[str] | None = None
     ) -> Iterator[Finding]:
@@ -208,9 +209,6 @@ class _Check:
             yield from self._flush()
         yield from self._flush()
 
-    def _ask[T](self, steps: Steps[T]) -> T:
-        return ask_quietly(self.opened, steps)
-
     def _flush(self) -> Iterator[Finding]:
         while self.found:
             yield self.found.popleft()
@@ -220,14 +218,11 @@ class _Check:
     def _top(self) -> GroupAttributes | DatasetView | Broken:
         """Read the first node; a broken document is a finding."""
         try:
-            node = self.opened.node(self.path)
+            return existing_node(self.opened, self.path)
         except N5Error as err:
             if err.kind in ("foreign", "listing", "option", "path"):
                 raise
             return Broken(err)
-        if node is None:
-            raise not_found(self.opened, self.path)
-        return node
 
     def _check_nodes(self, top: GroupAttributes | DatasetView | Broken) -> None:
         """Check the documents of all groups, and collect the datasets."""

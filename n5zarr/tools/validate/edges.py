@@ -25,7 +25,7 @@ from n5zarr.storage.requests import Update
 from n5zarr.tools.jobs.nodes import BlockTask, walk
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
-from n5zarr.tools.validate.files import ask_quietly, open_to_repair, read_ends
+from n5zarr.tools.validate.files import open_to_repair, read_ends
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -111,7 +111,7 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     opened, node_path = open_to_repair(place, path)
     found = {
         each.path: each.node
-        for each in walk(opened, node_path, partial(ask_quietly, opened))
+        for each in walk(opened, node_path, opened.storage.run)
         if isinstance(each.node, DatasetView)
     }
     skipped = {p: reason for p, view in found.items() if (reason := _reason_to_skip(view))}
@@ -149,7 +149,7 @@ def _n_bytes_at_end(view: DatasetView) -> int:
 def _tasks(opened: N5Store, path: str, view: DatasetView) -> Iterator[BlockTask]:
     """Yield the stored blocks at the end of a dataset, some at a time."""
     dataset = view.dataset
-    positions = stored_positions(partial(ask_quietly, opened), path, dataset.grid)
+    positions = stored_positions(opened.storage.run, path, dataset.grid)
     at_end = (p for p in positions if _extent(dataset, p) != dataset.block_size)
     for some in batched(at_end, _BLOCKS):
         yield BlockTask(path, view, some)
@@ -166,7 +166,7 @@ def _repair_blocks(
     counts: Counter[str] = Counter()
     problems: dict[str, str] = {}
     dataset = task.view.dataset
-    each = ask_quietly(opened, read_ends(task.keys))
+    each = opened.storage.run(read_ends(task.keys))
     for position, key, ends in zip(task.positions, task.keys, each, strict=True):
         if ends is None:
             continue
@@ -178,7 +178,7 @@ def _repair_blocks(
             elif form_of(shape, dataset, position) == "other":
                 problems[key] = f"its sizes are those of another position, {shape}"
             else:
-                had_values = ask_quietly(opened, _rewrite(key, dataset, position, wanted))
+                had_values = opened.storage.run(_rewrite(key, dataset, position, wanted))
                 counts["n_rewritten"] += 1
                 counts["n_with_values"] += to == "truncate" and had_values
         except N5Error as err:

@@ -19,8 +19,8 @@ from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import project_or_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
-from n5zarr.tools.jobs.nodes import check_writable_store
 from n5zarr.tools.validate.blocks import ENDS
 from n5zarr.tools.validate.findings import finding
 
@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from n5zarr.container.block_listing import Ask
     from n5zarr.storage.place import Place
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
+    from n5zarr.tools.validate.findings import Finding, Severity
 
 __all__ = [
-    "ask_quietly",
     "check_group_files",
     "each_or_error",
     "list_blocks",
@@ -82,20 +81,18 @@ def _leftover(path: str, file: str) -> Finding | None:
     """Recognise leftovers of killed writers, in groups and among blocks."""
     name = file.rpartition("/")[2]
     if is_unfinished(name):
-        kind: KindOfFinding = "unfinished-file"
         message = "expected no unfinished file, got one of a killed writer; --clean removes it"
-    elif name.endswith(".__lock"):
-        kind = "lock-file"
+        return finding("unfinished-file", path, message, file=file)
+    if name.endswith(".__lock"):
         message = "expected no lock file, got one of a killed tensorstore; --clean removes it"
-    elif name == INCOMPLETE_JSON:
-        kind = "incomplete"
+        return finding("lock-file", path, message, file=file)
+    if name == INCOMPLETE_JSON:
         message = (
             "expected a complete result, got the mark of an interrupted run; --resume continues, "
             "--overwrite starts again"
         )
-    else:
-        return None
-    return finding(kind, path, message, file=file)
+        return finding("incomplete", path, message, file=file)
+    return None
 
 
 def open_to_check(place: Place, path: str, *, read_only: bool = False) -> tuple[N5Store, str]:
@@ -109,11 +106,6 @@ def open_to_repair(place: Place, path: str) -> tuple[N5Store, str]:
     opened, node = open_to_check(place, path)
     check_writable_store(opened)
     return opened, node
-
-
-def ask_quietly[T](opened: N5Store, steps: Steps[T]) -> T:
-    """Run a flow without its warnings: checks report these as findings."""
-    return opened.storage.run(steps)
 
 
 # ---------------------------------------------------------------------- datasets
@@ -225,15 +217,14 @@ def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Finding:
     leftover = _leftover(path, file) if _may_be_left(entry) else None
     if leftover is not None:
         return leftover
-    kind: KindOfFinding = "stray-file"
-    severity: Severity | None = None
     if _LEADING_ZERO.fullmatch(name):
-        kind = "leading-zero"
         message = (
             f"expected a name without leading zeros, got {name!r}: no program reads it; rename it "
             f"to {name.lstrip('0') or '0'!r} if there is no such block"
         )
-    elif is_block_name(name):
+        return finding("leading-zero", path, message, file=file)
+    severity: Severity | None = None
+    if is_block_name(name):
         wanted, got = ("block", "directory") if is_last else ("directory of blocks", "file")
         message = f"expected a {wanted}, got a {got}; no program reads it"
     elif entry.is_dir and not folder:
@@ -242,7 +233,7 @@ def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Finding:
     else:
         message = "expected blocks only, got another file; remove it if it is not needed"
         severity = "note" if not folder or _is_harmless(name) else None
-    return finding(kind, path, message, file=file, severity=severity)
+    return finding("stray-file", path, message, file=file, severity=severity)
 
 
 # ---------------------------------------------------------------------- groups

@@ -27,7 +27,7 @@ from n5zarr.tools.validate.blocks import (
     whole,
 )
 from n5zarr.tools.validate.documents import check_dataset
-from n5zarr.tools.validate.files import ask_quietly, each_or_error, read_ends, reason
+from n5zarr.tools.validate.files import each_or_error, read_ends, reason
 from n5zarr.tools.validate.findings import Finding, finding
 from n5zarr.tools.validate.shards import possible_grids
 
@@ -180,7 +180,7 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> PartReport:
 
 
 def _check_document(opened: N5Store, path: str) -> Iterator[Finding]:
-    ask, nodes = partial(ask_quietly, opened), opened.container.nodes
+    ask, nodes = opened.storage.run, opened.container.nodes
     view = ask(nodes.datasets([path])).get(path)
     if view is not None:  # None for datasets that are no arrays
         yield from check_dataset(ask, nodes, path, view)
@@ -193,7 +193,7 @@ def _read(
 
     In the place of a file that cannot be read comes the error.
     """
-    ask = partial(ask_quietly, opened)
+    ask = opened.storage.run
 
     def read_whole(key: str) -> bytes | None:
         return ask(read_key(key))

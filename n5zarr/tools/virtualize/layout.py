@@ -17,7 +17,7 @@ from n5zarr.container.coords_view import Coordinate
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Warn, each_once
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
@@ -167,9 +167,7 @@ def members_of(
     FileNotFoundError
         No node exists at the path.
     """
-    node = store.node(path)
-    if node is None:
-        raise not_found(store, path)
+    node = existing_node(store, path)
     tree = _Tree(store.container.nodes, coords=coords, chunk_grid=chunk_grid)
     if isinstance(node, GroupAttributes):
         return store.run(each_once(tree.group(path, "", node)))[0]

@@ -20,7 +20,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import project_or_container
-from n5zarr.store.missing_nodes import not_found
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -65,8 +65,7 @@ class ServedLocation:
     def __init__(self, place: Place, *, labels: Sequence[str] = ()) -> None:
         with asking_once(), project_or_container(place, read_only=True) as found:
             self.project, opened, self.path = found
-            if opened.node(self.path) is None:
-                raise not_found(opened, self.path)
+            existing_node(opened, self.path)
         root = opened.storage.root
         if root is not None and not is_confined(str(root), self.path):
             real = os.path.realpath(root / self.path)
