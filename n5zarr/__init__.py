@@ -42,10 +42,11 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.check import find_problems, validate
     from n5zarr.tools.validate.edges import EdgeRepair, repair_edges
     from n5zarr.tools.validate.findings import Finding, Validation
-    from n5zarr.tools.validate.leftovers import Cleanup, clean_leftovers
-    from n5zarr.tools.validate.quarantine import (
+    from n5zarr.tools.validate.repairs import (
+        Cleanup,
         Quarantine,
         Restoration,
+        clean_leftovers,
         quarantine_blocks,
         restore_blocks,
     )
@@ -151,9 +152,9 @@ _MODULES = {
     "PyramidLevel": "tools.pyramid.build",
     "Pyramid": "tools.pyramid.build",
     "EdgeRepair": "tools.validate.edges",
-    "Restoration": "tools.validate.quarantine",
-    "Quarantine": "tools.validate.quarantine",
-    "Cleanup": "tools.validate.leftovers",
+    "Restoration": "tools.validate.repairs",
+    "Quarantine": "tools.validate.repairs",
+    "Cleanup": "tools.validate.repairs",
     "ArrayDifference": "tools.diff.arrays",
     "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
@@ -180,7 +181,7 @@ _MODULES = {
     "Validation": "tools.validate.findings",
     "NeuroglancerView": "viewing.view",
     "block_statistics": "tools.statistics",
-    "clean_leftovers": "tools.validate.leftovers",
+    "clean_leftovers": "tools.validate.repairs",
     "create_array": "arrays.creating",
     "decode_block": "codecs.single_block",
     "download": "tools.convert.download",
@@ -196,14 +197,14 @@ _MODULES = {
     "open_level": "xarray.pyramids",
     "plot": "viewing.picture_plot",
     "pyramid_levels": "xarray.pyramids",
-    "quarantine_blocks": "tools.validate.quarantine",
+    "quarantine_blocks": "tools.validate.repairs",
     "read_block": "store.blocks",
     "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.interest_points",
     "remove_attribute": "store.attributes",
     "remove_empty_blocks": "tools.empty_blocks",
     "repair_edges": "tools.validate.edges",
-    "restore_blocks": "tools.validate.quarantine",
+    "restore_blocks": "tools.validate.repairs",
     "sample_path": "store.location",
     "Server": "viewing.serve.run",
     "serve": "viewing.serve.run",

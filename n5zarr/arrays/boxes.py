@@ -17,6 +17,7 @@ __all__ = [
     "Box",
     "StoredChunks",
     "TouchedBoxes",
+    "box_at",
     "box_shape",
     "boxes",
     "least_box",
@@ -47,6 +48,16 @@ class StoredChunks(NamedTuple):
     unit: tuple[int, ...]
     rows: Iterable[np.ndarray]
 
+    def parts_of(self, box: Sequence[slice]) -> Iterator[Box]:
+        """Yield the parts of a box that lie in these chunks, in elements of the array."""
+        for position in (position for rows in self.rows for position in rows.tolist()):
+            part = tuple(
+                slice(max(i * size, p.start), min((i + 1) * size, p.stop))
+                for i, size, p in zip(position, self.unit, box, strict=True)
+            )
+            if all(p.start < p.stop for p in part):
+                yield part
+
 
 def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[Box]:
     """Yield the boxes of a regular grid, the last axis fastest; those at the end are smaller.
@@ -65,6 +76,18 @@ def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[Box]:
     for corner in product(*starts):
         ends = (min(c + s, n) for c, s, n in zip(corner, step, shape, strict=True))
         yield tuple(slice(c, e) for c, e in zip(corner, ends, strict=True))
+
+
+def box_at(place: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Box:
+    """Return the box at a position of a regular grid; one at the end is smaller.
+
+    Examples
+    --------
+    >>> [(s.start, s.stop) for s in box_at((1, 0), (2, 5), (3, 5))]
+    [(2, 3), (0, 5)]
+    """
+    each = zip(place, step, shape, strict=True)
+    return tuple(slice(p * size, min((p + 1) * size, n)) for p, size, n in each)
 
 
 def n_boxes(shape: Sequence[int], step: Sequence[int]) -> int:
@@ -100,8 +123,7 @@ class TouchedBoxes:
 
     def box(self, place: Sequence[int]) -> Box:
         """Return the box at a position of the grid."""
-        each = zip(place, self.shape, self.step, strict=True)
-        return tuple(slice(p * size, min((p + 1) * size, n)) for p, n, size in each)
+        return box_at(place, self.step, self.shape)
 
     @cached_property
     def n_elements(self) -> int:

@@ -145,14 +145,7 @@ def _first_stored(image: Image, channel: int) -> Iterator[Box]:
     listing = stored_chunks(level.values, chosen)
     if listing is None:
         return
-    positions = (position for rows in listing.rows for position in rows.tolist())
-    for position in islice(positions, _most_chunks(level, listing.unit)):
-        box = tuple(
-            slice(max(i * size, part.start), min((i + 1) * size, part.stop))
-            for i, size, part in zip(position, listing.unit, chosen, strict=True)
-        )
-        if all(part.start < part.stop for part in box):
-            yield box
+    yield from islice(listing.parts_of(chosen), _most_chunks(level, listing.unit))
 
 
 def _sample(level: ImageLevel, channel_axis: int | None, channel: int) -> Iterator[Box]:

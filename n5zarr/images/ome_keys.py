@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.storage import MemoryStore
 
+from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.format.path import join
 from n5zarr.images.encoded_chunks import read_chunks
@@ -75,8 +76,7 @@ class OmeZarrKeys:
         source, encoder = self._arrays[path.lstrip("/")]
         if len(position) != len(source.shape):
             return None
-        each = zip(position, source.chunks, source.shape, strict=True)
-        box = tuple(slice(p * size, min((p + 1) * size, n)) for p, size, n in each)
+        box = box_at(position, source.chunks, source.shape)
         if any(part.start >= part.stop for part in box):
             return None
         if encoder is None:

@@ -126,8 +126,7 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
-    place = place_of(location, storage_options, backend)
-    opened, node_path = open_container(place, path)
+    opened, node_path = open_container(place_of(location, storage_options, backend), path)
     check_writable_store(opened)
     wanted, left_out = _wanted(opened, node_path, remove=remove)
     return Sidecars(str(opened), *_write(opened, wanted), left_out)

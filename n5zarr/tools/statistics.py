@@ -220,9 +220,10 @@ def _dataset(opened: N5Store, node: str) -> DatasetView:
     """Read the dataset, which must hold real numbers."""
     view = existing_node(opened, node, "a dataset")
     if not isinstance(view, DatasetView):
-        below = datasets_below(opened, node)
-        where = f"{opened}: {node or '/'}"
-        raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
+        below = datasets_below(opened, node) or "none"
+        raise NotFoundError(
+            f"{opened}: {node or '/'}: expected a dataset, got a group; in it: {below}"
+        )
     if view.content not in (Content.NUMBERS, Content.LABELS) or view.kind.dtype.kind not in "biuf":
         message = f"statistics: expected real numbers, got {view.kind.dtype}"
         raise N5UnsupportedError(message, kind="data-type", where=f"{opened}: {node or '/'}")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.arrays.boxes import Box, StoredChunks
+    from n5zarr.arrays.boxes import Box
     from n5zarr.images.image import Image, ImageLevel
 
 __all__ = ["Plane", "Slices", "list_stored", "plan_slices", "read_plane"]
@@ -154,8 +154,7 @@ def plan_slices(
         shown = n_channels or (1 if image.is_labels else len(image.channels))
         level = _fitting(image, planes, pixels, shown)
     elif not -len(image.levels) <= whole_number("level", level) < len(image.levels):
-        expected = f"expected 0 to {len(image.levels) - 1}"
-        raise _refused(image, f"level: {expected}, got {level}")
+        raise _refused(image, f"level: expected 0 to {len(image.levels) - 1}, got {level}")
     chosen, finest = image.levels[level], image.levels[0]
     index = tuple(
         _index_in(chosen, axis, finest.translation[axis] + start[axis] * finest.scale[axis])
@@ -205,7 +204,7 @@ def list_stored(slices: Slices, channels: Sequence[int]) -> dict[tuple[Plane, in
         listing = stored_chunks(slices.image.levels[slices.level].values, box)
         if listing is None:  # any block may be stored
             break
-        parts = list(islice(_parts(listing, box), room + 1))
+        parts = list(islice(listing.parts_of(box), room + 1))
         room -= len(parts)
         if room < 0:
             break
@@ -223,17 +222,6 @@ def list_stored(slices: Slices, channels: Sequence[int]) -> dict[tuple[Plane, in
         f"level={slices.level} (--level {slices.level}) reads this one"
     )
     raise _refused(image, message)
-
-
-def _parts(listing: StoredChunks, box: Box) -> Iterator[Box]:
-    """Yield the boxes of the stored parts of a box."""
-    for position in (position for rows in listing.rows for position in rows.tolist()):
-        part = tuple(
-            slice(max(i * size, p.start), min((i + 1) * size, p.stop))
-            for i, size, p in zip(position, listing.unit, box, strict=True)
-        )
-        if all(p.start < p.stop for p in part):
-            yield part
 
 
 def _unit(image: Image) -> str | None:
@@ -327,8 +315,8 @@ def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> 
         axis = names.index(name)
         start[axis] = whole_number(f"position: {name}", at)
         if not 0 <= start[axis] < shape[axis]:
-            expected = f"expected 0 to {shape[axis] - 1} along {name}"
-            raise _refused(image, f"position: {expected}, got {at}")
+            expected = f"0 to {shape[axis] - 1} along {name}"
+            raise _refused(image, f"position: expected {expected}, got {at}")
     return tuple(start)
 
 

@@ -152,13 +152,8 @@ decode_timedelta : optional
             "decode_timedelta": decode_timedelta,
         }
         with asking_once():
-            source = _NodeReader.open(place, group, axis_order, convention)
-            source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
-            found = source.read()
-            if isinstance(found, Placed):
-                return source.dataset_of_one(found)
-            source.warn_of_levels(found.layout)
-        return source.dataset_of_group(found.layout)
+            source = _NodeReader.open(place, group, axis_order, convention, decoding)
+            return replace(source, lazy_coords=lazy_coords).read_dataset()
 
     def open_groups_as_dict(  # type: ignore[override] # noqa: PLR0913 - as above
         self,
@@ -177,8 +172,8 @@ decode_timedelta : optional
         if views := open_described(place, group, axis_order):
             return views
         with asking_once():
-            source = _NodeReader.open(place, group, axis_order, convention)
-            source = replace(source, lazy_coords=lazy_coords, decoding=decoding)
+            source = _NodeReader.open(place, group, axis_order, convention, decoding)
+            source = replace(source, lazy_coords=lazy_coords)
             found = source.read(deep=True)
         if isinstance(found, Placed):
             return {"/": source.dataset_of_one(found)}
@@ -249,6 +244,7 @@ class _NodeReader:
         group: str | None,
         axis_order: AxisOrder,
         convention: str | None,
+        decoding: Decoding,
     ) -> _NodeReader:
         known = sorted({name for name, _ in CONVENTIONS})
         expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
@@ -258,7 +254,15 @@ class _NodeReader:
             opened = N5Store(
                 opened.store, codecs="n5", read_only=True, axis_order=opened.axis_order
             )
-        return cls(opened=opened, path=path, convention=convention, decoding={})
+        return cls(opened=opened, path=path, convention=convention, decoding=decoding)
+
+    def read_dataset(self) -> xr.Dataset:
+        """Open the dataset or group at the path."""
+        found = self.read()
+        if isinstance(found, Placed):
+            return self.dataset_of_one(found)
+        self.warn_of_levels(found.layout)
+        return self.dataset_of_group(found.layout)
 
     def read(self, *, deep: bool = False) -> Placed | _Branch:
         """Read the dataset or group at the path, each document once.

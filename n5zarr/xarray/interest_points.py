@@ -304,8 +304,7 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
     >>> n5zarr.read_interest_points(where).points["z"].tolist()
     [5.0, 6.25]
     """
-    place = place_of(location, storage_options, backend)
-    file, opened = _open(place, read_only=False)
+    file, opened = _open(place_of(location, storage_options, backend), read_only=False)
     xml = None if file is None else file.read()
     found = rows_by_list("points", points, [*LIST_COLUMNS, "id", "x", "y"])
     pairs = rows_by_list("correspondences", correspondences, PAIR_COLUMNS)

@@ -110,9 +110,8 @@ def check_found(
         if path not in opaque:
             err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
             raise err
-    if not is_all and not found.arrays and not opaque:
-        wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
-        raise option_error(f"{found.name}: expected {wanted}, got none")
+    wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
+    require(is_all or found.arrays or opaque, f"{found.name}: expected {wanted}, got none")
 
 
 def check_arrays(found: SourceTree, layout: Layout) -> None:
@@ -124,11 +123,12 @@ def check_arrays(found: SourceTree, layout: Layout) -> None:
         They fit no array (``kind="option"``).
     """
     n_axes = {len(array.shape) for array in found.arrays.values()}
+    there = " or ".join(map(str, sorted(n_axes)))
     for name, sizes in (("chunks", layout.chunks), ("shards", layout.shards)):
-        if n_axes and sizes is not None and len(sizes) > 1 and len(sizes) not in n_axes:
-            there = " or ".join(map(str, sorted(n_axes)))
-            message = f"{name}: expected one number, or one for each of {there} axes, got {sizes}"
-            raise option_error(message)
+        require(
+            not n_axes or sizes is None or len(sizes) in (1, *n_axes),
+            f"{name}: expected one number, or one for each of {there} axes, got {sizes}",
+        )
 
 
 def check_packages(copies: Sequence[ArrayCopy]) -> None:
@@ -181,8 +181,9 @@ def check_places(source: SourceTree, target: Destination) -> None:
     found = overlap(places, places_behind(target.storage, target.path))
     if found is not None:
         one, other = found
-        message = f"destination: expected a location outside the source, got {other} and {one}"
-        raise option_error(message)
+        raise option_error(
+            f"destination: expected a location outside the source, got {other} and {one}"
+        )
     names = target.path.split("/") if target.path else []
     for above in ("/".join(names[:n]) for n in range(len(names))):
         got = _unfit(target, above)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.arrays.boxes import box_shape, n_boxes
+from n5zarr.arrays.boxes import box_at, box_shape, n_boxes
 from n5zarr.format.order import present
 from n5zarr.tools.pyramid.work import Pass, PassTask, blocks_of
 
@@ -190,8 +190,7 @@ def tasks(job: Pass, stored: np.ndarray, done: Sequence[set[str]]) -> Iterator[P
     order = job.store.axis_order
     positions = stored[:, present([*range(len(job.region))], order)]
     for place, own in _regions_of(job, positions):
-        each = zip(place, job.region, job.levels[-1].shape, strict=True)
-        region = tuple(slice(p * n, min((p + 1) * n, end)) for p, n, end in each)
+        region = box_at(place, job.region, job.levels[-1].shape)
         source, *regions = job.regions(region, len(job.levels))
         there = [frozenset[str]() for _ in job.levels]
         if any(done):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from n5zarr.arrays.boxes import boxes
+from n5zarr.arrays.boxes import box_at, boxes
 from n5zarr.arrays.opening import open_array
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
@@ -238,8 +238,7 @@ def blocks_of(region: Box, level: Level, axis_order: AxisOrder) -> Iterator[tupl
     """Yield the path below the dataset and the box of each block of a region."""
     pairs = zip(region, level.block, strict=True)
     for position in product(*(range(s.start // b, -(-s.stop // b)) for s, b in pairs)):
-        each = zip(position, level.block, level.shape, strict=True)
-        box = tuple(slice(p * b, min((p + 1) * b, n)) for p, b, n in each)
+        box = box_at(position, level.block, level.shape)
         yield block_path(from_presented(position, axis_order)), box
 
 

@@ -103,8 +103,7 @@ class N5Parser:
         path = join(normalize_path(below), normalize_path(self.group))
         members = members_of(opened, path, coords=self.coords)
         entries = self._entries(opened, members, root if root.endswith("/") else f"{root}/")
-        group = _tree(manifests, members, entries)
-        return manifests.ManifestStore(group, registry=registry)
+        return manifests.ManifestStore(_tree(manifests, members, entries), registry=registry)
 
     def _entries(
         self, store: N5Store, members: list[Member], root: str
@@ -152,8 +151,9 @@ def _tree(
             grid = (min(member.coordinate.size, 1),)
             of_array = {} if member.chunk is None else {"0": _inlined(member.chunk)}
         manifest = manifests.ChunkManifest(of_array, shape=grid)
-        array = manifests.ManifestArray(metadata=metadata, chunkmanifest=manifest)
-        arrays.setdefault(above, {})[name] = array
+        arrays.setdefault(above, {})[name] = manifests.ManifestArray(
+            metadata=metadata, chunkmanifest=manifest
+        )
     raise AssertionError("no group at the root")
 
 

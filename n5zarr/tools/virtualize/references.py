@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import batched
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.codecs.compress import codec_of
@@ -144,8 +145,7 @@ def _refer(
             others.append(position)
         else:
             chunks.append(Chunk(view.presented(position), key, *part))
-    for i in range(0, len(others), _WHOLE):
-        some = others[i : i + _WHOLE]
+    for some in batched(others, _WHOLE):
         blocks = yield [Get(keys[position], settled=True) for position in some]
         found = [(p, block) for p, block in zip(some, blocks, strict=True) if block is not None]
         made = yield [Work(partial(_chunk, block, path, view, p)) for p, block in found]
@@ -218,19 +218,20 @@ class Counts:
             self.numbers[f"n_{what}"] += 1
             self.numbers[f"n_bytes_{what}"] += chunk.length
         if self.numbers["n_bytes_inlined"] > self._max_inlined:
-            where = f"{self._container}: {array.source or '/'}"
-            raise _too_much(array, self._max_inlined).located(where)
+            raise _too_much(array, self._max_inlined, f"{self._container}: {array.source or '/'}")
 
 
-def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
+def _too_much(array: VirtualArray, max_inlined: int, where: str) -> N5UnsupportedError:
     """Make the error that says why chunks are copied, and what to do."""
     view = array.view
     ways = "max_inlined= (--max-inlined) allows more; n5zarr.convert (n5zarr convert) copies all"
     if view.passes_payloads and codec_of(view.compression).passes:
         why = "its blocks are truncated at the end of axes"
         if view.chunk_grid == "regular":
-            grid = "chunk_grid='rectilinear' (--chunk-grid)"
-            ways = f"{grid} refers to them, too, in JSON and Icechunk; {ways}"
+            ways = (
+                "chunk_grid='rectilinear' (--chunk-grid) refers to them, too, in JSON and "
+                f"Icechunk; {ways}"
+            )
     else:
         stored = f"{view.dataset.type_name} with {view.dataset.compression.type}"
         why = f"no codec of zarr-python reads its blocks, of {stored}"
@@ -238,4 +239,4 @@ def _too_much(array: VirtualArray, max_inlined: int) -> N5UnsupportedError:
         f"expected to copy at most {max_inlined} bytes of chunks into the references, got more: "
         f"{why}; {ways}"
     )
-    return N5UnsupportedError(message, kind="option")
+    return N5UnsupportedError(message, kind="option", where=where)

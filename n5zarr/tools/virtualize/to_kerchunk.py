@@ -61,11 +61,8 @@ class _References:
         """Add chunks of an array that has been added."""
         for chunk in chunks:
             key = chunk_key(array.path, chunk.coords, self._zarr_format)
-            if chunk.data is None:
-                url = url_of_block(self._container, chunk.key)
-                self.keep(key, [url, chunk.offset, chunk.length])
-            else:
-                self.keep(key, chunk.data)
+            url = url_of_block(self._container, chunk.key)
+            self.keep(key, [url, chunk.offset, chunk.length] if chunk.data is None else chunk.data)
 
 
 class JsonWriter(_References):
@@ -133,6 +130,14 @@ class JsonWriter(_References):
             Path(self._partial).unlink(missing_ok=True)
 
 
+@contextmanager
+def _without_notices() -> Iterator[None]:
+    """Ignore the warning of pandas about fastparquet, which fsspec uses."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The 'fastparquet' engine", DeprecationWarning)
+        yield
+
+
 class ParquetWriter(_References):
     """Write a directory of Parquet files with fsspec.
 
@@ -161,25 +166,17 @@ class ParquetWriter(_References):
         )
 
     @override
+    @_without_notices()
     def keep(self, key: str, value: str | bytes | list[str | int]) -> None:
-        with _without_notices():
-            self._mapper[key] = value
+        self._mapper[key] = value
 
+    @_without_notices()
     def finish(self) -> None:
         """Write the last files, and the documents."""
-        with _without_notices():
-            self._mapper.flush()
+        self._mapper.flush()
 
     def close(self) -> None:
         """Do nothing: files without documents form no arrays, and may stay."""
-
-
-@contextmanager
-def _without_notices() -> Iterator[None]:
-    """Ignore the warning of pandas about fastparquet, which fsspec uses."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The 'fastparquet' engine", DeprecationWarning)
-        yield
 
 
 def _mapper(out: str, **options: object) -> object:

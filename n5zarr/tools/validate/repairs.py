@@ -1,6 +1,6 @@
-"""``n5zarr.quarantine_blocks``: move damaged blocks out of a container, and back.
+"""Repair containers: remove leftovers of killed writers, move damaged blocks aside, and back.
 
-N5 takes every directory of a container for a group, so that the blocks go beside it: from
+N5 takes every directory of a container for a group, so that damaged blocks go beside it: from
 ``em.n5/raw/0/1/2`` to ``em.n5.quarantine/<time>/raw/0/1/2``. A block is removed only after its copy
 and the list of all copies are written, and only if it still has the same bytes.
 """
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,15 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import Remove, Update, put_each, read_key, request_each
+from n5zarr.storage.requests import (
+    Remove,
+    RemoveTree,
+    Stamp,
+    Update,
+    put_each,
+    read_key,
+    request_each,
+)
 from n5zarr.tools.validate.blocks import check_block, whole
 from n5zarr.tools.validate.files import open_to_repair
 
@@ -34,12 +42,91 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding
 
-__all__ = ["Quarantine", "Restoration", "quarantine_blocks", "restore_blocks"]
+__all__ = [
+    "Cleanup",
+    "Quarantine",
+    "Restoration",
+    "clean_leftovers",
+    "quarantine_blocks",
+    "restore_blocks",
+]
 
 _LIST = "quarantine.json"
+_HOUR = 3600.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cleanup:
+    """The result of :func:`n5zarr.clean_leftovers`.
+
+    Parameters
+    ----------
+    removed : tuple of str
+        The removed files, below the root of the container.
+    kept : mapping of str to str
+        Reasons why other files were kept, by file.
+    """
+
+    removed: tuple[str, ...]
+    kept: Mapping[str, str]
+
+
+def clean_leftovers(
+    location: Location,
+    findings: Iterable[Finding],
+    *,
+    min_age: float = _HOUR,
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend = "fsspec",
+) -> Cleanup:
+    """Remove leftovers that a check has found: unfinished files, and lock files of tensorstore.
+
+    No program reads these files. Recently written files are kept, because a writer may be about to
+    rename them. Empty blocks are not leftovers: :func:`n5zarr.quarantine_blocks` moves them.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        The container, or a location in it.
+    findings : iterable of Finding
+        Findings of :func:`n5zarr.validate`. Other kinds are ignored.
+    min_age : float, optional
+        Seconds since the last change of a local file; younger files are kept. On servers no writer
+        makes such files, so they are copies, and are removed.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+
+    Raises
+    ------
+    N5UnsupportedError
+        The container can only be read (``kind="read-only"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> result = n5zarr.validate(n5zarr.sample_path())
+    >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
+    ()
+    """
+    opened, _ = open_to_repair(place_of(location, storage_options, backend), "")
+    removed: list[str] = []
+    kept: dict[str, str] = {}
+    for each in findings:
+        if each.repair != "clean" or each.file is None:
+            continue
+        (stamp,) = opened.run(request_each([Stamp(each.file)]))  # of local files with their time
+        age = max(0.0, time.time() - int(stamp[1]) / 1e9) if isinstance(stamp, tuple) else min_age
+        if age < min_age:
+            kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
+        else:
+            # a file, or a directory that was being removed
+            opened.run(request_each([Remove(each.file), RemoveTree(each.file)]))
+            removed.append(each.file)
+    return Cleanup(removed=tuple(removed), kept=kept)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,8 +199,7 @@ def quarantine_blocks(
     N5UnrepresentableError
         ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
-    place = place_of(location, storage_options, backend)
-    opened, _ = open_to_repair(place, "")
+    opened, _ = open_to_repair(place_of(location, storage_options, backend), "")
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
         return Quarantine(quarantine="", moved=(), kept={})
@@ -132,15 +218,10 @@ def quarantine_blocks(
     if records:
         listed = json.dumps({"container": str(opened), "blocks": records}, indent=2)
         storage.run(put_each([(f"{folder}/{_LIST}", listed.encode())]))
-    moved = []
-    for key, record in records.items():
-        change = partial(_removed_if_same, str(record["sha256"]))
-        if opened.run(request_each([Update(key, change)])) == [None]:
-            moved.append(key)
-        else:
-            kept[key] = "it was written again meanwhile"
-    quarantine = f"{storage}/{folder}" if moved else ""
-    return Quarantine(quarantine=quarantine, moved=tuple(moved), kept=kept)
+    moved = [k for k, each in records.items() if opened.run(_remove_same(k, each["sha256"]))]
+    kept |= dict.fromkeys((k for k in records if k not in moved), "it was written again meanwhile")
+    place = f"{storage}/{folder}" if moved else ""
+    return Quarantine(quarantine=place, moved=tuple(moved), kept=kept)
 
 
 def restore_blocks(
@@ -177,7 +258,7 @@ def restore_blocks(
         data = storage.run(read_key(key))
         if data is None:
             kept[key] = "it is not in quarantine"
-        elif opened.run(request_each([Update(key, partial(_unless_written, data))])) != [data]:
+        elif not opened.run(_restore(key, data)):
             kept[key] = "there is a block again"
         else:
             storage.run(request_each([Remove(key, prune=True)]))
@@ -247,11 +328,15 @@ def _digest(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def _removed_if_same(digest: str, now: bytes | None) -> bytes | None:
-    """Remove a block that still has the same bytes."""
-    return None if now is not None and _digest(now) == digest else now
+def _remove_same(key: str, digest: object) -> Steps[bool]:
+    """Remove a block that still has the same bytes; return whether none is left."""
+    (left,) = yield [
+        Update(key, lambda now: None if now is None or _digest(now) == digest else now)
+    ]
+    return left is None
 
 
-def _unless_written(data: bytes, now: bytes | None) -> bytes:
-    """Write a block back, unless there is one again."""
-    return data if now is None else now
+def _restore(key: str, data: bytes) -> Steps[bool]:
+    """Write a block back, unless there is one again; return whether it is there."""
+    (left,) = yield [Update(key, lambda now: data if now is None else now)]
+    return bool(left == data)
