@@ -97,8 +97,9 @@ def _text(node: Mapping[str, Any], found: BlockStatistics | None) -> Iterator[Re
     yield table
     if found is not None:
         screen = console()
-        width = min(screen.width, _PICTURE)
-        yield from histogram_lines(found, width, ascii_only=screen.options.ascii_only)
+        yield from histogram_lines(
+            found, min(screen.width, _PICTURE), ascii_only=screen.options.ascii_only
+        )
     if node["attributes"]:
         yield Text("attributes", "dim")
         for key, value in node["attributes"].items():

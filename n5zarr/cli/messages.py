@@ -67,8 +67,8 @@ def _console_of(stream: TextIO | None) -> Console:
     """Return the one console of a stream, so that lines appear above a progress bar, not in it."""
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")  # attributes may hold half of a character
-    is_folded = stream is None or stream.isatty()  # None: a service has closed it
-    width = None if is_folded else 10_000
+    # None: a service has closed it
+    width = None if stream is None or stream.isatty() else 10_000
     return _Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
 
 

@@ -48,8 +48,9 @@ def _position(text: str) -> list[int] | dict[str, int]:
             return {name: int(at) for name, (_, _, at) in zip(names, parts, strict=True)}
         return [int(part) for part in text.split(",")]
     except ValueError:
-        message = f"expected voxels such as 20,48,64 or z=20,t=3, got {text!r}"
-        raise typer.BadParameter(message) from None
+        raise typer.BadParameter(
+            f"expected voxels such as 20,48,64 or z=20,t=3, got {text!r}"
+        ) from None
 
 
 def thumbnail(
@@ -110,8 +111,10 @@ def thumbnail(
     _write(picture, output)
     print_text(f"Wrote {output}: {picture.width} x {picture.height} pixels.")
     if len(images) > 1 and not all_images:
-        drawn = images[0].path or images[0].name
-        print_text(f"Drew {drawn}, the first of {len(images)} images; --all draws all.")
+        print_text(
+            f"Drew {images[0].path or images[0].name}, the first of {len(images)} images; --all "
+            "draws all."
+        )
 
 
 def _write(picture: Picture, output: Path) -> None:

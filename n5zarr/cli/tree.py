@@ -78,7 +78,7 @@ def tree(
 
 
 def _count_unreadable(node: Mapping[str, Any]) -> int:
-    below: int = sum(map(_count_unreadable, node.get("children", ())))
+    below = sum(_count_unreadable(child) for child in node.get("children", ()))
     return below + int(node["kind"] == "unreadable")
 
 
@@ -120,8 +120,10 @@ def _label(node: Mapping[str, Any]) -> Text:
             f"blocks {tuple(node['chunk_shape_c'])}",
         ]
     if "n_bytes_stored" in node:
-        stored = f"{node['n_blocks_stored']} of {node['n_blocks']} blocks"
-        parts += [stored, bytes_text(node["n_bytes_stored"])]
+        parts += [
+            f"{node['n_blocks_stored']} of {node['n_blocks']} blocks",
+            bytes_text(node["n_bytes_stored"]),
+        ]
     return Text("  ").join([name, *map(Text, parts)])
 
 

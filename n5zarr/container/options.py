@@ -2,20 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import Self, get_args
+from typing import TYPE_CHECKING, Self, get_args
 
 import zarr
 
-from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.codecs.compress import codec_of
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, option_error
+from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.order import AxisOrder, CTuple
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ViewOptions", "check_concurrency", "check_option", "check_sizes", "require"]
+if TYPE_CHECKING:
+    from n5zarr.errors import Kind
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = [
+    "ViewOptions",
+    "check_compression",
+    "check_concurrency",
+    "check_option",
+    "check_sizes",
+    "require",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +123,7 @@ class ViewOptions:
             raise N5UnsupportedError(message, kind="read-only")
 
 
-def require(holds: object, message: str, where: str = "") -> None:
+def require(holds: object, message: str, where: str = "", *, kind: Kind = "option") -> None:
     """Raise if what a caller asks for cannot be done.
 
     Parameters
@@ -121,20 +134,35 @@ def require(holds: object, message: str, where: str = "") -> None:
         What was expected, what was found, and the way out.
     where : str, optional
         The container and the node.
+    kind : str, optional
+        Kind of the error.
 
     Raises
     ------
     N5UnrepresentableError
-        The condition is false (``kind="option"``).
+        The condition is false.
     """
     if not holds:
-        raise option_error(message, where=where)
+        raise N5UnrepresentableError(message, kind=kind, where=where)
 
 
 def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raise if the value of an option is not allowed."""
     expected = ", ".join(map(repr, known))
     require(value in known, f"{name}: expected one of {expected}, got {value!r}")
+
+
+def check_compression(given: Mapping[str, JSON] | str) -> Compression:
+    """Return the compression that a caller asks for, by its name or as in ``attributes.json``.
+
+    Raises
+    ------
+    N5Error
+        It is unknown, or can only be read.
+    """
+    compression = parse_compression({"type": given} if isinstance(given, str) else given)
+    codec_of(compression).check_writable(compression)
+    return compression
 
 
 def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:

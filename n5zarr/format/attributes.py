@@ -15,7 +15,7 @@ from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.block import MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType, numpy_type, same_bytes
-from n5zarr.format.grid import grid_shape
+from n5zarr.format.grid import block_extent, grid_shape
 from n5zarr.format.lenient_values import as_integer
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.version import VERSION_KEY, is_version
@@ -125,6 +125,10 @@ class DatasetAttributes:
     def grid(self) -> N5Tuple:
         """Number of blocks along each axis, N5 order."""
         return grid_shape(self.dimensions, self.block_size)
+
+    def extent_of(self, position: N5Tuple) -> N5Tuple:
+        """Return the extent of a block, N5 order; see :func:`~n5zarr.format.grid.block_extent`."""
+        return block_extent(self.dimensions, self.block_size, position)
 
     @property
     def is_label_multiset(self) -> bool:
@@ -269,11 +273,9 @@ def parse_attributes(
     """
     if not isinstance(document, dict):
         return GroupAttributes(attributes={})
-    return (
-        _parse_dataset(document)
-        if is_dataset(document)
-        else group_attributes(document, is_root=is_root)
-    )
+    if is_dataset(document):
+        return _parse_dataset(document)
+    return group_attributes(document, is_root=is_root)
 
 
 def _without(document: Mapping[str, JSON], keys: tuple[str, ...]) -> dict[str, JSON]:
@@ -401,8 +403,7 @@ def _unreadable(document: Mapping[str, JSON], codecs: Sequence[JSON]) -> str:
         size = ",".join(map(str, to_c(named.shard_size)))
         return (
             "expected blocks, got shards of Java N5 4; n5zarr.convert(..., "
-            f"shards_of_java=({size})) or n5zarr convert --shards-of-java {size} copies the "
-            "dataset"
+            f"shards_of_java=({size})) or n5zarr convert --shards-of-java {size} copies the dataset"
         )
     return (
         f"expected 'n5bytes' and at most one compression of N5, got {codecs!r:.80}; n5zarr has no "

@@ -99,16 +99,16 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
         """
         source = zarr_ref.get("source") if isinstance(zarr_ref, dict) else "."
         if source not in (".", None) and not hasattr(self.path, "root"):
-            message = (
-                f"link to {source!r}: links between containers are followed for local ones only"
+            raise N5UnsupportedError(
+                f"link to {source!r}: links between containers are followed for local ones only",
+                kind="path",
+                where=str(self.path),
             )
-            raise N5UnsupportedError(message, kind="path", where=str(self.path))
         try:
-            target: tuple[str, object] = super().resolve_ref(zarr_ref)
+            return super().resolve_ref(zarr_ref)  # type: ignore[no-any-return]
         except FileNotFoundError as err:
             err.add_note(f"linked from {self.source}, as {source!r}")
             raise
-        return target
 
     @not_warned_of_consolidation()
     def write(self, *args: object, **kwargs: object) -> None:
@@ -264,6 +264,9 @@ def _check_root(path: Path, mode: str) -> None:
         other = f"zip://::{path}" if is_zipfile(path) else "pynwb.NWBHDF5IO for HDF5"
         message = f"expected the directory of an N5 container, got a file; use {other}{way_out}"
         raise N5UnrepresentableError(message, kind="path", where=str(path))
-    if mode in ("r", "r-", "r+", "a") and _is_zarr(path):
-        message = "expected an N5 container, got a Zarr hierarchy; use hdmf_zarr.NWBZarrIO"
-        raise N5UnrepresentableError(message, kind="path", where=str(path))
+    require(
+        mode not in ("r", "r-", "r+", "a") or not _is_zarr(path),
+        "expected an N5 container, got a Zarr hierarchy; use hdmf_zarr.NWBZarrIO",
+        str(path),
+        kind="path",
+    )

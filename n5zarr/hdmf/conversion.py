@@ -24,6 +24,7 @@ from hdmf_zarr import NWBZarrIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
 
+from n5zarr.container.options import require
 from n5zarr.errors import (
     N5Error,
     N5UnrepresentableError,
@@ -178,16 +179,23 @@ def _local(path: str | os.PathLike[str]) -> Path:
 def _check_target(source: Path, target: Path, target_name: str, *, overwrite: bool) -> None:
     """Check that only an NWB file, a plain file or an empty folder would be replaced."""
     real = source.resolve()
-    if real in target.parents or target in real.parents:
-        message = f"expected a location beside {source}, not in it or around it"
-        raise N5UnrepresentableError(message, kind="path", where=target_name)
+    require(
+        real not in target.parents and target not in real.parents,
+        f"expected a location beside {source}, not in it or around it",
+        target_name,
+        kind="path",
+    )
     if not target.exists():
         return
     if not overwrite:
         raise FileExistsError(f"{target_name} exists; overwrite=True (--overwrite) replaces it")
-    if target.is_dir() and any(target.iterdir()) and _class_for(target) is None:
-        message = "expected an NWB file, which can be replaced, got a folder with other files"
-        raise N5UnrepresentableError(message, kind="path", where=target_name)
+    is_other = target.is_dir() and any(target.iterdir()) and _class_for(target) is None
+    require(
+        not is_other,
+        "expected an NWB file, which can be replaced, got a folder with other files",
+        target_name,
+        kind="path",
+    )
 
 
 def _put_in_place(unfinished: Path, target: Path) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from hdmf.build import Builder, DatasetBuilder, GroupBuilder, LinkBuilder, ReferenceBuilder
 from hdmf_zarr.backend import REFERENCE_DTYPE_ATTR_VALUE
 
+from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.hdmf.file_contents import (
     DIMENSION_NAMES,
@@ -131,12 +132,13 @@ class _TreeCopier:
             group = group[part]
             if not isinstance(group, GroupBuilder):
                 break
-        if not isinstance(group, GroupBuilder) or name in group:
-            message = (
-                f"expected nothing at {reference}, the path for the copied target of a link into "
-                "another file, got another node"
-            )
-            raise N5UnrepresentableError(message, kind="path", where=self._contents.source)
+        require(
+            isinstance(group, GroupBuilder) and name not in group,
+            f"expected nothing at {reference}, the path for the copied target of a link into "
+            "another file, got another node",
+            self._contents.source,
+            kind="path",
+        )
         self._add(reference.path, name, group, old)
 
     def _fill(self, old: Builder, new: Builder) -> None:
@@ -246,9 +248,11 @@ def _hdf5_attribute(name: str, value: object) -> object:
     items = [*_items(value)]
     kinds = {type(item) for item in items}
     what = f"attribute {name!r}"
-    if not (kinds <= {str} or kinds <= {bool} or kinds <= {int, float}):
-        message = f"{what}: expected text or numbers, as HDF5 has them, got {value!r}"
-        raise N5UnrepresentableError(message, kind="member")
+    require(
+        kinds <= {str} or kinds <= {bool} or kinds <= {int, float},
+        f"{what}: expected text or numbers, as HDF5 has them, got {value!r}",
+        kind="member",
+    )
     _check_text(what, items)
     if isinstance(value, str | float | bool):
         return value
@@ -257,9 +261,11 @@ def _hdf5_attribute(name: str, value: object) -> object:
     except ValueError:
         message = f"{what}: expected lists of equal lengths, as HDF5 has them, got {value!r}"
         raise N5UnrepresentableError(message, kind="member") from None
-    if kinds == {int} and rows.dtype.kind not in "iu":
-        message = f"{what}: expected integers of 64 bits, as HDF5 has them, got {value!r}"
-        raise N5UnrepresentableError(message, kind="member")
+    require(
+        kinds != {int} or rows.dtype.kind in "iu",
+        f"{what}: expected integers of 64 bits, as HDF5 has them, got {value!r}",
+        kind="member",
+    )
     if rows.ndim < 2:
         return value
     return rows.astype(h5py.string_dtype()) if rows.dtype.kind == "U" else rows

@@ -119,8 +119,7 @@ def _read(level: ImageLevel, box: Box) -> np.ndarray[Any, Any]:
 def _stored(values: Any) -> np.ndarray[Any, Any]:  # noqa: ANN401 - what an array gives
     """Return values without zeros, which missing blocks have, and without non-finite ones."""
     flat = np.asarray(values).ravel()
-    stored: np.ndarray[Any, Any] = flat[(flat != 0) & np.isfinite(flat)]
-    return stored
+    return np.asarray(flat[(flat != 0) & np.isfinite(flat)])
 
 
 def _all_of(level: ImageLevel, channel_axis: int | None, channel: int) -> list[slice]:

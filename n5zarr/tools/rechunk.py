@@ -156,21 +156,22 @@ def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
         f"{beside}: holds datasets of an interrupted run in /{found['path']}, which must be "
         f"put in place first; run path={found['path']!r}, resume=True (--resume)",
     )
-    datasets: list[str] = found["datasets"]
-    return datasets
+    return list(found["datasets"])
 
 
 def _check_alone(node: Path) -> None:
     """Raise if datasets are links or hold other files than blocks: replacing removes everything."""
     for dataset in (node / path for path in n5_tree(place_of(node)).arrays):
-        if dataset.resolve() != dataset:
-            to = dataset.resolve()
-            message = f"{dataset}: expected a directory, got a link to {to}; rechunk that"
+        real = dataset.resolve()
+        if real != dataset:
+            message = f"{dataset}: expected a directory, got a link to {real}; rechunk that"
             raise N5UnsupportedError(message, kind="option")
         for entry in dataset.iterdir():
             if entry.name != ATTRIBUTES_JSON and not is_block_name(entry.name):
-                found = f"expected only blocks in a dataset, got {entry.name!r}; move it"
-                raise N5UnsupportedError(f"{dataset}: {found}", kind="option")
+                raise N5UnsupportedError(
+                    f"{dataset}: expected only blocks in a dataset, got {entry.name!r}; move it",
+                    kind="option",
+                )
 
 
 def _replace(old: Path, new: Path, aside: Path) -> None:

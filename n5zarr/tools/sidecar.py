@@ -176,11 +176,12 @@ def _check_ours(store: N5Store, there: Mapping[str, bytes | None]) -> None:
     foreign = [key for key, value in there.items() if value is not None and not is_sidecar(value)]
     if foreign:
         more = f" and {len(foreign) - 1} more" if len(foreign) > 1 else ""
-        message = (
+        raise N5FormatError(
             f"expected no zarr.json, or one that n5zarr sidecar has written, got another{more}; "
-            "remove it first, if it is not needed"
+            "remove it first, if it is not needed",
+            kind="foreign",
+            where=f"{store}: {foreign[0]}",
         )
-        raise N5FormatError(message, kind="foreign", where=f"{store}: {foreign[0]}")
 
 
 def _document(node: Node | Broken | None) -> bytes:
@@ -203,20 +204,23 @@ def _document(node: Node | Broken | None) -> bytes:
 
 def _check_expressible(view: DatasetView) -> None:
     """Raise if the codec cannot express the data of a dataset."""
-    compression = view.dataset.compression
-    expected, got = "", ""
-    if view.content is not Content.NUMBERS:
-        expected, got = "numbers", view.content.value
-    elif not view.kind.is_native:
-        expected, got = "a data type of N5", f"{view.kind.dtype.name} of the record"
-    elif not view.dataset.ndim:
-        expected, got = "at least one dimension", "none"
-    elif not isinstance(compression, Raw | Gzip | Bzip2 | Zstd | Blosc):
-        expected, got = _COMPRESSIONS, compression.type
-    elif isinstance(compression, Blosc) and compression.cname == "snappy":
-        expected, got = _COMPRESSIONS, "blosc with snappy"
-    if expected:
-        raise N5UnsupportedError(f"expected {expected}, got {got}", kind="data-type", where=NAME)
+    compression, dtype = view.dataset.compression, view.kind.dtype
+    is_snappy = isinstance(compression, Blosc) and compression.cname == "snappy"
+    for holds, expected, got in (
+        (view.content is Content.NUMBERS, "numbers", view.content.value),
+        (view.kind.is_native, "a data type of N5", f"{dtype.name} of the record"),
+        (view.dataset.ndim, "at least one dimension", "none"),
+        (
+            isinstance(compression, Raw | Gzip | Bzip2 | Zstd | Blosc),
+            _COMPRESSIONS,
+            compression.type,
+        ),
+        (not is_snappy, _COMPRESSIONS, "blosc with snappy"),
+    ):
+        if not holds:
+            raise N5UnsupportedError(
+                f"expected {expected}, got {got}", kind="data-type", where=NAME
+            )
 
 
 def _array(view: DatasetView) -> dict[str, JSON]:

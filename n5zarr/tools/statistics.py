@@ -14,7 +14,6 @@ import numpy as np
 
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.errors import ErrorsAt, N5UnsupportedError
-from n5zarr.format.grid import block_extent
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
@@ -357,7 +356,7 @@ def _count(opened: N5Store, task: BlockTask) -> _Tally:
     for position, block in zip(task.positions, data, strict=True):
         if block is None:  # removed since it was listed
             continue
-        extent = block_extent(dataset.dimensions, dataset.block_size, position)
+        extent = dataset.extent_of(position)
         with ErrorsAt(partial(opened.container.chunks.block_name, task.path, position)):
             chunk = stored_chunk(memoryview(block), view, position)[tuple(map(slice, to_c(extent)))]
         elements = view.kind.from_stored(chunk)

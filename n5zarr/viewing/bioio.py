@@ -195,8 +195,7 @@ class Reader(reader.Reader):
             else:
                 box.append(slice(None))
                 within.append(spec)
-        found: np.ndarray[Any, Any] = self.dask_data[tuple(box)].compute()[tuple(within)]
-        return found
+        return np.asarray(self.dask_data[tuple(box)].compute()[tuple(within)])
 
     def _described(self, data: da.Array | np.ndarray[Any, Any]) -> xr.DataArray:
         """Return values with dimensions, coordinates and metadata."""

@@ -70,15 +70,17 @@ def check_shown(images: Sequence[Image], where: str) -> None:
         (``kind="data-type"``).
     """
     if not images:
-        message = "expected an image to show, got none"
-        raise N5UnrepresentableError(message, kind="not-found", where=where)
+        raise N5UnrepresentableError(
+            "expected an image to show, got none", kind="not-found", where=where
+        )
     if not any(map(can_show, images)):
         found = ", ".join(sorted({image.dtype.name for image in images}))
-        message = (
+        raise N5UnrepresentableError(
             "Neuroglancer: expected integers of 8 to 32 bits, uint64 or float32, got only "
-            f"{found}; n5zarr.plot and napari show it"
+            f"{found}; n5zarr.plot and napari show it",
+            kind="data-type",
+            where=where,
         )
-        raise N5UnrepresentableError(message, kind="data-type", where=where)
 
 
 def fragment(state: Mapping[str, JSON]) -> str:

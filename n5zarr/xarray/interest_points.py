@@ -132,8 +132,9 @@ def read_interest_points(
         lists = _lists_in(opened) if file is None else listed_in(file.read())
     lists = [each for each in lists if label in (None, each.label)]
     if file is None and not lists:
-        message = f"{opened}: expected groups tpId_0_viewSetupId_0/label, ..., got none"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(
+            f"{opened}: expected groups tpId_0_viewSetupId_0/label, ..., got none"
+        )
     points = [_read(_read_points, opened, each) for each in lists]
     pairs = [_read(_read_correspondences, opened, each) for each in lists]
     return InterestPoints(
@@ -154,8 +155,9 @@ def _read(
     except N5Error:
         raise
     except (ValueError, TypeError, OverflowError) as err:
-        message = f"expected a list of BigStitcher: {err}"
-        raise N5FormatError(message, kind="member", where=f"{opened}: /{each.path}") from err
+        raise N5FormatError(
+            f"expected a list of BigStitcher: {err}", kind="member", where=f"{opened}: /{each.path}"
+        ) from err
 
 
 def _open(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Store]:
@@ -187,8 +189,9 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
         raise FileNotFoundError(message)
     if not isinstance(node, GroupAttributes) or node.attributes.get("type") != "list":
         kind = node.attributes.get("type") if isinstance(node, GroupAttributes) else "a dataset"
-        message = f"expected interest points of the type 'list', got {kind!r}"
-        raise N5UnsupportedError(message, kind="member", where=where)
+        raise N5UnsupportedError(
+            f"expected interest points of the type 'list', got {kind!r}", kind="member", where=where
+        )
     columns: dict[str, Any] = {}
     locations = np.empty((0, 3))
     children = dict(opened.run(opened.container.nodes.children(path)))
@@ -335,8 +338,9 @@ def _write(
         for key, rows in pairs.items():
             _write_correspondences(opened, targets[key], rows)
     except (ContainsGroupError, ContainsArrayError) as err:
-        message = f"{opened}: another program writes these lists at the same time: {err}"
-        raise FileExistsError(message) from err
+        raise FileExistsError(
+            f"{opened}: another program writes these lists at the same time: {err}"
+        ) from err
 
 
 def _name_in_xml(file: XmlFile, lists: list[PointList]) -> None:
@@ -358,8 +362,9 @@ def _check_new(opened: N5Store, targets: Iterable[PointList]) -> None:
         if any(opened.node(join(each.path, name)) is not None for name in names)
     ]
     if exists:
-        message = f"{opened}: expected no lists of these names without overwrite=True, got {exists}"
-        raise FileExistsError(message)
+        raise FileExistsError(
+            f"{opened}: expected no lists of these names without overwrite=True, got {exists}"
+        )
 
 
 def _new_group(opened: N5Store, path: str, attributes: Mapping[str, JSON]) -> None:

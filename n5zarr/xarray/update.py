@@ -153,8 +153,9 @@ class _Existing:
         where = f"{opened}: {path or '/'}"
         node = opened.node(path)
         if node is None:
-            message = f"{where}: expected the dataset or group to change, but it does not exist"
-            raise FileNotFoundError(message)
+            raise FileNotFoundError(
+                f"{where}: expected the dataset or group to change, but it does not exist"
+            )
         if isinstance(node, DatasetView):
             placed = opened.run(read_placed(opened.container.nodes, path, node))
             datasets = [placed, *placed.coordinates.values()]

@@ -222,14 +222,12 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
     N5UnrepresentableError
         Its blocks are written in place (``kind="option"``).
     """
-    got = None
+    message = f"{storage}: expected a writable destination, got"
     if storage.read_only or (container is not None and container.read_only):
-        got = "a read-only one"
-    elif not storage.store.supports_deletes:
-        got = "an archive, which does not support removal; write to a directory, then pack it"
-    if got is not None:
-        message = f"{storage}: expected a writable destination, got {got}"
-        raise N5UnsupportedError(message, kind="read-only")
+        raise N5UnsupportedError(f"{message} a read-only one", kind="read-only")
+    if not storage.store.supports_deletes:
+        way = "an archive, which does not support removal; write to a directory, then pack it"
+        raise N5UnsupportedError(f"{message} {way}", kind="read-only")
     require(
         storage.durability != "overwrite",
         f"{storage}: durability: expected 'atomic' or 'durable', so that blocks are whole if "

@@ -51,8 +51,9 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
     with h5py.File(file, "r") as opened:
         top = opened.get(path or "/")
         if top is None:
-            message = f"{file}: no dataset or group {path!r}; there are {', '.join(opened)}"
-            raise FileNotFoundError(message)
+            raise FileNotFoundError(
+                f"{file}: no dataset or group {path!r}; there are {', '.join(opened)}"
+            )
         name = join(file, path)
         if isinstance(top, h5py.Dataset):
             return SourceTree(name, {"": _source(file, path, top)}, {})
@@ -136,8 +137,9 @@ def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 
     is_odd = dataset.dtype.kind == "O" and not is_text
     if dataset.shape is None or is_odd:
         what = "no elements" if dataset.shape is None else f"elements of {dataset.dtype}"
-        message = f"{file}: {path}: expected numbers or text, got {what}"
-        raise N5UnsupportedError(message, kind="data-type")
+        raise N5UnsupportedError(
+            f"{file}: {path}: expected numbers or text, got {what}", kind="data-type"
+        )
     shape = dataset.shape
     names = [dim.label or None for dim in dataset.dims]
     fill = None if is_text else dataset.fillvalue

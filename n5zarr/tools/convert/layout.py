@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
-from n5zarr.codecs.compress import codec_of
-from n5zarr.container.options import check_sizes, require
-from n5zarr.format.compression import parse_compression
+from n5zarr.container.options import check_compression, check_sizes, require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -52,11 +50,7 @@ class Layout:
         N5Error
             The compression is unknown, or cannot be written.
         """
-        if isinstance(compression, str):
-            compression = {"type": compression}
-        parsed = None if compression is None else parse_compression(compression)
-        if parsed is not None:
-            codec_of(parsed).check_writable(parsed)
+        parsed = None if compression is None else check_compression(compression)
         return cls(check_sizes("chunks", chunks), check_sizes("shards", shards), parsed)
 
     def chunks_of(self, source: ArraySource) -> tuple[int, ...]:

@@ -288,8 +288,7 @@ class Destination(Output):
             values = [await self._memory.get(key, cpu.buffer_prototype) for key in keys]
             return {k: v.to_bytes() for k, v in zip(keys, values, strict=True) if v is not None}
 
-        found = sync(all_of())
-        return dict(sorted(found.items(), key=lambda item: -item[0].count("/")))
+        return dict(sorted(sync(all_of()).items(), key=lambda item: -item[0].count("/")))
 
     @override
     def commit(self) -> None:

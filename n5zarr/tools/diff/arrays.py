@@ -130,8 +130,7 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     (2, (3,), 6)
     """
     run = RunOptions(scheduler, n_workers, progress)
-    (difference,) = compare_each([(first, second)], run, tolerance, max_memory)
-    return difference
+    return compare_each([(first, second)], run, tolerance, max_memory)[0]
 
 
 def compare_each(
@@ -345,5 +344,4 @@ def _largest(a: np.ndarray, b: np.ndarray) -> float | None:
     with np.errstate(invalid="ignore", over="ignore"):
         distance = _distance(a, b)
     known = distance[distance == distance]  # noqa: PLR0124 - not NaN
-    largest: float | None = known.max().item() if known.size else None
-    return largest
+    return known.max().item() if known.size else None

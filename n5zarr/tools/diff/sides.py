@@ -113,8 +113,11 @@ def _side_of_zarr(node: AnyArray | zarr.Group) -> Side:
         children: dict[str, Side | Exception] = {n: _side_of_zarr(c) for n, c in node.members()}
         return Side(attributes=attributes, children=children)
     document = {"attributes": attributes, **node.metadata.to_dict()}
-    axes = {"names": _names(document)}
-    return Side(attributes=_without_names(attributes, node.ndim), array=node, axes=axes)
+    return Side(
+        attributes=_without_names(attributes, node.ndim),
+        array=node,
+        axes={"names": _names(document)},
+    )
 
 
 def _names(document: Mapping[str, Any]) -> JSON:

@@ -129,8 +129,9 @@ def confirm(store: Store, path: str, run: str) -> None:
     now = read_incomplete(store, path)
     if now is None or now.get(_RUN) != run:
         where = join(str(store).removeprefix("file://"), path)
-        message = f"{where}: expected one run at a time, but another one has begun to write there"
-        raise option_error(message)
+        raise option_error(
+            f"{where}: expected one run at a time, but another one has begun to write there"
+        )
 
 
 def remove_unfinished(path: str, keys: Iterable[str]) -> Steps[None]:

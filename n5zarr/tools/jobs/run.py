@@ -282,10 +282,13 @@ def _of_dask(client: Any) -> Iterator[tuple[Executor, int, Callable[[], bool]]]:
         return client.status == "running" and not client.nthreads()
 
     try:
-        yield client.get_executor(pure=False), _n_threads(client), has_no_workers
+        # workers may still be about to join
+        n_at_once = max(1, int(sum(client.nthreads().values())))
+        yield client.get_executor(pure=False), n_at_once, has_no_workers
     except CancelledError as err:
-        message = f"{client}: dask's scheduler has stopped, or its tasks were cancelled"
-        raise ConnectionError(message) from err
+        raise ConnectionError(
+            f"{client}: dask's scheduler has stopped, or its tasks were cancelled"
+        ) from err
 
 
 def _active_client() -> Any:  # noqa: ANN401 - distributed has no types
@@ -311,10 +314,6 @@ def _connected(address: str) -> Any:  # noqa: ANN401 - distributed has no types
             get_address_host_port(address)  # a client of a wrong address waits a minute to end
         return Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
     except (OSError, ValueError) as err:
-        message = f"scheduler: expected the address of a dask scheduler, got {address!r}: {err}"
-        raise option_error(message) from err
-
-
-def _n_threads(client: Any) -> int:  # noqa: ANN401 - distributed has no types
-    """Count the tasks that dask's workers run at once; workers may still be about to join."""
-    return max(1, int(sum(client.nthreads().values())))
+        raise option_error(
+            f"scheduler: expected the address of a dask scheduler, got {address!r}: {err}"
+        ) from err

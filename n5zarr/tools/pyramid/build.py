@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING
@@ -11,11 +10,10 @@ from typing import TYPE_CHECKING
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
-from n5zarr.container.options import require
+from n5zarr.container.options import check_compression, require
 from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -35,6 +33,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
@@ -220,15 +219,15 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     resumed = resume and is_interrupted
     same = [level.path.rpartition("/")[2] for level in plan.levels] == there
     is_finished = same and resume and not (is_interrupted or overwrite) and plan.is_finished()
-    if there and not (resumed or is_finished or overwrite):
-        way = "resume=True (--resume) continues it, " if is_interrupted else ""
-        incomplete = " of an interrupted run" if is_interrupted else ""
-        message = (
-            f"expected no levels beside s0, got {', '.join(there)}{incomplete}; "
-            f"{way}overwrite=True (--overwrite) removes them first"
-        )
-        where = f"{opened}: {finest.group or '/'}"
-        raise option_error(message, where=where)
+    more, way = "", ""
+    if is_interrupted:
+        more, way = " of an interrupted run", "resume=True (--resume) continues it, "
+    require(
+        resumed or is_finished or overwrite or not there,
+        f"expected no levels beside s0, got {', '.join(there)}{more}; {way}overwrite=True "
+        "(--overwrite) removes them first",
+        f"{opened}: {finest.group or '/'}",
+    )
     removed = [] if resumed or is_finished or not plan.levels else there
     if is_finished and not dry_run:
         plan.compare(run, memory)
@@ -266,15 +265,13 @@ def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
             where=where,
         )
     name = finest.rpartition("/")[2]
-    if name != "s0":
-        way = f"move its directory to {join(path, 's0')}, by way of another name, or copy it there"
-        if is_level(name):
-            way = "give s0, or its group"
-        raise option_error(
-            "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
-            f"{name or 'the root'}: {way}",
-            where=where,
-        )
+    way = f"move its directory to {join(path, 's0')}, by way of another name, or copy it there"
+    require(
+        name == "s0",
+        "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
+        f"{name or 'the root'}: {'give s0, or its group' if is_level(name) else way}",
+        where,
+    )
     _check_elements(view, f"{opened}: {finest}")
     (placed,) = placed_datasets(opened, finest)
     return opened, finest_level(opened, placed, convention)
@@ -284,8 +281,9 @@ def _check_elements(view: DatasetView, where: str) -> None:
     """Raise if an array has no elements, or its elements cannot be downsampled."""
     if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:
         what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
-        message = f"expected a writable array of numbers, got {what}"
-        raise N5UnsupportedError(message, kind="data-type", where=where)
+        raise N5UnsupportedError(
+            f"expected a writable array of numbers, got {what}", kind="data-type", where=where
+        )
     require(all(view.shape), f"expected an array with elements, got the shape {view.shape}", where)
 
 
@@ -299,10 +297,7 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
     compression: Mapping[str, JSON] | str | None,
 ) -> Plan:
     view = finest.placed.view
-    packed = view.dataset.compression
-    if compression is not None:
-        given = compression if isinstance(compression, Mapping) else {"type": compression}
-        packed = parse_compression(given)
+    packed = view.dataset.compression if compression is None else check_compression(compression)
     codec_of(packed).check_writable(packed)
     block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
     require(
@@ -317,8 +312,14 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
         n_levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
     )
     finest.check_setup(opened, [level.total for level in chosen])
-    how = choose_method(method, view.kind.dtype)
-    return Plan(opened, finest, chosen, method=how, chunks=block, compression=packed)
+    return Plan(
+        opened,
+        finest,
+        chosen,
+        method=choose_method(method, view.kind.dtype),
+        chunks=block,
+        compression=packed,
+    )
 
 
 def _is_auto(given: object) -> bool:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import require
-from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,10 +89,11 @@ def choose_levels(
             break
         by = tuple(factors) if factors else _halved(last.shape, sizes)
         coarser = _coarser(last, by)
-        if coarser.shape == last.shape:
-            n, extent = len(levels) - 1, last.shape
-            message = f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {extent}"
-            raise option_error(message)
+        n = len(levels) - 1
+        require(
+            coarser.shape != last.shape,
+            f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {last.shape}",
+        )
         sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
         levels.append(coarser)
     return levels[1:]

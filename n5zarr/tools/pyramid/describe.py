@@ -101,8 +101,9 @@ class Finest:
             How to combine elements.
         """
         by = from_presented(total, self.placed.view.axis_order)
-        scales = [axis.scale for axis in self.axes]
-        shifts = centre_shifts(scales, [1] * len(by) if method == "stride" else by)
+        shifts = centre_shifts(
+            [axis.scale for axis in self.axes], [1] * len(by) if method == "stride" else by
+        )
         return tuple(
             replace(axis, scale=axis.scale * f, translation=axis.translation + shift)
             for axis, f, shift in zip(self.axes, by, shifts, strict=True)
@@ -221,8 +222,7 @@ def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
         chosen = known
     axes = None if found is None or known is None else found.axes
     if axes is None:
-        named = placed.view.dimension_names
-        names = [name or "" for name in named or ()]
+        names = [name or "" for name in placed.view.dimension_names or ()]
         axes = axes_of(
             placed.view.ndim, names=from_presented(names, placed.view.axis_order) or None
         )

@@ -170,8 +170,7 @@ def _mean(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
     n = math.prod(cell)
     if array.dtype.kind == "f":
         wide = np.promote_types(array.dtype, "f4")  # the sum of float16 may be too large for it
-        mean: np.ndarray = _sum(array, cell, wide) / wide.type(n)
-        return mean.astype(array.dtype, copy=False)
+        return np.asarray(_sum(array, cell, wide) / wide.type(n), array.dtype)
     if array.dtype.itemsize == 8:
         return _mean_of_64_bits(array, cell)
     largest = n * (np.iinfo(array.dtype).max + 1) + n
@@ -200,8 +199,7 @@ def _divided(total: np.ndarray, n: int) -> np.ndarray:
     one = total.dtype.type(1)
     half, divisor = total.dtype.type((n - 1) // 2), total.dtype.type(n)
     raised = total + half if n % 2 else total + half + ((total // divisor) & one)
-    mean: np.ndarray = raised // divisor
-    return mean
+    return np.asarray(raised // divisor)
 
 
 def _mean_of_64_bits(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
@@ -213,8 +211,7 @@ def _mean_of_64_bits(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:
     quotient, rest = np.divmod(upper, word(n))
     low = (rest << word(32)) + lower  # below n * 2**33
     # the even one is the same with and without the upper half, which is a multiple of 2**32
-    mean: np.ndarray = (quotient << word(32)) + _divided(low, n)
-    return mean
+    return np.asarray((quotient << word(32)) + _divided(low, n))
 
 
 def _mode(array: np.ndarray, cell: tuple[int, ...]) -> np.ndarray:

@@ -201,8 +201,7 @@ class _Work:
         begin, end = np.transpose([(s.start, s.stop) for s in job.regions(region, number)[0]])
         first = (begin - job.reach) // job.source.block
         last = (end + job.reach - 1) // job.source.block
-        found: np.ndarray = ((stored >= first) & (stored <= last)).all(axis=1)
-        return found
+        return np.asarray(((stored >= first) & (stored <= last)).all(axis=1))
 
     def _stored_part(self, region: Box) -> Box:
         """Return the part of a region of the first level that depends on stored blocks."""
@@ -225,11 +224,12 @@ class _Work:
             values = made[_moved(box, [-part.start for part in region])]
             if job.compares:
                 if np.asarray(array[box]).tobytes() != values.tobytes():  # NaN, too
-                    message = (
+                    raise N5Error(
                         f"expected the elements that this run computes, got others in {name}; "
-                        "overwrite=True (--overwrite) removes the levels first"
+                        "overwrite=True (--overwrite) removes the levels first",
+                        kind="differs",
+                        where=f"{job.store}: {level.path}",
                     )
-                    raise N5Error(message, kind="differs", where=f"{job.store}: {level.path}")
             elif name not in done:
                 array[box] = values
 

@@ -17,7 +17,6 @@ from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
 from n5zarr.format.data_type import DataType
-from n5zarr.format.grid import block_extent
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.tools.validate.findings import finding
 
@@ -175,7 +174,7 @@ def _check_payload(
     if is_text:
         decode_strings(block.whole, dataset.ndim, compression)
     elif dataset.is_label_multiset:
-        inside = block_extent(dataset.dimensions, dataset.block_size, position)
+        inside = dataset.extent_of(position)
         decode_labels(block.whole, dataset.ndim, compression, inside)
     payload = block.whole[header.n_bytes :]
     n_decoded, n_used = _counts(payload, n_bytes, dataset)
@@ -231,10 +230,10 @@ def _check_sizes(
         except N5BlockError as err:
             yield "varlength", err.message
     sizes, full = header.block_shape, dataset.block_size
-    extent = block_extent(dataset.dimensions, full, position)
+    extent = dataset.extent_of(position)
     if sizes in (full, extent):
         return
-    last = block_extent(dataset.dimensions, full, N5Tuple(tuple(n - 1 for n in dataset.grid)))
+    last = dataset.extent_of(N5Tuple(tuple(n - 1 for n in dataset.grid)))
     expected = f"expected {extent}" if extent == full else f"expected {extent}, or {full} padded"
     if not all(map(le, sizes, full)):
         yield "larger-block", f"{expected}, got the larger {sizes}; only Java and n5zarr read it"
@@ -247,7 +246,7 @@ def _check_sizes(
 
 def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> Form | None:
     """Tell how a block at the end of the dataset is stored; None for a block inside it."""
-    extent = block_extent(dataset.dimensions, dataset.block_size, position)
+    extent = dataset.extent_of(position)
     if extent == dataset.block_size:
         return None
     if sizes == extent:

@@ -18,7 +18,6 @@ from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5Error
 from n5zarr.format.block import BlockHeader
-from n5zarr.format.grid import block_extent
 from n5zarr.format.order import to_c
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Update
@@ -150,13 +149,9 @@ def _tasks(opened: N5Store, path: str, view: DatasetView) -> Iterator[BlockTask]
     """Yield the stored blocks at the end of a dataset, some at a time."""
     dataset = view.dataset
     positions = stored_positions(opened.storage.run, path, dataset.grid)
-    at_end = (p for p in positions if _extent(dataset, p) != dataset.block_size)
+    at_end = (p for p in positions if dataset.extent_of(p) != dataset.block_size)
     for some in batched(at_end, _BLOCKS):
         yield BlockTask(path, view, some)
-
-
-def _extent(dataset: DatasetAttributes, position: N5Tuple) -> N5Tuple:
-    return block_extent(dataset.dimensions, dataset.block_size, position)
 
 
 def _repair_blocks(
@@ -172,7 +167,7 @@ def _repair_blocks(
             continue
         try:
             shape = BlockHeader.from_bytes(ends[1]).block_shape
-            wanted = dataset.block_size if to == "pad" else _extent(dataset, position)
+            wanted = dataset.block_size if to == "pad" else dataset.extent_of(position)
             if shape == wanted:
                 counts["n_as_wanted"] += 1
             elif form_of(shape, dataset, position) == "other":
@@ -199,7 +194,7 @@ def _rewrite(
             return None
         check_not_sharded(*in_memory(old), data_type, compression)
         block = decode_numeric(memoryview(old), dataset.ndim, data_type, compression)
-        extent = _extent(dataset, position)
+        extent = dataset.extent_of(position)
         inside = pad_or_truncate(block, to_c(extent))
         is_filled = np.count_nonzero(block) > np.count_nonzero(inside)
         had_values = has_values_outside(block, extent) or bool(is_filled)

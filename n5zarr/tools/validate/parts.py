@@ -13,7 +13,7 @@ from n5zarr.codecs.block import decode_numeric
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.data_type import DataType
-from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
@@ -228,7 +228,7 @@ def _form(
 def _is_odd(block: StoredBlock, part: Part, position: N5Tuple) -> bool:
     """Whether a padded block has values outside of the dataset that are no padding."""
     dataset = part.dataset
-    extent = block_extent(dataset.dimensions, dataset.block_size, position)
+    extent = dataset.extent_of(position)
     try:
         elements = decode_numeric(block.whole, dataset.ndim, dataset.data_type, dataset.compression)
     except N5BlockError:  # found by the check of the block, or changed since

@@ -13,13 +13,13 @@ import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from zarr.storage import FsspecStore
 
 from n5zarr.container.nodes import read_document
 from n5zarr.container.options import require
-from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import DatasetAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import N5Tuple
@@ -275,11 +275,12 @@ def _listed(storage: Storage) -> list[str]:
         document = json.loads(data or b"null")
     except ValueError:
         document = None
-    blocks = document.get("blocks") if isinstance(document, dict) else None
-    if not isinstance(blocks, dict):
-        got = "none" if data is None else "another file of this name"
-        message = f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got {got}"
-        raise option_error(message)
+    blocks: Any = document.get("blocks") if isinstance(document, dict) else None
+    got = "none" if data is None else "another file of this name"
+    require(
+        isinstance(blocks, dict),
+        f"{storage}: expected a directory of quarantined blocks, with {_LIST}, got {got}",
+    )
     for key in blocks:
         names = key.split("/")
         require(

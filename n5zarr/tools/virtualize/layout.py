@@ -53,8 +53,7 @@ class VirtualGroup:
         attributes = dict(self.attributes)
         if zarr_format == 2:
             return {".zgroup": {"zarr_format": 2}, ".zattrs": attributes}
-        node: JSON = {"zarr_format": 3, "node_type": "group", "attributes": attributes}
-        return {"zarr.json": node}
+        return {"zarr.json": {"zarr_format": 3, "node_type": "group", "attributes": attributes}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,22 +118,19 @@ class VirtualCoordinate:
         if zarr_format == 3:
             return {"zarr.json": document}
         is_text = document["data_type"] == "string"
-        filters: JSON = [{"id": "vlen-utf8"}] if is_text else None
         array: JSON = {
             "zarr_format": 2,
             "shape": document["shape"],
             "chunks": [max(self.coordinate.size, 1)],
             "dtype": "|O" if is_text else "<f8",
             "compressor": None,
-            "filters": filters,
+            "filters": [{"id": "vlen-utf8"}] if is_text else None,
             "fill_value": None,
             "order": "C",
         }
-        unit = self.coordinate.unit
-        attributes: JSON = {
-            **({"units": unit} if unit else {}),
-            "_ARRAY_DIMENSIONS": [self.coordinate.dim],
-        }
+        attributes: dict[str, JSON] = {"_ARRAY_DIMENSIONS": [self.coordinate.dim]}
+        if self.coordinate.unit:
+            attributes["units"] = self.coordinate.unit
         return {".zarray": array, ".zattrs": attributes}
 
 

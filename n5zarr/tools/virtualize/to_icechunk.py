@@ -70,9 +70,8 @@ class IcechunkWriter:
         prefix = plain_prefix(container)
         place = _virtual_store(icechunk, prefix, source_options or {})
         storage = _storage(icechunk, out, options or {})
-        is_there = icechunk.Repository.exists(storage)
         config = icechunk.RepositoryConfig.default()
-        if is_there:
+        if icechunk.Repository.exists(storage):
             before = icechunk.Repository.open(storage)
             store = before.readonly_session("main").store
             require(
@@ -82,11 +81,8 @@ class IcechunkWriter:
             )
             config = before.config  # earlier commits refer to containers of their own
         config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, place))
-        if is_there:
-            repository = icechunk.Repository.open(storage, config=config)
-            repository.save_config()
-        else:
-            repository = icechunk.Repository.create(storage, config=config)
+        repository = icechunk.Repository.open_or_create(storage, config=config)
+        repository.save_config()
         self._session = repository.writable_session("main")
         self._store: Any = self._session.store
         sync(self._store.clear())
@@ -115,15 +111,17 @@ class IcechunkWriter:
             specs.append(spec)
         refused = self._store.set_virtual_refs(array.path, specs) if specs else None
         if refused:
-            message = f"{array.path}: icechunk takes no references to chunks {refused[:3]}"
-            raise N5UnsupportedError(message, kind="option")
+            raise N5UnsupportedError(
+                f"{array.path}: icechunk takes no references to chunks {refused[:3]}", kind="option"
+            )
 
     def _set(self, key: str, value: bytes) -> None:
         try:
             sync(self._store.set(key, cpu.Buffer.from_bytes(value)))
         except self._icechunk.InvalidInputError as err:
-            message = f"{key}: icechunk does not take it: {str(err).partition(chr(10))[0]}"
-            raise N5UnsupportedError(message, kind="option") from err
+            raise N5UnsupportedError(
+                f"{key}: icechunk does not take it: {str(err).partition(chr(10))[0]}", kind="option"
+            ) from err
 
     def finish(self) -> None:
         """Make the commit."""
@@ -185,5 +183,6 @@ def _virtual_store(icechunk: ModuleType, prefix: str, options: Mapping[str, obje
         case "http" | "https":
             return icechunk.http_store()
         case scheme:
-            message = f"{prefix}: expected a location that Icechunk reads, got {scheme}://"
-            raise N5UnsupportedError(message, kind="option")
+            raise N5UnsupportedError(
+                f"{prefix}: expected a location that Icechunk reads, got {scheme}://", kind="option"
+            )

@@ -246,8 +246,9 @@ class _Target:
         is_there, may_be_ours = self._look()
         if is_there and not may_be_ours:
             kind = "a file" if self.format == "json" else "a directory"
-            message = f"{self.out}: expected nothing or {kind} of references, got something else"
-            raise FileExistsError(message)
+            raise FileExistsError(
+                f"{self.out}: expected nothing or {kind} of references, got something else"
+            )
         if is_there and not self.overwrite:
             raise FileExistsError(f"{self.out}: exists; overwrite=True (--overwrite) replaces it")
 

@@ -106,8 +106,7 @@ def start_server(  # noqa: PLR0913 - as its neighbours
     names = texts("allow_hosts", allow_hosts)
     hosts = {*LOOPBACK, _name_in_url(host), *names} if _is_loopback(host) or names else None
     place = place_of(location, storage_options, backend)
-    app = make_app(place, labels=labels, hosts=hosts)
-    return Server(app, host, port)
+    return Server(make_app(place, labels=labels, hosts=hosts), host, port)
 
 
 class Server:
@@ -242,5 +241,4 @@ def _listen(host: str, port: int) -> socket.socket:
             errno.EADDRNOTAVAIL: "an address of this machine, such as 127.0.0.1",
         }
         reason = reasons.get(err.errno or 0, f"an address to listen on, got {err.strerror or err}")
-        message = f"{host}:{port}: expected {reason}"
-        raise OSError(err.errno, message) from err
+        raise OSError(err.errno, f"{host}:{port}: expected {reason}") from err

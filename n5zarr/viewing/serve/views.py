@@ -19,7 +19,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.images.ome_keys import OmeZarrKeys
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, Get, Paused, Stamp, Work, drive, read_key
+from n5zarr.storage.requests import Ends, Get, Paused, Stamp, Work, drive, read_key, request_each
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
@@ -117,13 +117,9 @@ class _StoredView(ServedView):
         """Return the stamps of files; None if one is missing, has none, or may change unseen."""
         if not self._store.storage.has_stamps:
             return None
-        stamps = self._store.run(_stamps(keys))
+        stamps = tuple(self._store.run(request_each(map(Stamp, keys))))
         latest = time.time_ns() - _SETTLED
         return stamps if all(each is not None and each[1] < latest for each in stamps) else None
-
-
-def _stamps(keys: tuple[str, ...]) -> Steps[tuple[tuple[int, ...] | None, ...]]:
-    return tuple((yield [Stamp(key) for key in keys]))
 
 
 class N5View(_StoredView):
