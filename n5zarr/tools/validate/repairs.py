@@ -311,8 +311,10 @@ def _beside(opened: N5Store) -> Location:
     if isinstance(store, FsspecStore) and store.path:
         path = f"{store.path.rstrip('/')}.quarantine"
         return FsspecStore(store.fs, path=path, allowed_exceptions=store.allowed_exceptions)
-    message = f"{opened}: expected a directory beside the container, got none: pass one"
-    raise N5UnsupportedError(f"{message} (to=)", kind="option")
+    raise N5UnsupportedError(
+        f"{opened}: expected a directory beside the container, got none: pass one (to=)",
+        kind="option",
+    )
 
 
 def _is_damaged(opened: N5Store, each: Finding, data: bytes) -> bool:

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.errors import option_error
+from n5zarr.container.options import require
 from n5zarr.tools.validate.parts import PartReport
 
 if TYPE_CHECKING:
@@ -78,8 +78,10 @@ def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         with suppress(ValueError):  # empty, or cut, as the check was killed
             lines.append(json.loads(line))
-    if lines[:1] != [job] and path.stat().st_size:
-        message = f"state: {path}: expected the state of this check, {job}, got another file"
-        raise option_error(f"{message}; remove it, or give another name")
+    require(
+        lines[:1] == [job] or not path.stat().st_size,
+        f"state: {path}: expected the state of this check, {job}, got another file; remove it, or "
+        "give another name",
+    )
     reports = (PartReport.from_json(line) for line in lines if line != job)
     return {report.key: report for report in reports}

@@ -111,8 +111,7 @@ class N5Parser:
         """Make the entries of manifests for all chunks, by path of the array and key."""
         entries: dict[str, dict[str, dict[str, object]]] = {}
         counts = Counts(str(store), self.max_inlined)
-        run = RunOptions(self.scheduler, self.n_workers)
-        for array, chunks in each_chunk(store, members, run):
+        for array, chunks in each_chunk(store, members, RunOptions(self.scheduler, self.n_workers)):
             counts.add(array, chunks)
             of_array = entries.setdefault(array.path, {})
             for chunk in chunks:
