@@ -69,7 +69,8 @@ def stored_chunks(values: object, within: Sequence[slice] | None = None) -> Stor
     try:
         first = next(rows, None)
     except Exception as err:
-        if not (_cannot_list(err) or is_of_one_key(err)):
+        cannot_list = isinstance(err, N5UnsupportedError | NotImplementedError)
+        if not (cannot_list or is_of_one_key(err)):
             raise
         return None
     if first is not None:
@@ -106,10 +107,6 @@ def stored_boxes(
             return None
         listings.append(listing)
     return touched_boxes(shape, steps, listings)
-
-
-def _cannot_list(err: Exception) -> bool:
-    return isinstance(err, N5UnsupportedError | NotImplementedError)
 
 
 def _of_blocks(values: AnyArray, within: Sequence[slice] | None) -> StoredChunks | None:

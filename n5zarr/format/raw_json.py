@@ -72,12 +72,10 @@ class RawObject:
 
     def _member(self, key: str, value: JSON) -> str:
         around = self._document.texts.get(key, MemberText())
-        text = self.texts[key] if key in self.texts else _dump(value)
+        text = self.texts.get(key)
+        if text is None:
+            text = json.dumps(as_java(value), allow_nan=False, separators=(",", ":"))
         return f"{around.before}{json.dumps(key)}{around.colon}{text}{around.after}"
-
-
-def _dump(value: JSON) -> str:
-    return json.dumps(as_java(value), allow_nan=False, separators=(",", ":"))
 
 
 def as_java(value: JSON) -> JSON:

@@ -126,8 +126,7 @@ def read_interest_points(
     >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
     >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
     """
-    place = place_of(location, storage_options, backend)
-    file, opened = _open(place, read_only=True)
+    file, opened = _open(place_of(location, storage_options, backend), read_only=True)
     with ErrorsAt(str(file or "")):
         lists = _lists_in(opened) if file is None else listed_in(file.read())
     lists = [each for each in lists if label in (None, each.label)]
@@ -184,9 +183,10 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
     node = opened.node(path)
     where = f"{opened}: /{path}"
     if node is None:
-        message = f"{where}: expected a list of interest points, got nothing; newer versions of "
-        message += "BigStitcher store them in interestpoints.zarr, which is not N5"
-        raise FileNotFoundError(message)
+        raise FileNotFoundError(
+            f"{where}: expected a list of interest points, got nothing; newer versions of "
+            "BigStitcher store them in interestpoints.zarr, which is not N5"
+        )
     if not isinstance(node, GroupAttributes) or node.attributes.get("type") != "list":
         kind = node.attributes.get("type") if isinstance(node, GroupAttributes) else "a dataset"
         raise N5UnsupportedError(
