@@ -1,4 +1,4 @@
-"""Options and arguments that several commands share: their types, help and values."""
+"""Define the options and arguments that several commands share: types, help and values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``n5zarr --version`` prints, also where the extra of the command line is missing."""
+"""Make the line of ``n5zarr --version``, also where the extra of the command line is missing."""
 
 from __future__ import annotations
 

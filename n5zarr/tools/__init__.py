@@ -1,4 +1,4 @@
-"""Whole containers: convert them, build pyramids, check them, refer to their blocks.
+"""Convert, check and repair whole containers, build pyramids, refer to blocks.
 
 Knows how to process many blocks on several workers, and how to continue an interrupted run. May
 import all packages above it. Must not parse N5 or print anything: results are values.

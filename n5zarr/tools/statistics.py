@@ -1,4 +1,4 @@
-"""``n5zarr.block_statistics``: range, mean, histogram and empty blocks of a dataset."""
+"""``n5zarr.block_statistics``: compute range, mean and histogram, and count empty blocks."""
 
 from __future__ import annotations
 

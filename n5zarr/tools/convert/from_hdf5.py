@@ -1,4 +1,4 @@
-"""Datasets and groups of an HDF5 file, as sources."""
+"""Find the datasets and groups of an HDF5 file, to copy them."""
 
 from __future__ import annotations
 

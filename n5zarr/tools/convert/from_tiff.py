@@ -1,4 +1,4 @@
-"""Images in TIFF and OME-TIFF files, as sources."""
+"""Find the images in TIFF and OME-TIFF files, to copy them."""
 
 from __future__ import annotations
 

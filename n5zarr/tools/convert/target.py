@@ -1,4 +1,4 @@
-"""Targets: arrays whose documents are written after all their chunks.
+"""Write copies of arrays: first all their chunks, then their documents.
 
 The documents are made in memory, by the same code that creates arrays elsewhere. An array is
 written with its metadata alone, so that no reader can open it before :meth:`Destination.commit`.

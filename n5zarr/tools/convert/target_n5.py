@@ -1,4 +1,4 @@
-"""An N5 dataset or container as a target; see :mod:`n5zarr.tools.convert.target`."""
+"""Write copies of arrays as N5; see :mod:`n5zarr.tools.convert.target`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Long runs over many blocks: workers, progress, interruption, boxes that fit in memory.
+"""Run long jobs over many blocks: workers, progress, interruption.
 
 Knows tasks and destinations, no formats. May import all packages above `tools`. Must not know what
 a task does.

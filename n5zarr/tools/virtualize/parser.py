@@ -1,4 +1,4 @@
-"""``N5Parser``: a VirtualiZarr parser for N5 containers.
+"""``N5Parser``: parse N5 containers for VirtualiZarr.
 
 Documentation: https://virtualizarr.readthedocs.io/en/stable/custom_parsers.html. VirtualiZarr's
 manifests have regular chunk grids only, so truncated blocks are kept in memory, padded.

@@ -1,4 +1,4 @@
-"""``n5zarr.virtualize``: references to the blocks of a container, for readers of plain Zarr."""
+"""``n5zarr.virtualize``: write references to the blocks of a container, for readers of Zarr."""
 
 from __future__ import annotations
 
