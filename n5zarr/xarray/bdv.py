@@ -17,7 +17,7 @@ from xarray.core import indexing
 from n5zarr.container.axes import read_placed
 from n5zarr.container.bdv_description import read_description
 from n5zarr.container.options import require
-from n5zarr.errors import N5Warning
+from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.grid import join_blocks
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
@@ -218,12 +218,12 @@ class _Stack:
         expected = first.dataset.data_type, first.dataset.shape
         for view in views.values():
             actual = view.dataset.data_type, view.dataset.shape
-            require(
-                actual == expected,
-                f"expected {expected[0]} {expected[1]}, like time point {number}, got "
-                f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree",
-                f"{opened}: {view.path}",
-            )
+            if actual != expected:
+                raise option_error(
+                    f"expected {expected[0]} {expected[1]}, like time point {number}, got "
+                    f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree",
+                    where=f"{opened}: {view.path}",
+                )
 
     @property
     def stacking_key(self) -> object:
