@@ -247,7 +247,7 @@ def _moved(box: Box, by: Sequence[int]) -> Box:
 
 
 def _open(store: N5Store, level: Level, mode: Literal["r", "r+"]) -> AnyArray:
-    """Open a level, whose document is not written yet unless the level has none."""
+    """Open a level, also one whose document is not written yet."""
     if level.document:
         store = store.assuming(level.path, level.document)
     return open_array(store, mode, path=level.path)
