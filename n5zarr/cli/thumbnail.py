@@ -111,10 +111,8 @@ def thumbnail(
     _write(picture, output)
     print_text(f"Wrote {output}: {picture.width} x {picture.height} pixels.")
     if len(images) > 1 and not all_images:
-        print_text(
-            f"Drew {images[0].path or images[0].name}, the first of {len(images)} images; --all "
-            "draws all."
-        )
+        drawn = images[0].path or images[0].name
+        print_text(f"Drew {drawn}, the first of {len(images)} images; --all draws all.")
 
 
 def _write(picture: Picture, output: Path) -> None:

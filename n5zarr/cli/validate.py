@@ -233,9 +233,9 @@ def _message(alike: Sequence[Finding]) -> str:
 
 def _summary(result: Validation) -> str:
     found = [counted(n, severity) for severity, n in result.by_severity.items() if n]
-    how = "decoded" if result.deep else "checked"
     return (
         f"{', '.join(found) or 'no problems'}: {counted(result.n_groups, 'group')}, "
         f"{counted(result.n_datasets, 'dataset')}, {counted(result.n_blocks, 'block')} of "
-        f"{bytes_text(result.n_bytes)} {how} in {result.seconds:.1f} s"
+        f"{bytes_text(result.n_bytes)} {'decoded' if result.deep else 'checked'} in "
+        f"{result.seconds:.1f} s"
     )

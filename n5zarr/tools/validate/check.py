@@ -113,10 +113,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     place = place_of(location, storage_options, backend)
     start = time.monotonic()
     check = _Check(*open_to_check(place, path, read_only=True), deep)
-    findings = sorted(
-        check.run(RunOptions(scheduler, n_workers, progress), state),
-        key=lambda f: (_ORDER.index(f.severity), f.path, f.kind, f.block or (), f.file or ""),
-    )
+    findings = sorted(check.run(RunOptions(scheduler, n_workers, progress), state), key=_rank)
     return Validation(
         container=str(check.opened),
         path=check.path,
@@ -153,6 +150,10 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
     place = place_of(location, storage_options, backend)
     check = _Check(*open_to_check(place, path, read_only=True), deep)
     yield from check.run(RunOptions(scheduler, n_workers, progress))
+
+
+def _rank(each: Finding) -> tuple[object, ...]:
+    return _ORDER.index(each.severity), each.path, each.kind, each.block or (), each.file or ""
 
 
 @dataclass
