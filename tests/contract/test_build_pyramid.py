@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -311,7 +312,8 @@ def kill(group: Path, after: float | None) -> None:
         child.stdin.write(b"\n")
         child.stdin.flush()
         if after is not None:
-            time.sleep(after)
+            with suppress(subprocess.TimeoutExpired):  # killed at any moment, or done
+                child.wait(after)
             child.send_signal(signal.SIGKILL)
         assert child.wait() in (-signal.SIGKILL, 0)
 

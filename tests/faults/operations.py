@@ -7,10 +7,11 @@ which is old or new. :func:`elements` decodes the blocks by numpy alone.
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import json
 import struct
-import time
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
@@ -20,7 +21,9 @@ import zarr
 from zarr.errors import ContainsArrayError, ContainsGroupError
 
 import n5zarr
+from n5zarr._zarr_private import sync
 from n5zarr.storage.files import is_unfinished
+from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -275,20 +278,24 @@ def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
     return found
 
 
-def until_quiet(count: Callable[[], int], is_done: Callable[[], bool] = lambda: True) -> None:
-    """Wait for what zarr still does on other threads when an operation has failed.
+def until_quiet(is_done: Callable[[], bool] = lambda: True) -> None:
+    """Wait for what zarr still does on its event loop when an operation has failed.
 
     Parameters
     ----------
-    count : callable
-        Counts calls; they have ended when it stays.
     is_done : callable, optional
-        Whether it looks as if they had ended; is waited for 10 seconds at most.
+        Whether threads that tasks have left behind seem to have ended, too; is waited for 10
+        seconds at most.
     """
-    end, now, before = time.monotonic() + 10, count(), -1
-    while now != before or not (is_done() or time.monotonic() > end):
-        time.sleep(0.004)
-        before, now = now, count()
+    sync(_end_of_other_tasks())
+    with suppress(AssertionError):  # the caller looks at what there is, and tells what is wrong
+        wait_until(is_done, patience=10)
+
+
+async def _end_of_other_tasks() -> None:
+    others = asyncio.all_tasks() - {asyncio.current_task()}
+    if others:
+        assert not (await asyncio.wait(others, timeout=PATIENCE))[1]
 
 
 def check_repeated(operation: Operation, place: Place) -> None:

@@ -152,7 +152,6 @@ def check_fault(operation: Operation, place: Files, done: Undisturbed, fault: Fa
     except (OSError, N5Error) as err:
         outcome = type(err).__name__
         until_quiet(
-            boundary.n_calls,
             lambda: (
                 boundary.failed() in ("unlink", "rmdir")
                 or not (unfinished(place) or (operation.creates and empty_directories(place.root)))

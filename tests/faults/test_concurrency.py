@@ -16,6 +16,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
+from tests.waiting import when_another_program_holds_a_lock
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,6 +28,7 @@ def start(script: str, *arguments: object) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", prelude + textwrap.dedent(script), *map(str, arguments)],
         text=True,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
 
@@ -170,12 +172,12 @@ def test_a_lock_of_another_program_is_waited_for(tmp_path: Path) -> None:
     zarr.create_group(N5Store(root))
     # as Java's FileChannel.lock: a record lock of the process
     script = """
-        import fcntl, json, time
+        import fcntl, json
         file = open(sys.argv[1] + "/attributes.json", "r+")
         fcntl.lockf(file, fcntl.LOCK_EX)
         print("locked", flush=True)
         document = json.load(file)
-        time.sleep(0.5)
+        sys.stdin.readline()
         file.seek(0)
         file.truncate()
         json.dump(document | {"theirs": 1}, file)
@@ -184,7 +186,8 @@ def test_a_lock_of_another_program_is_waited_for(tmp_path: Path) -> None:
     other = start(script, root)
     assert other.stdout is not None
     other.stdout.readline()
-    zarr.open_group(N5Store(root)).attrs["ours"] = 2
-    wait(other)
+    group = zarr.open_group(N5Store(root))
+    with when_another_program_holds_a_lock(lambda: wait(other)):
+        group.attrs["ours"] = 2
     found = json.loads((root / "attributes.json").read_text())
     assert found == {"n5": "4.0.0", "theirs": 1, "ours": 2}

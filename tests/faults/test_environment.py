@@ -230,7 +230,7 @@ def check(kind: str, name: str, n_left: int, root: Path) -> str:
             outcome = type(err).__name__
             if isinstance(err, OSError) and err.errno not in EXPECTED:
                 raise
-            until_quiet(lambda: 0)
+            until_quiet()
     where = f"{name}, {n_left} left: {outcome}"
     now = files.objects()
     if outcome == "right":

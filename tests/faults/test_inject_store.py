@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from tests.faults.operations import (
     prepare,
     until_quiet,
 )
+from tests.waiting import let_others_run
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -90,7 +90,7 @@ class FaultyStore(WrapperStore[MemoryStore]):
     ) -> Buffer | None:
         kind = self.faults.next(f"get {key}")
         if kind == "is late":
-            await asyncio.sleep(0.002)
+            await let_others_run()
         return self._cut(await self._store.get(key, prototype, byte_range), kind)
 
     @override
@@ -171,7 +171,7 @@ class FaultyStore(WrapperStore[MemoryStore]):
         if kind == "loses the response":
             raise BrokenError(key)
         if kind == "is late":
-            await asyncio.sleep(0.002)
+            await let_others_run()
 
     @override
     async def delete_dir(self, prefix: str) -> None:
@@ -249,7 +249,7 @@ class Undisturbed:
             result = operation.run(place)
         except (BrokenError, N5Error) as err:
             outcome = type(err).__name__
-            until_quiet(lambda: faults.n_calls)
+            until_quiet()
         call = faults.done
         faults.arm(0, "")
         where = f"{kind} at {at}, {call}: {outcome}"

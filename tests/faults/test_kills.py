@@ -10,7 +10,6 @@ import os
 import random
 import sys
 import tempfile
-import time
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -259,7 +258,8 @@ def killed(kind: str, way: Way, after: float) -> int:
     ends.close()
     assert told.poll(PATIENCE)
     n_done = told.recv()
-    time.sleep(after)
+    writer.join(after)
+    assert writer.exitcode is None  # killed while it works, at any moment
     writer.kill()
     writer.join(PATIENCE)
     try:

@@ -22,6 +22,7 @@ from n5zarr.storage import files, locks
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import COMPRESSIONS, name
 from tests.memory import MEMORY
+from tests.waiting import PATIENCE, is_inside, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -146,21 +147,31 @@ def test_a_timer_that_writes_while_gzip_is_written(tmp_path: Path) -> None:
 
 def test_threads_that_help_are_waited_for() -> None:
     """Also where one of them fails: nothing is written after the error is raised."""
-    began, running = threading.Barrier(3), []
+    began, running, is_checked = threading.Barrier(3), [], threading.Event()
+    here = threading.current_thread()
 
     def take() -> None:
-        began.wait(10)
-        if threading.current_thread() is threading.main_thread():
+        if threading.current_thread() is here:
+            began.wait(PATIENCE)
             return
         running.append(1)
-        time.sleep(0.05 * len(running))
+        place = len(running)
+        began.wait(PATIENCE)
+
+        def is_waited_for() -> bool:  # for the one after the other
+            return len(running) == place and is_inside(here, workers._Task.wait)
+
+        wait_until(lambda: is_waited_for() or is_checked.is_set())
         running.pop()
         raise ValueError(threading.current_thread().name)
 
-    for _ in range(5):
-        with pytest.raises(ValueError, match="n5zarr"):
-            work_together(take, 3, lambda: None)
-        assert running == []
+    try:
+        for _ in range(5):
+            with pytest.raises(ValueError, match="n5zarr"):
+                work_together(take, 3, lambda: None)
+            assert running == []
+    finally:
+        is_checked.set()
 
 
 def test_without_more_threads_the_work_is_done_here(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,11 +229,13 @@ def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "attributes.json"
     path.write_bytes(b"{}")
     children = []
+    ours, theirs = os.pipe()
 
     def fork() -> None:
         children.append(os.fork())
         if not children[-1]:
-            time.sleep(30)
+            os.close(theirs)
+            os.read(ours, 1)  # until it is killed, or this process ends
             os._exit(0)
 
     try:
@@ -242,3 +255,5 @@ def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
         for child in children:
             os.kill(child, signal.SIGKILL)
             os.waitpid(child, 0)
+        os.close(ours)
+        os.close(theirs)

@@ -271,7 +271,8 @@ def test_a_killed_writer_leaves_no_lock(tmp_path: Path, durability: Durability) 
         writer = CONTEXT.Process(target=write_for_ever, args=(case, ready))
         writer.start()
         assert ready.wait(PATIENCE)
-        time.sleep(delays.uniform(0, 0.05))
+        writer.join(delays.uniform(0, 0.05))
+        assert writer.exitcode is None  # killed while it writes, at any moment
         writer.kill()
         writer.join()
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import pickle
 import threading
 import tracemalloc
@@ -17,6 +16,7 @@ from zarr.storage import MemoryStore
 import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from tests.waiting import let_others_run
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,7 +46,7 @@ class Watched(MemoryStore):
         n_before = 0
         while len(self.asked) != n_before:  # others still start
             n_before = len(self.asked)
-            await asyncio.sleep(0.005)
+            await let_others_run()
         self.n_now -= 1
 
     async def get(self, key: str, prototype: Any = None, byte_range: Any = None) -> Buffer | None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pickle
-import time
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -56,7 +56,9 @@ def test_open_reads_anew(place: Place) -> None:
     assert opened(store)[...].tolist() == [2] * 8
 
 
-def test_always_never_and_by_age(place: Place) -> None:
+def test_always_never_and_by_age(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 1000.0
+    monkeypatch.setattr("n5zarr.storage.cache.time", SimpleNamespace(monotonic=lambda: now))
     stores = {
         recheck: place.open(cache=CacheOptions(recheck=recheck)) for recheck in (True, False, 0.3)
     }
@@ -66,7 +68,9 @@ def test_always_never_and_by_age(place: Place) -> None:
     opened(place.open())[...] = 2
     assert arrays[True][...].tolist() == [2] * 8
     assert opened(stores[False])[...].tolist() == [1] * 6 + [0] * 2
-    time.sleep(0.3)
+    now += 0.2
+    assert arrays[0.3][...].tolist() == [1] * 6 + [0] * 2
+    now += 0.2
     assert arrays[0.3][...].tolist() == [2] * 8
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from tests.remote.conftest import ODD, Place
+from tests.waiting import PATIENCE
 
 WHOLE = [slice(None)] * 3
 MARK = "n5zarr-incomplete.json"
@@ -106,22 +106,22 @@ def test_an_interrupted_download_goes_on(place: Place, local: Path, tmp_path: Pa
 
 @pytest.mark.each_of(2)
 def test_many_requests_at_a_time(place: Place, tmp_path: Path) -> None:
-    lock, running, most = threading.Lock(), 0, 0
+    changed, running, most = threading.Condition(), 0, 0
 
     def fault(method: str, path: str) -> None:
         nonlocal running, most
         if not is_block(method, path):
             return
-        with lock:
+        with changed:
             running += 1
             most = max(most, running)
-        time.sleep(0.05)
-        with lock:
+            changed.notify_all()
+            changed.wait_for(lambda: most >= 7, PATIENCE)
             running -= 1
 
     place.proxy.fault = fault
     n5zarr.download(place.open(concurrency=7), tmp_path / "d.n5", paths=["em/s0"], box=WHOLE)
-    assert 3 <= most <= 7
+    assert most == 7
 
 
 def test_the_place_must_be_local(place: Place) -> None:

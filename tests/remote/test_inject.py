@@ -145,7 +145,7 @@ def run(
         result = operation.run(place)
     except (N5Error, place_errors(), *FSSPEC_ERRORS) as err:
         outcome = type(err).__name__
-        until_quiet(lambda: requests.n)
+        until_quiet()
     where = f"{kind}, {requests.done}: {outcome}"
     requests.proxy.fault = lambda method, path: None
     now = kept(place.objects())

@@ -37,6 +37,7 @@ from n5zarr.storage.requests import (
     read_key,
 )
 from n5zarr.storage.zarr_store import ZarrStorage
+from tests.waiting import let_others_run
 
 if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
@@ -249,7 +250,7 @@ class OpenedSlowly(MemoryStore):
     """A store that takes a while to open, as one that connects to a server."""
 
     async def _open(self) -> None:
-        await asyncio.sleep(0.01)
+        await let_others_run()
         await super()._open()
 
 

@@ -14,32 +14,39 @@ import pytest
 import n5zarr
 from n5zarr.storage.store_locations import real_name
 from n5zarr.storage.url import local_path
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.skipif(
     os.name != "nt" and "tests.windows" not in sys.modules, reason="the system is not Windows"
 )
 
 
-def test_a_file_is_replaced_when_its_reader_has_closed_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_when_its_reader_has_closed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     array = n5zarr.create_array(tmp_path / "c.n5/a", data=np.arange(35, dtype="u2").reshape(5, 7))
-    opened = threading.Event()
+    opened, refused = threading.Event(), threading.Event()
+    monkeypatch.setattr(time, "sleep", lambda _: refused.set())  # as n5zarr does to try again
 
     def hold() -> None:
         with Path(tmp_path, "c.n5/a/attributes.json").open(), Path(tmp_path, "c.n5/a/0/0").open():
             opened.set()
-            time.sleep(0.2)
+            refused.wait(PATIENCE)
 
     reader = threading.Thread(target=hold)
     reader.start()
     opened.wait()
     array.attrs["x"] = 1
     reader.join()
+    assert refused.is_set()
     reader = threading.Thread(target=hold)
     opened.clear()
+    refused.clear()
     reader.start()
     opened.wait()
     array[:] = 7
     reader.join()
+    assert refused.is_set()
     again = n5zarr.open_array(tmp_path / "c.n5/a")
     assert dict(again.attrs) == {"x": 1}
     assert np.array_equal(again[:], np.full((5, 7), 7))

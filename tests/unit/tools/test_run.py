@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
 import threading
 import time
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.jobs.run import run_tasks
+from tests.waiting import PATIENCE, is_inside, wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from distributed import Client
 
@@ -31,11 +31,38 @@ def fails(_: object) -> None:
     raise ServerError(503, "slow down")
 
 
-def sleeps(where: Path, task: int) -> int:
-    (where / f"{task}.in").touch()
-    time.sleep(0.02 if task == 0 else 0.2)
-    (where / f"{task}.out").touch()
+BEGUN, ENDED, RELEASED = list[object](), list[object](), threading.Event()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_has_begun() -> Iterator[None]:
+    BEGUN.clear()
+    ENDED.clear()
+    RELEASED.clear()
+    yield
+    RELEASED.set()
+
+
+def waits(task: int) -> int:
+    """Run until the main thread waits for the tasks that run, as it must when it has stopped."""
+    BEGUN.append(task)
+    main = threading.main_thread()
+    if task:
+        RELEASED.wait(PATIENCE)
+        wait_until(lambda: is_inside(main, concurrent.futures.wait) or not is_inside(main, stop))
+    ENDED.append(task)
     return task
+
+
+def stop(results: Iterator[object]) -> None:
+    RELEASED.set()
+    results.close()  # type: ignore[attr-defined]
+    assert sorted(map(str, BEGUN)) == sorted(map(str, ENDED))
+
+
+def waits_until_released(task: int) -> None:
+    BEGUN.append(task)
+    RELEASED.wait(PATIENCE)
 
 
 @pytest.fixture
@@ -51,29 +78,31 @@ def client() -> Iterator[Client]:
 
 
 @pytest.mark.parametrize("kind", ["threads", "dask"])
-def test_no_task_runs_after_the_caller_has_stopped(tmp_path: Path, request: Any, kind: str) -> None:
+def test_no_task_runs_after_the_caller_has_stopped(request: Any, kind: str) -> None:
     scheduler = request.getfixturevalue("client") if kind == "dask" else kind
-    results = run_tasks(partial(sleeps, tmp_path), range(100), scheduler=scheduler, n_workers=2)
+    results = run_tasks(waits, range(100), scheduler=scheduler, n_workers=2)
     assert next(results) == (0, 0)
-    seconds = time.time() - (tmp_path / "0.out").stat().st_mtime  # many on a busy machine
-    results.close()  # type: ignore[attr-defined]
-    begun, ended = (sorted(path.stem for path in tmp_path.glob(f"*.{k}")) for k in ("in", "out"))
-    assert begun == ended
-    time.sleep(0.3)
-    assert 1 < len([*tmp_path.glob("*.in")]) == len(begun) < 10 + 2 * seconds / 0.2
+    wait_until(lambda: len(BEGUN) == 3)
+    stop(results)
+    assert 3 <= len(BEGUN) <= 4  # two that ran, and with dask one that waited
+    # the same workers have done all that was asked of them before
+    assert len(list(run_tasks(str, range(9), scheduler=scheduler, n_workers=2))) == 9
+    assert len(BEGUN) == len(ENDED) <= 4
 
 
 def test_tasks_that_somebody_cancels_are_told_of(client: Client) -> None:
     from distributed import Future  # noqa: PLC0415
 
     def cancel() -> None:
+        wait_until(lambda: len(BEGUN) == 2)
         client.cancel([Future(key, client) for key in list(client.futures)])  # type: ignore[no-untyped-call]
 
-    timer = threading.Timer(0.3, cancel)
-    timer.start()
+    somebody = threading.Thread(target=cancel)
+    somebody.start()
     with pytest.raises(ConnectionError, match="tasks were cancelled"):
-        list(run_tasks(time.sleep, [0.6] * 9, scheduler=client))
-    timer.join()
+        list(run_tasks(waits_until_released, range(9), scheduler=client))
+    somebody.join()
+    RELEASED.set()
 
 
 @pytest.mark.parametrize(
