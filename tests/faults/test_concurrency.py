@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -187,7 +188,10 @@ def test_a_lock_of_another_program_is_waited_for(tmp_path: Path) -> None:
     assert other.stdout is not None
     other.stdout.readline()
     group = zarr.open_group(N5Store(root))
-    with when_another_program_holds_a_lock(lambda: wait(other)):
+    assert other.stdin is not None
+    other.stdin.reconfigure(line_buffering=True)  # type: ignore[attr-defined]
+    with when_another_program_holds_a_lock(partial(other.stdin.write, "go on\n")):
         group.attrs["ours"] = 2
+    wait(other)
     found = json.loads((root / "attributes.json").read_text())
     assert found == {"n5": "4.0.0", "theirs": 1, "ours": 2}

@@ -199,8 +199,9 @@ def test_a_writer_that_stalls_is_waited_for(tmp_path: Path, compression: Any, ho
     opened: Any = n5zarr.open(root, path="d") if how == "n5zarr.open" else plain
     for stage in ("locked", "half"):
         java = java_once(root / "d/0/0/0", content, stage)
-        with when_another_program_holds_a_lock(partial(end, java)):
+        with when_another_program_holds_a_lock(partial(go_on, java)):
             np.testing.assert_array_equal(opened[:], values)
+        end(java)
 
 
 def test_an_empty_document_of_a_dataset_is_an_error(tmp_path: Path) -> None:
@@ -313,26 +314,28 @@ def java_once(path: Path, content: bytes, until: str = "opened") -> subprocess.P
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
+    assert process.stdin is not None
     assert process.stdout is not None
-    assert process.stdout.readline() == "opened\n"
-    for stage in STAGES[1 : STAGES.index(until) + 1]:
-        go_on(process, stage)
+    for stage in STAGES:
+        assert process.stdout.readline() == f"{stage}\n"
+        if stage == until:
+            break
+        process.stdin.write("go on\n")
+        process.stdin.flush()
     return process
 
 
-def go_on(process: subprocess.Popen[str], stage: str) -> None:
-    """Let the process go on to the next stage."""
+def go_on(process: subprocess.Popen[str]) -> None:
+    """Let the process go on to its end, as soon as it can."""
     assert process.stdin is not None
-    assert process.stdout is not None
-    process.stdin.write("go on\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == f"{stage}\n"
+    process.stdin.close()
 
 
 def end(process: subprocess.Popen[str]) -> None:
-    """Let the process go on to its end."""
-    process.communicate(timeout=60)  # closes its input
-    assert process.returncode == 0
+    go_on(process)
+    assert process.wait(PATIENCE) == 0
+    assert process.stdout is not None
+    process.stdout.close()
 
 
 @pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])
@@ -350,9 +353,10 @@ def test_a_part_is_written_into_what_java_has_written(
     java = java_once(path, content, "locked")
     with (
         nullcontext() if fast else python_only(),
-        when_another_program_holds_a_lock(partial(end, java)),
+        when_another_program_holds_a_lock(partial(go_on, java)),
     ):
         array[3:5, 1:, 2:] = 3
+    end(java)
     expected = np.full(SHAPE, 2)
     expected[3:5, 1:, 2:] = 3
     np.testing.assert_array_equal(array[:], expected)

@@ -84,7 +84,7 @@ def test_no_task_runs_after_the_caller_has_stopped(request: Any, kind: str) -> N
     assert next(results) == (0, 0)
     wait_until(lambda: len(BEGUN) == 3)
     stop(results)
-    assert 3 <= len(BEGUN) <= 4  # two that ran, and with dask one that waited
+    assert len(BEGUN) == (4 if kind == "dask" else 3)  # those of dask that wait are not dropped
     # the same workers have done all that was asked of them before
     assert len(list(run_tasks(str, range(9), scheduler=scheduler, n_workers=2))) == 9
     assert len(BEGUN) == len(ENDED) <= 4
