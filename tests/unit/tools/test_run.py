@@ -31,6 +31,10 @@ def fails(_: object) -> None:
     raise ServerError(503, "slow down")
 
 
+def dies(_: object) -> None:
+    os._exit(1)
+
+
 BEGUN, ENDED, RELEASED = list[object](), list[object](), threading.Event()
 
 
@@ -109,7 +113,7 @@ def test_tasks_that_somebody_cancels_are_told_of(client: Client) -> None:
     ("work", "error", "message"),
     [
         (fails, RuntimeError, "ServerError: 503: slow down"),
-        (os._exit, ChildProcessError, "a worker process ended before its task was done"),
+        (dies, ChildProcessError, "a worker process ended before its task was done"),
     ],
 )
 def test_processes_tell_what_ended_them(work: Any, error: Any, message: str) -> None:
