@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tests.peers.migration.from_zarr2 import ZARR2
+from tests.docs.migration.from_zarr2 import ZARR2
 
 __all__ = ["LIBRARIES", "Library"]
 

@@ -1,7 +1,7 @@
 """The features: lines that run in each library, and what they must give.
 
 What is expected is known from the manifests of the fixtures, from numpy, or from the container that
-``tests.peers.migration.compare`` writes without any library; never from n5zarr.
+``tests.docs.migration.compare`` writes without any library; never from n5zarr.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.peers.migration.runner import VALUES, plain
+from tests.docs.migration.runner import VALUES, plain
 
 __all__ = ["DATA", "ERROR", "FEATURES", "SHOWN", "Case", "Feature"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.peers.migration.model import Row, Section
+from tests.docs.migration.model import Row, Section
 
 __all__ = ["ARRAYS"]
 

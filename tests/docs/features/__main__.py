@@ -1,6 +1,6 @@
 """Run the lines of each feature in each library, and write the table of the README.
 
-    uv run python -m tests.peers.features
+    uv run python -m tests.docs.features
 
 Printed is what the libraries gave where the table does not say yes. zarr-python 2 gets an
 environment of its own.
@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.peers.features.table import README, measure, reasons, with_table
+from tests.docs.features.table import README, measure, reasons, with_table
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.peers.migration.from_tensorstore_arrays import ARRAYS
-from tests.peers.migration.model import Library, Row, Section
+from tests.docs.migration.from_tensorstore_arrays import ARRAYS
+from tests.docs.migration.model import Library, Row, Section
 
 __all__ = ["TENSORSTORE"]
 

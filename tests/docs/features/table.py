@@ -6,23 +6,23 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tests.peers.features.libraries import LIBRARIES
-from tests.peers.features.rows import DATA, ERROR, FEATURES, SHOWN
-from tests.peers.migration.compare import interpreter, outcomes
-from tests.peers.migration.pages import with_tables
-from tests.peers.migration.runner import Task
+from tests.docs.features.libraries import LIBRARIES
+from tests.docs.features.rows import DATA, ERROR, FEATURES, SHOWN
+from tests.docs.migration.compare import interpreter, outcomes
+from tests.docs.migration.pages import with_tables
+from tests.docs.migration.runner import Task
 from tests.remote.servers import static
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tests.peers.features.libraries import Library
-    from tests.peers.features.rows import Case, Feature
+    from tests.docs.features.libraries import Library
+    from tests.docs.features.rows import Case, Feature
 
 __all__ = ["README", "Found", "Results", "cell", "measure", "reasons", "with_table"]
 
 README = Path(__file__).parents[3] / "README.md"
-MARK = "<!-- made by `python -m tests.peers.features` -->"
+MARK = "<!-- made by `python -m tests.docs.features` -->"
 OURS = {"FixtureError", "NameError", "SyntaxError"}  # errors of the lines, not of a library
 SILENT = "†"
 

@@ -1,6 +1,6 @@
 """Run the rows of migration in both libraries, and write the tables of ``docs/migration``.
 
-    uv run python -m tests.peers.migration
+    uv run python -m tests.docs.migration
 
 zarr-python 2 gets an environment of its own.
 """
@@ -11,8 +11,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.peers.migration.compare import measure
-from tests.peers.migration.pages import LIBRARIES, pages
+from tests.docs.migration.compare import measure
+from tests.docs.migration.pages import LIBRARIES, pages
 
 
 def main() -> int:

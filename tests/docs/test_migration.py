@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.peers.migration.compare import measure
-from tests.peers.migration.model import Library, Row, Section
-from tests.peers.migration.pages import LIBRARIES, pages
+from tests.docs.migration.compare import measure
+from tests.docs.migration.model import Library, Row, Section
+from tests.docs.migration.pages import LIBRARIES, pages
 
 if TYPE_CHECKING:
-    from tests.peers.migration.compare import Verdict
+    from tests.docs.migration.compare import Verdict
 
 for name in ("tensorstore", "z5py", "zarr_n5"):
     pytest.importorskip(name, reason="peer: uv sync installs it")
@@ -44,7 +44,7 @@ def test_each_call_gives_what_its_row_says(found: dict[str, list[Verdict]], libr
 @pytest.mark.long
 def test_the_pages_say_what_was_found(found: dict[str, list[Verdict]]) -> None:
     for file, text in pages(found).items():
-        assert file.read_text(encoding="utf-8") == text, f"{file}: python -m tests.peers.migration"
+        assert file.read_text(encoding="utf-8") == text, f"{file}: python -m tests.docs.migration"
 
 
 @pytest.fixture(scope="module")

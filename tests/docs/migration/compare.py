@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import boto3
 import numpy as np
 
+from tests.docs.migration.runner import VALUES, Task
 from tests.fuzz.oracle import Dataset, expected_chunk, extent_of
 from tests.peers.environments import environment
-from tests.peers.migration.runner import VALUES, Task
 from tests.remote.servers import s3
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tests.peers.migration.model import Library, Row
+    from tests.docs.migration.model import Library, Row
 
 KEYS = ("dimensions", "blockSize", "dataType", "compression")
 NUMBERS = ("float32", "float64", *(f"{u}int{8 << n}" for u in ("", "u") for n in range(4)))

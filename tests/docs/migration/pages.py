@@ -6,20 +6,20 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.peers.migration.from_tensorstore import TENSORSTORE
-from tests.peers.migration.from_z5py import Z5PY
-from tests.peers.migration.from_zarr2 import ZARR2
-from tests.peers.migration.from_zarr_n5 import ZARR_N5
+from tests.docs.migration.from_tensorstore import TENSORSTORE
+from tests.docs.migration.from_z5py import Z5PY
+from tests.docs.migration.from_zarr2 import ZARR2
+from tests.docs.migration.from_zarr_n5 import ZARR_N5
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from tests.peers.migration.compare import Verdict
-    from tests.peers.migration.model import Library, Section
+    from tests.docs.migration.compare import Verdict
+    from tests.docs.migration.model import Library, Section
 
 LIBRARIES = (ZARR2, Z5PY, TENSORSTORE, ZARR_N5)
 FOLDER = Path(__file__).parents[3] / "docs" / "migration"
-MARK = "<!-- made by `python -m tests.peers.migration` -->"
+MARK = "<!-- made by `python -m tests.docs.migration` -->"
 END = "<!-- end -->"
 
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.peers.migration.from_zarr2_arrays import CREATING, ELEMENTS, WRAPPER
-from tests.peers.migration.model import Library, Row, Section
+from tests.docs.migration.from_zarr2_arrays import CREATING, ELEMENTS, WRAPPER
+from tests.docs.migration.model import Library, Row, Section
 
 __all__ = ["ZARR2"]
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.peers.features.rows import ERROR, FEATURES, Case, Feature
-from tests.peers.features.table import README, Found, cell, measure, with_table
+from tests.docs.features.rows import ERROR, FEATURES, Case, Feature
+from tests.docs.features.table import README, Found, cell, measure, with_table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ FAILED = Found(None, ("ValueError", "Exception"), "cannot")
 def test_the_readme_says_what_was_found(tmp_path: Path) -> None:
     text = README.read_text(encoding="utf-8")
     found = with_table(text, measure(tmp_path))
-    assert rows(found) == rows(text), "python -m tests.peers.features"
+    assert rows(found) == rows(text), "python -m tests.docs.features"
 
 
 def rows(page: str) -> list[str]:

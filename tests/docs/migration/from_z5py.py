@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.peers.migration.model import Library, Row, Section
+from tests.docs.migration.model import Library, Row, Section
 
 __all__ = ["Z5PY"]
 
