@@ -92,15 +92,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # a script that starts the tests with "&" ignores it, and so would the commands that they try
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-gc.disable()  # while modules are imported, a tenth of which it takes: nothing is garbage then
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_collection_finish() -> None:
-    """Leave what all tests share out of each collection of garbage."""
-    gc.freeze()
-    gc.enable()
-
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Remove what was compiled of modules that tests have made in temporary folders."""
