@@ -74,7 +74,7 @@ def test_every_class_of_the_tree_is_tested_here() -> None:
     assert classes == {type(instance) for instance in INSTANCES}
 
 
-def test_what_is_not_implemented_is_no_value_error() -> None:
+def test_an_unsupported_feature_is_no_value_error() -> None:
     assert not issubclass(N5UnsupportedError, ValueError)
     assert not issubclass(N5MissingDependencyError, ValueError)
 

@@ -111,5 +111,5 @@ def test_nothing_accepts_any_exception_and_nothing_ignores_any_warning() -> None
         ("warnings.simplefilter('error')", False),
     ],
 )
-def test_what_accepts_anything_is_recognised(code: str, expected: bool) -> None:
+def test_code_that_accepts_anything_is_recognised(code: str, expected: bool) -> None:
     assert any(map(accepts_anything, ast.walk(ast.parse(code)))) is expected

@@ -56,7 +56,7 @@ def test_importing_n5zarr_loads_no_optional_package() -> None:
     assert done.stdout.strip() == "[]"
 
 
-def test_what_needs_xarray_says_so() -> None:
+def test_functions_that_need_xarray_name_the_extra() -> None:
     code = (
         "import sys; sys.modules['xarray'] = None\n"
         "import n5zarr\n"

@@ -71,7 +71,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.each_of(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_what_n5tozarr_writes_opens(root: Path, codec: str, dtype: str, compression: str) -> None:
+def test_an_array_of_n5tozarr_is_read(root: Path, codec: str, dtype: str, compression: str) -> None:
     """Without a store of N5; the axes are in N5 order, and blocks at the end are truncated."""
     path = f"{compression}/{dtype}"
     document = json.loads((root / path / "zarr.json").read_text())
@@ -101,7 +101,7 @@ def test_blocks_of_java(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("compressor", [None, "gzip", "zstd", "blosc"])
-def test_what_is_written_opens(codec: str, compressor: str | None) -> None:
+def test_an_array_of_our_codec_is_read_back(codec: str, compressor: str | None) -> None:
     """zarr-n5 only reads."""
     configurations: dict[str, Any] = {
         "gzip": {"level": 3},

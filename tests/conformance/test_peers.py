@@ -86,7 +86,7 @@ def test_peers_read_blocks_encoded_here(tmp_path: Path, dtype: str, compression:
 @pytest.mark.each_of(3)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_tensorstore_writes_is_read(tmp_path: Path, dtype: str, compression: str) -> None:
+def test_blocks_of_tensorstore_are_read(tmp_path: Path, dtype: str, compression: str) -> None:
     array = values(dtype)
     metadata = {
         "dimensions": SHAPE[::-1],
@@ -114,7 +114,7 @@ Z5PY: dict[str, dict[str, Any]] = {
 @pytest.mark.each_of(3)
 @pytest.mark.parametrize("options", Z5PY)
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_what_z5py_writes_is_read(tmp_path: Path, dtype: str, options: str) -> None:
+def test_blocks_of_z5py_are_read(tmp_path: Path, dtype: str, options: str) -> None:
     array = values(dtype)
     container = z5py.File(str(tmp_path / "c.n5"), "w")
     container.create_dataset("data", data=array, chunks=BLOCK, **Z5PY[options])

@@ -43,7 +43,7 @@ def text(root: Path) -> str:
     return (root / "attributes.json").read_text(encoding="utf-8")
 
 
-def test_what_is_not_set_keeps_its_order_and_spelling(root: Path) -> None:
+def test_attributes_that_are_not_set_keep_their_order_and_spelling(root: Path) -> None:
     n5zarr.set_attribute(root, "", "é/a[2]", 5)
     n5zarr.set_attribute(root, "", "m/s", "x")
     start = TEXT[: TEXT.index('"é"')]

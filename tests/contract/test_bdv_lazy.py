@@ -210,7 +210,7 @@ def test_views_are_written(xml: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("chunks", [None, "auto"])
-def test_what_is_read_is_not_removed(xml: Path, chunks: Any) -> None:
+def test_the_source_of_lazy_data_is_not_removed(xml: Path, chunks: Any) -> None:
     ds: Any = n5zarr.open_bdv(xml, chunks=chunks)["s0"].to_dataset()
     with pytest.raises(n5zarr.N5Error, match=r"would remove the unread source of 'data'.*setup0"):
         n5zarr.to_n5(ds[["data"]], xml.parent / "dataset.n5", mode="w")

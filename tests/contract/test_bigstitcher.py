@@ -242,7 +242,7 @@ def test_the_commands_take_the_xml(xml: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.filterwarnings(TURNS)
-def test_what_the_xml_names_may_lie_elsewhere(xml: Path, tmp_path: Path, tree: Any) -> None:
+def test_the_xml_may_name_a_container_elsewhere(xml: Path, tmp_path: Path, tree: Any) -> None:
     for base, location in (
         (str(xml.parent), "dataset.n5"),
         (".", str(xml.parent / "dataset.n5")),
@@ -293,7 +293,7 @@ def test_more_time_points_than_can_be_counted_are_not_understood(tmp_path: Path)
         ("memory://d/e.xml", "../x.n5", "memory://x.n5"),
     ],
 )
-def test_what_an_xml_on_a_server_names_is_on_the_same_host(
+def test_an_xml_on_a_server_names_a_container_on_its_host(
     file: str, location: str, expected: str
 ) -> None:
     assert XmlFile.at(place_of(file)).beside(location) == expected

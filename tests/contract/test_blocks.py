@@ -112,7 +112,7 @@ def test_in_any_storage() -> None:
     assert array[:].tolist() == [1] * 5
 
 
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+def test_a_block_that_does_not_fit_is_refused(tmp_path: Path) -> None:
     root = dataset(tmp_path / "c.n5", "a", "uint8")
     dataset(root, "s", "string")
     dataset(root, "o", "object")

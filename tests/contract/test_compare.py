@@ -115,7 +115,7 @@ def test_missing_blocks_and_other_programs(tmp_path: Path) -> None:
     assert n5zarr.compare(tmp_path / "t.n5" / "x", whole).is_equal
 
 
-def test_what_cannot_be_read_is_a_problem() -> None:
+def test_data_that_cannot_be_compared_is_a_problem() -> None:
     found = n5zarr.compare(JAVA / "varlen.n5", JAVA / "varlen.n5", values=False)
     assert not found.is_equal
     assert not found.differences

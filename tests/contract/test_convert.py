@@ -304,7 +304,7 @@ def test_a_dry_run_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_exists_is_kept_unless_it_may_go(tmp_path: Path) -> None:
+def test_an_existing_destination_is_only_replaced_with_overwrite(tmp_path: Path) -> None:
     out = tmp_path / "out.zarr"
     zarr.create_array(out, name="old", shape=(3,), dtype="u1")
     with pytest.raises(N5UnrepresentableError, match=r"--overwrite\) removes it first"):

@@ -308,7 +308,7 @@ def test_a_run_does_not_finish_what_another_one_has_begun_anew(tmp_path: Path) -
     np.testing.assert_array_equal(read[...], tensorstore_values(SAMPLE / "em/s0"))
 
 
-def test_what_can_only_be_read_is_not_written(tmp_path: Path) -> None:
+def test_a_read_only_destination_is_refused(tmp_path: Path) -> None:
     make_zarr(tmp_path)
     before = files_in(tmp_path)
     kept = LocalStore(tmp_path / "a.zarr", read_only=True)

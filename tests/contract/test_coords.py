@@ -145,7 +145,7 @@ def test_time_stays_numbers(tmp_path: Path, unit: str) -> None:
         assert found["t"].attrs["units"].rstrip("s") == unit.rstrip("s")
 
 
-def test_what_changes_is_seen_when_the_group_is_opened_again(tmp_path: Path) -> None:
+def test_changes_of_axes_are_seen_when_the_group_is_opened_again(tmp_path: Path) -> None:
     make: Callable[..., Any] = n5zarr.create_array
     make(tmp_path / "a", shape=(3,), dtype="u1", axes="x", units=["nm"], resolution=[2])
     store = N5Store(tmp_path, coords=True)
@@ -237,7 +237,7 @@ def test_any_store_can_be_below(tmp_path: Path) -> None:
     assert dataset["x"].values.tolist() == [0, 2, 4]
 
 
-def test_what_others_make_is_found_without_opening_its_group_again(tmp_path: Path) -> None:
+def test_a_dataset_that_others_make_is_found_without_opening_its_group(tmp_path: Path) -> None:
     def make(name: str, n: int) -> None:
         where = tmp_path / "em" / name
         n5zarr.create_array(

@@ -103,7 +103,7 @@ def test_the_url_store_itself_shows_no_secret() -> None:
         "https://[::1]:8000/a.n5",
     ],
 )
-def test_what_is_no_secret_stays(text: str) -> None:
+def test_text_without_secrets_stays(text: str) -> None:
     assert without_secrets(text) == text
 
 

@@ -81,7 +81,7 @@ def test_a_deleted_attribute_is_gone_and_the_rest_is_not(root: Path) -> None:
     assert (root / "java" / "attributes.json").read_text() == JAVA.replace('"ratio":2.0,', "")
 
 
-def test_what_others_write_in_the_meantime_is_kept(root: Path) -> None:
+def test_changes_of_others_in_the_meantime_are_kept(root: Path) -> None:
     array = opened(root, "java")
     by_hand = JAVA.replace('"ratio":2.0', '"ratio":3.0,"other":[1]').replace('"text"', '"words"')
     (root / "java" / "attributes.json").write_text(by_hand)
@@ -173,7 +173,7 @@ def dtype_of(store: N5Store) -> str:
     return array.dtype.str
 
 
-def test_what_was_written_through_v2_has_its_byte_order_wherever_it_is_opened(
+def test_an_array_written_through_v2_keeps_its_byte_order(
     tmp_path: Path,
 ) -> None:
     array = v2_array(tmp_path, "<f4")
@@ -478,7 +478,7 @@ def test_an_array_that_was_replaced_is_not_written_with_old_codecs(tmp_path: Pat
         ({"name": "attributes.json"}, "reserves the name"),
     ],
 )
-def test_what_n5_cannot_hold_is_refused_before_anything_is_written(
+def test_an_array_that_n5_cannot_hold_is_refused_before_any_write(
     root: Path, how: dict[str, Any], message: str
 ) -> None:
     before = {p: p.read_bytes() for p in root.rglob("*") if p.is_file()}

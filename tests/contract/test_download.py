@@ -67,7 +67,7 @@ def test_another_box_is_added_and_missing_blocks_stay_missing(tmp_path: Path) ->
     assert (first.n_loaded, again.n_loaded, again.n_blocks) == (1, 26, 27)
 
 
-def test_what_is_selected_and_where(tmp_path: Path) -> None:
+def test_a_selection_keeps_the_paths_of_the_container(tmp_path: Path) -> None:
     # a location in a container: paths are below it, and stay those of the container
     n5zarr.download(SAMPLE / "em", tmp_path / "d.n5", paths=["s2"])
     assert (tmp_path / "d.n5" / "em" / "s2" / "0" / "0" / "0").is_file()
@@ -101,7 +101,7 @@ def test_a_box_in_datasets_that_do_not_say_where_they_are(tmp_path: Path) -> Non
         n5zarr.download(tmp_path / "s.n5", tmp_path / "d.n5", box=[slice(0, 3)] * 2)
 
 
-def test_what_is_there_is_not_mixed_with_something_else(tmp_path: Path) -> None:
+def test_a_download_is_not_mixed_with_other_files(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     (other / "notes.txt").write_text("mine")

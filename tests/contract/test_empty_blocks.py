@@ -110,7 +110,7 @@ def test_the_fill_value_is_that_of_the_array(tmp_path: Path) -> None:
     np.testing.assert_array_equal(before, after)
 
 
-def test_what_is_no_number_and_what_is_damaged_stays(tmp_path: Path) -> None:
+def test_text_and_damaged_blocks_are_not_removed(tmp_path: Path) -> None:
     for name in ("strings.n5", "labels.n5", "varlen.n5"):
         root = tmp_path / name
         shutil.copytree(JAVA / name, root)

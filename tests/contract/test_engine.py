@@ -60,7 +60,7 @@ def test_a_pyramid_is_a_tree_and_its_group_says_so() -> None:
     assert sorted(groups) == ["/", "/em", "/em/s0", "/em/s1", "/em/s2", "/labels"]
 
 
-def test_what_people_do_with_a_level() -> None:
+def test_a_level_can_be_selected_sliced_concatenated_and_pickled() -> None:
     dataset = xr.open_dataset(SAMPLE, engine="n5", group="em/s1")
     array = dataset["s1"]
     raw = np.asarray(zarr.open_array(N5Store(SAMPLE), path="em/s1")[...])
@@ -98,7 +98,7 @@ def test_datasets_that_agree_are_one_dataset(tmp_path: Path) -> None:
     assert list(dropped.data_vars) == ["image"]
 
 
-def test_what_xarray_wrote_comes_back(tmp_path: Path) -> None:
+def test_a_dataset_that_xarray_wrote_is_read_back(tmp_path: Path) -> None:
     dataset = xr.Dataset(
         {
             "a": (("t", "x"), np.array([[1.5, np.nan], [3, 4], [5, 6]]), {"note": "n"}),
@@ -187,7 +187,7 @@ def test_a_level_has_its_positions_where_no_name_tells_the_container(tmp_path: P
     assert list(found) == ["s2"]
 
 
-def test_what_is_not_there_is_not_found(tmp_path: Path) -> None:
+def test_a_missing_group_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         xr.open_dataset(SAMPLE, engine="n5", group="nothing")
 
@@ -228,7 +228,7 @@ def test_broken_neighbours_do_not_keep_a_dataset_from_being_opened(tmp_path: Pat
 @pytest.mark.parametrize("lazy_coords", [False, True])
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda line: line["path"])
-def test_what_xarray_can_do_it_can_do_in_every_convention(
+def test_xarray_selects_computes_and_writes_in_every_convention(
     truth: dict[str, Any], axis_order: Any, lazy_coords: bool, tmp_path: Path
 ) -> None:
     how: Any = {"group": truth["path"], "axis_order": axis_order, "lazy_coords": lazy_coords}
@@ -306,7 +306,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("attributes", "message"), BAD, ids=str)
-def test_what_cannot_be_meant_leaves_indices_and_one_warning(
+def test_senseless_axes_give_one_warning_and_no_coordinates(
     tmp_path: Path, attributes: dict[str, Any], message: str
 ) -> None:
     write(tmp_path / "c.n5", attributes)

@@ -82,7 +82,7 @@ def test_the_geometry_of_the_levels_of_others(tmp_path: Path) -> None:
     assert viewer.units == ("um",) * 3
 
 
-def test_what_has_no_geometry_is_refused(tmp_path: Path) -> None:
+def test_a_node_without_geometry_is_refused(tmp_path: Path) -> None:
     n5zarr.create_array(tmp_path / "c.n5", path="a/x", shape=(5, 7), dtype="u1")
     with pytest.raises(FileNotFoundError):
         n5zarr.geometry(tmp_path / "c.n5", "nothing")
@@ -179,7 +179,7 @@ def test_geometry_is_written_in_each_convention(
     assert [float(ds[name][0]) for name in "zyx"] == [400, 80, 0.5]
 
 
-def test_what_is_not_given_stays(place: Any) -> None:
+def test_values_that_are_not_given_stay(place: Any) -> None:
     array = n5zarr.create_array(
         place, path="a", shape=(5, 7), dtype="u1", axes="yx", units=["um", "nm"], resolution=[2, 3]
     )
@@ -212,7 +212,7 @@ def test_all_levels_of_a_pyramid_follow(tmp_path: Path, convention: str) -> None
     assert [level.translation for level in found.levels] == [(0, 0, 0), (0, 2, 1), (10, 6, 3)]
 
 
-def test_what_cannot_be_said_is_refused_and_nothing_is_written(tmp_path: Path) -> None:
+def test_a_refused_geometry_changes_no_document(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     n5zarr.create_array(root, path="em/s0", shape=(5, 7), dtype="u1", axes="yx")
     n5zarr.create_array(root, path="em/s1", shape=(3, 4), dtype="u1", axes="yx")

@@ -307,7 +307,7 @@ PAIR: dict[str, Any] = {
     ],
     ids=repr,
 )
-def test_what_is_refused_leaves_the_old_list(tmp_path: Path, change: dict[str, Any]) -> None:
+def test_a_refused_table_leaves_the_old_list(tmp_path: Path, change: dict[str, Any]) -> None:
     container = tmp_path / "interestpoints.n5"
     n5zarr.write_interest_points(container, table(0, 0, "a", BEADS))
     new = table(0, 0, "a", dict(enumerate(BEADS.values(), 20))).assign(**change)
@@ -393,7 +393,7 @@ def test_the_xml_stays_a_link_with_its_mode(points: Path) -> None:
     assert 'label="new"' in points.read_text()
 
 
-def test_what_holds_no_points_is_named(points: Path, tmp_path: Path) -> None:
+def test_errors_name_the_file_that_holds_no_points(points: Path, tmp_path: Path) -> None:
     (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
     for name, found in (("none.n5", "does not exist"), ("a.h5", "HDF5")):
         with pytest.raises(FileNotFoundError, match=rf"{name}.*{found}") as raised:

@@ -263,7 +263,7 @@ def test_values_are_those_of_zarr(tmp_path: Path, way: str, selection: Any, valu
         assert outcome(array) == outcome(plain)
 
 
-def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_an_error_of_writing_names_the_block_or_compression(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     array: Any = n5zarr.create_array(root, path="d", shape=(6,), chunks=(2,), dtype="u1")
     array[...] = 1
@@ -326,7 +326,7 @@ def test_dimensions_at_the_end_of_what_integers_hold(tmp_path: Path, n: int) -> 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
 @pytest.mark.parametrize("compression", [{"type": "bzip2"}, {"type": "zstd", "level": 19}])
 @pytest.mark.parametrize("raised", [KeyboardInterrupt, TimeoutError])
-def test_what_a_signal_raises_ends_it(
+def test_an_exception_of_a_signal_handler_ends_a_write(
     tmp_path: Path, compression: dict[str, Any], raised: Any
 ) -> None:
     array: Any = n5zarr.create_array(

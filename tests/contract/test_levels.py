@@ -401,7 +401,7 @@ def image(name: str, n_axes: int, *levels: str) -> dict[str, Any]:
         ([], None),
     ],
 )
-def test_what_n5_universe_cannot_read_together(images: Any, why: str | None) -> None:
+def test_images_that_n5_universe_misreads_are_recognised(images: Any, why: str | None) -> None:
     """``OmeNgffMetadataParser.parseMetadata`` of saalfeldlab/n5-universe at a4e759a4.
 
     Its ``nd`` and ``attrs`` are those of the last image when it builds the metadata of all of them.

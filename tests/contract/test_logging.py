@@ -120,7 +120,7 @@ def test_each_request_that_a_server_gets_is_told_once_and_without_secrets(
     assert heard("storage.requests")
 
 
-def test_what_a_cache_keeps_is_told_apart_from_requests(
+def test_answers_from_the_cache_are_logged_as_such(
     container: Path, heard: Callable[[str], list[str]]
 ) -> None:
     memory = fsspec.filesystem("memory")

@@ -264,7 +264,7 @@ def test_a_link_to_nothing_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
-def test_what_is_neither_a_file_nor_a_directory(tmp_path: Path) -> None:
+def test_a_pipe_or_a_device_is_no_container(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.n5")
     for path, what in {tmp_path / "pipe.n5": "a named pipe", Path(os.devnull): "a device"}.items():
         for call in (n5zarr.open, lambda path: N5Store(path).info):
@@ -279,7 +279,7 @@ def test_what_is_neither_a_file_nor_a_directory(tmp_path: Path) -> None:
 # zarr leaves what it would have written next
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("name", ["zarr3-group", "zarr2-group", "hdf5", "file", "xml", "zip"])
-def test_what_is_there_is_not_written_into(folder: Path, name: str) -> None:
+def test_other_files_are_not_written_into(folder: Path, name: str) -> None:
     mistake = MISTAKES[name]
     path = str(folder / mistake.path)
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}

@@ -337,7 +337,7 @@ def test_a_transform_that_n5_cannot_express_is_an_error(tmp_path: Path) -> None:
     assert not (tmp_path / "out.n5").exists()
 
 
-def test_what_is_no_image_is_said(tmp_path: Path) -> None:
+def test_a_dataset_that_is_no_image_is_refused_or_kept_as_an_array(tmp_path: Path) -> None:
     source = tmp_path / "in.n5"
     n5zarr.create_array(source / "trace", data=np.arange(7.0))
     with pytest.raises(N5UnrepresentableError, match=r"expected an image .*, got none"):

@@ -172,7 +172,7 @@ def test_a_store_that_cannot_write_is_refused_as_by_zarr(container: Path, mode: 
         opened(N5Store(container, read_only=True, codecs="n5"), mode)
 
 
-def test_what_was_opened_to_read_refuses_to_write(container: Path) -> None:
+def test_an_array_opened_to_read_refuses_to_write(container: Path) -> None:
     for array in (opened(container, path="em/s0"), opened(container)["em/s0"]):
         assert array.store.read_only
         with pytest.raises(ValueError, match="read-only"):

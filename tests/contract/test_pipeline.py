@@ -549,7 +549,7 @@ def test_the_store_that_created_an_array_reads_blocks_too(
 
 @pytest.mark.parametrize("dtype", ["i4", "bool", "c8", "f2", "M8[s]"])
 @pytest.mark.parametrize("is_created", [True, False])
-def test_what_another_writer_has_appended_stays(
+def test_elements_that_another_writer_has_appended_stay(
     tmp_path: Path, dtype: str, *, is_created: bool
 ) -> None:
     path = tmp_path / "c.n5"

@@ -66,7 +66,7 @@ def test_levels_of_any_name(tmp_path: Path) -> None:
     assert [n.path for n in n5zarr.pyramid_levels(tmp_path / "c.n5")] == ["mag1", "mag2", "mag4"]
 
 
-def test_what_is_no_pyramid_says_where_one_may_be() -> None:
+def test_the_error_for_a_missing_pyramid_lists_groups() -> None:
     with pytest.raises(n5zarr.N5Error, match="groups in it: em, labels"):
         n5zarr.pyramid_levels(SAMPLE)
     with pytest.raises(FileNotFoundError):
@@ -308,7 +308,7 @@ def test_time_points_that_differ_in_place_are_apart(tmp_path: Path) -> None:
     assert list(partly["setup0"].children) == ["timepoint0", "timepoint2"]
 
 
-def test_what_coordinates_cannot_say_is_said_once_and_kept(tmp_path: Path) -> None:
+def test_a_rotation_gives_one_warning_and_stays_an_attribute(tmp_path: Path) -> None:
     container = tmp_path / "d.n5"
     views(container, {(s, 0): (3, 5, 7) for s in (0, 1)})
     turn = "0 -1 0 8 1 0 0 9 0 0 1 2"

@@ -89,7 +89,7 @@ def test_it_can_only_be_read() -> None:
     assert caught.value.kind == "read-only"
 
 
-def test_what_zarr_does_not_allow_is_said() -> None:
+def test_a_rectilinear_grid_that_zarr_does_not_allow_is_refused() -> None:
     with pytest.raises(N5UnsupportedError, match="zarr_format=2, which lacks this grid"):
         N5Store(SPARSE, chunk_grid="rectilinear", zarr_format=2)
     with pytest.raises(N5UnrepresentableError, match="'regular', 'rectilinear', got 'odd'"):

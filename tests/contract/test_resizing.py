@@ -103,9 +103,7 @@ WAYS = {"n5zarr.open": by_n5zarr, "zarr, v3": by_zarr(3), "zarr, v2": by_zarr(2)
 
 @pytest.mark.parametrize("shape", GROWN.values(), ids=GROWN)
 @pytest.mark.parametrize("way", WAYS)
-def test_what_was_written_is_there_after_resizing(
-    tmp_path: Path, way: str, shape: tuple[int, ...]
-) -> None:
+def test_elements_are_kept_by_resizing(tmp_path: Path, way: str, shape: tuple[int, ...]) -> None:
     make(tmp_path / "c.n5")
     WAYS[way](tmp_path / "c.n5", shape)
     np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), resized(source(), shape))
@@ -119,7 +117,7 @@ def test_appended_elements_are_beside_the_others(tmp_path: Path, axis: int) -> N
     np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), expected)
 
 
-def test_what_a_truncated_block_lacks_is_the_fill_value(tmp_path: Path) -> None:
+def test_elements_beyond_a_truncated_block_are_the_fill_value(tmp_path: Path) -> None:
     array = zarr.create_array(
         N5Store(tmp_path / "c.n5"), name="d", shape=SHAPE, chunks=BLOCK, dtype="u2", fill_value=9,
         compressors=zarr.codecs.GzipCodec(level=6),
@@ -204,7 +202,7 @@ def test_a_crash_at_any_write_leaves_the_old_array_or_the_new_one(
     assert outcomes[-1] == (shape, True)
 
 
-def test_what_others_write_meanwhile_is_kept(
+def test_blocks_that_others_write_during_a_resize_are_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path / "c.n5")
@@ -290,7 +288,7 @@ def test_a_sparse_array_costs_what_it_holds(
     assert array[7, 4] == 3
 
 
-def test_what_was_filled_stays_when_another_program_drops_the_fill_value(tmp_path: Path) -> None:
+def test_filled_elements_stay_when_another_program_drops_the_fill_value(tmp_path: Path) -> None:
     array: Any = zarr.create_array(
         N5Store(tmp_path / "a.n5"), name="d", shape=(3, 5), chunks=(2, 3), dtype="i2", fill_value=1
     )

@@ -444,7 +444,9 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
             (".zarray", b'{"zarr_format": 2}'),
         ],
     )
-    async def test_what_is_no_zarr_is_refused(self, store: N5Store, key: str, value: bytes) -> None:
+    async def test_a_value_that_is_no_zarr_is_refused(
+        self, store: N5Store, key: str, value: bytes
+    ) -> None:
         with pytest.raises(N5UnrepresentableError):
             await store.set(key, buffer(value))
         assert await store.is_empty("")

@@ -55,7 +55,7 @@ def document(path: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("convention", CONVENTIONS)
-def test_what_was_written_comes_back(tmp_path: Path, convention: Any) -> None:
+def test_a_dataset_is_read_as_it_was_written(tmp_path: Path, convention: Any) -> None:
     dataset = volume().to_dataset()
     dataset["labels"] = dataset["image"].astype("uint64")
     dataset["mean"] = dataset["image"].mean("z")
@@ -280,7 +280,7 @@ def test_the_data_can_be_written_later(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- what exists
 
 
-def test_what_exists_is_not_lost(tmp_path: Path) -> None:
+def test_an_existing_dataset_is_only_replaced_if_the_mode_says_so(tmp_path: Path) -> None:
     dataset = volume().to_dataset()
     n5zarr.to_n5(dataset, tmp_path / "c.n5")
     with pytest.raises(ContainsGroupError, match="mode='w' removes it"):
@@ -396,7 +396,7 @@ def test_options_outside_their_vocabulary(tmp_path: Path, options: Any) -> None:
     assert not (tmp_path / "c.n5" / "image").exists()
 
 
-def test_what_does_not_exist_cannot_be_changed(tmp_path: Path) -> None:
+def test_changing_a_missing_container_raises_file_not_found(tmp_path: Path) -> None:
     for options in ({"region": "auto"}, {"append_dim": "z"}):
         with pytest.raises(FileNotFoundError):
             n5zarr.to_n5(volume(), tmp_path / "c.n5", **options)  # type: ignore[arg-type]
@@ -572,7 +572,7 @@ def test_a_region_of_everything(tmp_path: Path, region: Any) -> None:
     assert (opened(tmp_path / "c.n5")["a"] == 5).all()
 
 
-def test_what_is_refused_leaves_everything_as_it_is(tmp_path: Path) -> None:
+def test_a_refused_append_changes_no_file(tmp_path: Path) -> None:
     times = np.array(["2020-01-01", "2020-01-02", "2020-01-05"], "M8[ns]")
     dataset = xr.Dataset(
         {"a": (("t", "x"), np.ones((3, 4), "u1")), "b": ("t", [1, 2, 3]), "s": ("t", list("abc"))},
@@ -771,7 +771,7 @@ def test_dimensions_of_what_n5_has_no_type_for(tmp_path: Path, convention: Any, 
 # ---------------------------------------------------------------------- nothing given is dropped
 
 
-def test_what_others_share_is_not_lengthened(tmp_path: Path) -> None:
+def test_a_shared_coordinate_is_not_lengthened_for_one_variable(tmp_path: Path) -> None:
     both = xr.Dataset(
         {"a": (("t", "x"), np.ones((5, 3))), "b": (("t", "x"), np.ones((5, 3)))},
         coords={"t": [0.0, 1, 5, 7, 11]},

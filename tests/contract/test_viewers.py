@@ -267,7 +267,7 @@ def group_of(root: Path, path: str = "em") -> dict[str, Any]:
     return found
 
 
-def test_what_is_put_beside_a_pyramid_gets_no_positions_from_it(tmp_path: Path) -> None:
+def test_a_dataset_beside_a_pyramid_gets_no_positions_from_it(tmp_path: Path) -> None:
     where = tmp_path / "c.n5"
     n5zarr.to_n5(pyramid("nm"), where)
     before = group_of(where)
@@ -288,7 +288,7 @@ def test_a_group_with_anything_else_in_it_is_left_alone(tmp_path: Path) -> None:
     assert "resolution" not in group_of(where)
 
 
-def test_what_no_longer_holds_is_removed_from_the_group(tmp_path: Path) -> None:
+def test_attributes_that_no_longer_hold_are_removed_from_the_group(tmp_path: Path) -> None:
     for change in ("unit", "place"):
         where = tmp_path / f"{change}.n5"
         n5zarr.to_n5(pyramid("nm"), where)

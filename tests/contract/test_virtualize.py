@@ -188,7 +188,7 @@ def test_the_parsers_store_has_groups_and_reads_right() -> None:
     assert tree["em/s2"].coords["x"].attrs["units"] == "nm"
 
 
-def test_what_would_be_copied_has_a_limit(tmp_path: Path) -> None:
+def test_inlined_bytes_have_a_limit(tmp_path: Path) -> None:
     with pytest.raises(N5UnsupportedError, match="truncated at the end of axes; chunk_grid="):
         n5zarr.virtualize(n5zarr.sample_path(), tmp_path / "a.json", max_inlined=1000)
     with pytest.raises(N5UnsupportedError, match=r"no codec of zarr-python reads .* with lz4"):
@@ -198,7 +198,7 @@ def test_what_would_be_copied_has_a_limit(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_there_stays_unless_it_may_be_replaced(read: Read, tmp_path: Path) -> None:
+def test_existing_references_are_only_replaced_with_overwrite(read: Read, tmp_path: Path) -> None:
     sample = n5zarr.sample_path()
     for name in ("a.json", "a.parq"):
         n5zarr.virtualize(sample, tmp_path / name, "em/s1")

@@ -37,7 +37,7 @@ def test_a_worker_reads_what_its_parent_has_opened(method: Any) -> None:
         np.testing.assert_array_equal(pool.apply(getitem, (array, ...)), expected)
 
 
-def test_what_is_sent_to_a_worker_is_small() -> None:
+def test_a_pickled_array_is_small() -> None:
     array = n5zarr.open_array(n5zarr.sample_path(), path="em/s0")
     sent = pickle.dumps(array)
     assert len(sent) < 4096 < array.nbytes

@@ -63,7 +63,7 @@ def test_a_notebook_runs_twice_and_shows_what_is_stored(
 
 
 @every_notebook
-def test_what_is_stored_is_small_and_of_no_machine(path: Path) -> None:
+def test_stored_outputs_are_small_and_name_no_machine(path: Path) -> None:
     assert path.stat().st_size < MOST_BYTES
     notebook = read(path)
     found = shown(notebook)

@@ -65,7 +65,7 @@ def test_every_table_is_made_or_known_to_be_by_hand() -> None:
 
 
 @pytest.mark.parametrize("named", [named for tests in BY_HAND.values() for named in tests])
-def test_what_is_by_hand_has_a_test(named: str) -> None:
+def test_rows_by_hand_have_a_test(named: str) -> None:
     file, name = named.split("::")
     assert f"def {name}(" in (tables.ROOT / file).read_text(encoding="utf-8")
 

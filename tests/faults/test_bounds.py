@@ -421,7 +421,7 @@ def test_groups_are_listed_to_a_depth(tmp_path: Path) -> None:
     assert zarr.open_group(N5Store(root), path=deepest, mode="r").attrs.asdict() == {}
 
 
-def test_what_the_engine_opens_is_not_loaded(tmp_path: Path) -> None:
+def test_the_engine_opens_huge_arrays_without_loading_them(tmp_path: Path) -> None:
     """Text, which xarray shows as objects, and positions along an axis, of any length."""
     for name, data_type, dimensions in (("text", "string", [2**40]), ("long", "uint8", [2**62, 3])):
         (tmp_path / f"c.n5/{name}").mkdir(parents=True)

@@ -175,7 +175,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("kind", list(LIMITS))
-def test_what_the_system_refuses_is_an_error(
+def test_an_operation_that_the_system_refuses_raises_an_error(
     kind: str, place: Path, record_property: Callable[[str, object], None]
 ) -> None:
     told, outcomes = CONTEXT.Pipe(duplex=False)

@@ -153,7 +153,7 @@ def test_recorded_codecs_cost_no_more_than_their_block(tmp_path: Path, record: A
     np.testing.assert_array_equal(n5zarr.open_array(root, path="d", mode="r")[...], values)
 
 
-def test_what_no_reader_would_accept_is_not_written(tmp_path: Path) -> None:
+def test_an_array_with_too_many_chunks_in_a_shard_is_not_written(tmp_path: Path) -> None:
     store = n5zarr.N5Store(tmp_path / "c.n5")
     with pytest.raises(N5UnrepresentableError, match="at most 16384 chunks"):
         zarr.create_array(store, name="a", shape=(2**15,), chunks=(1,), shards=(2**15,), dtype="u1")

@@ -105,7 +105,7 @@ def test_a_stream_under_the_name_raw(
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_what_follows_raw_elements_does_no_harm(
+def test_bytes_after_raw_elements_are_ignored(
     block: Path, way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(kernel, "can_do", kernel.can_do if way == "kernel" else lambda _: False)

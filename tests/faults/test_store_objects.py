@@ -139,7 +139,7 @@ def test_nobody_sees_half_of_a_node_that_is_removed(tmp_path: Path, removing: li
     assert sorted(path.name for path in (root / "g").iterdir()) == ["attributes.json", "b"]
 
 
-def test_what_a_killed_program_left_of_a_node_is_found_and_removed(
+def test_remains_of_a_node_whose_removal_was_killed_are_removed(
     tmp_path: Path, removing: list[Any]
 ) -> None:
     root = tmp_path / "c.n5"
@@ -213,7 +213,7 @@ def test_a_block_that_grows_while_it_is_written_loses_nothing(
     np.testing.assert_array_equal(n5zarr.open_array(root, path="a")[...], expected)
 
 
-def test_what_others_removed_is_forgotten_with_the_group_above(tmp_path: Path) -> None:
+def test_a_node_is_forgotten_when_others_have_removed_its_group(tmp_path: Path) -> None:
     store = N5Store(tmp_path / "c.n5")
     n5zarr.create_array(store, path="g/a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
     shutil.rmtree(tmp_path / "c.n5" / "g")
@@ -276,7 +276,7 @@ OBJECTS = '{"dimensions":[3],"blockSize":[3],"dataType":"object","compression":{
 @pytest.mark.parametrize("other", [*OTHERS, OBJECTS])
 @pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
 @pytest.mark.filterwarnings("ignore:.*(is not recognized|omitted|was expected).*")
-def test_what_is_replaced_between_listing_and_opening_is_left_out(
+def test_a_node_that_is_replaced_between_listing_and_opening_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any, other: str
 ) -> None:
     root = tmp_path / "c.n5"

@@ -113,7 +113,7 @@ SOUND = Expected(VALUES, np.ones((2, 3), bool), plain=True)
         (N5BlockError("no", kind="payload"), SOUND, "refused"),
     ],
 )
-def test_what_is_wrong_is_seen(found: Any, expected: Expected | None, message: str) -> None:
+def test_wrong_results_are_reported(found: Any, expected: Expected | None, message: str) -> None:
     (wrong,) = _compared("way", found, expected)
     assert message in wrong
 
@@ -168,7 +168,7 @@ class Hostile:
 
 @pytest.mark.long
 @pytest.mark.skipif(HAS_ASAN, reason=NO_LIMITS)
-def test_what_harms_a_process_is_noted() -> None:
+def test_inputs_that_harm_a_process_are_noted() -> None:
     total = Report()
     for report in run(Hostile, "s", range(11), seconds=600, n_workers=1):
         total.add(report)

@@ -435,7 +435,9 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
     assert int(done.stdout) < 200e6
 
 
-def test_what_exists_is_kept(small: Path, small_n5: Path, tmp_path: Path, monkeypatch: Any) -> None:
+def test_an_existing_target_is_kept(
+    small: Path, small_n5: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
     target = tmp_path / "a.n5"
     shutil.copytree(small_n5, target)
     before = documents(target)
@@ -515,7 +517,7 @@ def test_links_and_home_are_followed(
             convert(small, url)
 
 
-def test_what_appears_in_the_meantime_is_kept(small: Path, tmp_path: Path) -> None:
+def test_a_target_that_appears_in_the_meantime_is_kept(small: Path, tmp_path: Path) -> None:
     def appear(stage: str, *_: Any) -> None:
         (tmp_path / "a.n5").mkdir(exist_ok=True)
         (tmp_path / "a.n5" / "precious").touch()
@@ -667,7 +669,7 @@ def make_unusual(g: h5py.Group) -> None:
 
 
 @pytest.mark.long
-def test_what_is_unusual_is_not_lost(tmp_path: Path) -> None:
+def test_unusual_content_is_converted_there_and_back(tmp_path: Path) -> None:
     written(tmp_path / "a.nwb", new(series("t", np.arange(5))))
     with h5py.File(tmp_path / "a.nwb", "r+") as file:
         make_unusual(file["acquisition/t"])
@@ -817,7 +819,7 @@ ELSEWHERE = [  # in what a link into another file leads to
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_hdmf_would_lose_is_refused(small: Path, tmp_path: Path, name: str) -> None:
+def test_content_that_hdmf_would_lose_is_refused(small: Path, tmp_path: Path, name: str) -> None:
     make, expected = REFUSED[name]
     shutil.copy(small, tmp_path)
     with h5py.File(tmp_path / "a.nwb", "r+") as file:
@@ -862,7 +864,9 @@ NOT_IN_HDF5: dict[str, tuple[Any, str]] = {
 
 
 @pytest.mark.parametrize("name", NOT_IN_HDF5)
-def test_what_hdf5_does_not_have_is_refused(small_n5: Path, tmp_path: Path, name: str) -> None:
+def test_an_attribute_without_a_type_in_hdf5_is_refused(
+    small_n5: Path, tmp_path: Path, name: str
+) -> None:
     value, expected = NOT_IN_HDF5[name]
     shutil.copytree(small_n5, tmp_path / "a.n5")
     zarr.open_group(N5Store(tmp_path / "a.n5"), mode="r+")["acquisition/t"].attrs["x"] = value
@@ -884,7 +888,7 @@ def test_text_that_hdf5_does_not_have_is_refused(tmp_path: Path) -> None:
         convert(tmp_path / "a.n5", tmp_path / "b.nwb")
 
 
-def test_what_h5py_cannot_write_is_said_of_the_file(
+def test_an_error_of_the_writer_names_the_file(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: Any, **__: Any) -> None:
@@ -899,7 +903,7 @@ def test_what_h5py_cannot_write_is_said_of_the_file(
 
 
 @pytest.mark.long
-def test_what_a_linked_object_needs_comes_too(source: Path, tmp_path: Path) -> None:
+def test_objects_that_a_linked_object_needs_are_copied(source: Path, tmp_path: Path) -> None:
     shutil.copy(source, tmp_path)
     linked(tmp_path / "a.nwb", "frames", new(), tmp_path / "b.nwb")
     convert(tmp_path / "b.nwb", tmp_path / "b.n5")
@@ -969,7 +973,7 @@ def test_contiguous_arrays_get_blocks_of_about_a_megabyte(shape: tuple[int, ...]
         assert math.prod(iterator.buffer_shape) * 2 <= 2**24
 
 
-def test_what_was_written_is_what_is_compared(
+def test_the_written_file_is_compared(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = NWBN5IO.write_builder
@@ -987,7 +991,7 @@ def test_what_was_written_is_what_is_compared(
     assert line.startswith("/acquisition/t/data: 1 values differ, the first at (3,): ")
 
 
-def test_what_is_replaced_is_put_back(
+def test_a_replaced_target_is_restored_after_an_interruption(
     small: Path, small_n5: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     shutil.copytree(small_n5, tmp_path / "a.n5")
@@ -1018,7 +1022,7 @@ def test_a_difference_is_no_success(small: Path, tmp_path: Path, monkeypatch: An
     assert left.name.endswith(".partial.n5")
 
 
-def test_what_is_linked_in_other_files_is_copied(tmp_path: Path) -> None:
+def test_data_linked_in_other_files_are_copied(tmp_path: Path) -> None:
     ramp = np.arange(10)
     written(tmp_path / "a.nwb", new(series("t", ramp)))
     manager = get_manager()
@@ -1065,7 +1069,7 @@ def test_files_beside_the_source_are_named(tmp_path: Path) -> None:
         convert(tmp_path / "there" / "b.nwb", tmp_path / "there" / "b.n5")
 
 
-def test_what_cannot_be_converted(source: Path, tmp_path: Path) -> None:
+def test_unsupported_sources_and_targets_are_refused(source: Path, tmp_path: Path) -> None:
     with pytest.raises(N5UnrepresentableError, match=r"a\.foo: expected a suffix of .*, got '.foo"):
         convert(source, tmp_path / "a.foo")
     wrong: Any = "foo"

@@ -180,7 +180,7 @@ def test_modes_that_create(tmp_path: Path) -> None:
             data[0, 0] = 1
 
 
-def test_what_is_no_container_is_refused(tmp_path: Path) -> None:
+def test_a_path_of_another_format_is_refused(tmp_path: Path) -> None:
     write(NWBHDF5IO, tmp_path / "a.nwb", new())
     write(NWBZarrIO, tmp_path / "a.zarr", new())
     for mode in ("r", "w", "w-", "x"):

@@ -91,7 +91,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NWBFile]:
 
 
 @pytest.mark.parametrize("by_store", [True, False])
-def test_what_was_written_is_read(given: tuple[Path, NWBFile], by_store: bool) -> None:
+def test_a_written_session_is_read_back(given: tuple[Path, NWBFile], by_store: bool) -> None:
     """Compare with the given arrays, not with another file."""
     path, written = given
     # hdmf-zarr's own class takes the store
@@ -167,7 +167,7 @@ def test_numbers_are_plain_n5_for_tensorstore_and_z5py(folder: Path, path: str) 
 
 
 @pytest.mark.parametrize("path", STORED)
-def test_what_n5_does_not_know_is_stored_as_the_nearest(folder: Path, path: str) -> None:
+def test_a_type_that_n5_lacks_is_stored_as_the_nearest(folder: Path, path: str) -> None:
     with opened(folder / "a.nwb") as io:
         io.read()
         expected = io._file[path][()].astype(STORED[path])

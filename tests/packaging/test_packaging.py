@@ -178,7 +178,7 @@ def test_a_wheel_that_is_too_large_is_found(
     assert re.search(r"has \d+ bytes, more than \d+", found)
 
 
-def test_what_a_source_distribution_lacks_is_found(tmp_path: Path) -> None:
+def test_a_source_distribution_that_lacks_files_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "n5zarr-9.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
         for name in [*tracked(ROOT), "n5zarr/arrays/_kernel.so"]:

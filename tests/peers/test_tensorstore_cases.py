@@ -289,7 +289,7 @@ def test_each_reads_what_the_other_writes_in_each_compression(
 # ---------------------------------------------------------------------- stores
 
 
-def test_what_is_missing_is_zero_or_an_error(tmp_path: Path) -> None:
+def test_a_missing_block_is_zero_or_an_error(tmp_path: Path) -> None:
     dataset = write(tmp_path, DOCUMENT, {"0/0/0": HEADER + ELEMENTS})
     assert ours(dataset)[5, 5, 5] == theirs(dataset)[5, 5, 5].read().result() == 0
     with pytest.raises(ValueError, match="missing"):

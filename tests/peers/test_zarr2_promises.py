@@ -90,7 +90,7 @@ def test_a_new_array_has_the_keys_of_n5(path: Path, zarr_format: ZarrFormat, nam
 
 
 @pytest.mark.parametrize("kind", ["array", "group"])
-def test_what_is_there_is_overwritten_only_if_asked(
+def test_an_existing_node_is_only_replaced_with_overwrite(
     path: Path, zarr_format: ZarrFormat, kind: str
 ) -> None:
     create(path, zarr_format, shape=2000)[...] = 1

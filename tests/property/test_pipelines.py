@@ -298,7 +298,7 @@ def test_numbers(
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @given(data=st.data())
 @FEWER
-def test_what_is_no_plain_number(
+def test_other_elements_are_the_same_in_each_pipeline(
     tmp_path_factory: pytest.TempPathFactory, zarr_format: Any, place: str, data: st.DataObject
 ) -> None:
     """Text, structures and so on; shards, filters, other byte orders, arrays in F order."""

@@ -37,7 +37,7 @@ def opened(store: N5Store) -> Any:
     return zarr.open_array(store, path="a", mode="r" if store.read_only else "r+")
 
 
-def test_what_is_kept_is_not_asked_for_again(place: Place) -> None:
+def test_kept_values_are_not_requested_again(place: Place) -> None:
     store = place.open(cache=CacheOptions())
     array = opened(store)
     array[...]
@@ -74,7 +74,7 @@ def test_always_never_and_by_age(place: Place, monkeypatch: pytest.MonkeyPatch) 
     assert arrays[0.3][...].tolist() == [2] * 8
 
 
-def test_what_did_not_change_is_not_sent_again(place: Place) -> None:
+def test_unchanged_values_are_not_sent_again(place: Place) -> None:
     if place.name != "obstore":
         pytest.skip("fsspec cannot ask for changes only")
     from n5zarr.storage.cache import CachingStore  # noqa: PLC0415
@@ -109,7 +109,7 @@ def test_own_writing_is_seen(place: Place) -> None:
 
 
 @pytest.mark.parametrize("recheck", ["open", False, 5])
-def test_what_may_be_out_of_date_is_not_written(place: Place, recheck: Any) -> None:
+def test_a_store_that_may_be_out_of_date_is_read_only(place: Place, recheck: Any) -> None:
     store = place.open(cache=CacheOptions(recheck=recheck))
     assert store.read_only
     with pytest.raises(N5UnsupportedError, match="recheck=True"):

@@ -134,7 +134,7 @@ def is_array(store: N5Store, path: str) -> bool:
     return document is not None and b'"array"' in document.to_bytes()
 
 
-def test_what_is_gone_is_missing(place: Place) -> None:
+def test_a_key_that_is_gone_is_missing(place: Place) -> None:
     """410 Gone: it existed once."""
     place.proxy.fault = lambda method, path: (
         "410" if "/em/s0/2/" in path or "/em/s1/attributes.json" in path else None

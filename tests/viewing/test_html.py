@@ -91,7 +91,7 @@ def test_names_are_escaped(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["strings.n5", "tree.n5/nulls", "varlen.n5"])
-def test_what_is_no_image_has_no_picture(path: str) -> None:
+def test_a_group_without_images_has_no_picture(path: str) -> None:
     found = shown(n5zarr.open(JAVA / path))
     assert found.pictures == []
     assert "N5Group" in found.text

@@ -234,7 +234,7 @@ def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
     assert state["layers"][-1]["shaderControls"] == {"normalized": {"range": [3, 1001]}}
 
 
-def test_what_cannot_be_shown_is_said(tmp_path: Path) -> None:
+def test_data_that_cannot_be_shown_are_refused(tmp_path: Path) -> None:
     root = tmp_path / "float.n5"
     document = {"blockSize": [7, 5, 3], "dataType": "float64", "compression": {"type": "gzip"}}
     write_dataset(root / "heights", np.ones((3, 5, 7)), document)

@@ -324,7 +324,9 @@ def test_a_full_disk_leaves_the_picture_that_was_there(tmp_path: Path) -> None:
         (["-o", "no/a.png"], "output: no/a.png: expected a folder that exists, got no"),
     ],
 )
-def test_what_is_not_there_is_said_in_a_line(words: list[str], said: str, tmp_path: Path) -> None:
+def test_a_wrong_option_is_an_error_of_one_line(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
     command = ["thumbnail", str(SAMPLE), "-o", str(tmp_path / "a.png"), *words]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 2
@@ -420,7 +422,7 @@ def test_the_command_says_that_there_are_more_images(tmp_path: Path) -> None:
     assert "Drew" not in CliRunner().invoke(app, [*words, "--all"]).output
 
 
-def test_what_is_no_picture_is_said(tmp_path: Path) -> None:
+def test_a_container_without_images_is_an_error_of_one_line(tmp_path: Path) -> None:
     n5zarr.create_array(tmp_path / "c.n5/trace", data=np.arange(7.0))
     (tmp_path / "a.zarr").mkdir()
     (tmp_path / "a.zarr/zarr.json").write_text('{"zarr_format":3,"node_type":"group"}')

@@ -147,7 +147,7 @@ def test_other_ranges_get_the_whole_once(server: Server, container: Path, wanted
 
 
 @pytest.mark.parametrize("view", ["n5/em/s2/0/0/0", "zarr/em/s2/c/0/0/0", "ome/em/s2/c/0/0/0"])
-def test_what_a_client_has_is_not_sent_again(container: Path, view: str, tmp_path: Path) -> None:
+def test_an_unchanged_value_is_not_sent_again(container: Path, view: str, tmp_path: Path) -> None:
     mine = tmp_path / "mine.n5"
     shutil.copytree(container / "em", mine / "em", ignore=lambda *_: ["7"])
     with n5zarr.serve(mine) as server:
@@ -232,7 +232,7 @@ def test_a_view_of_one_format_needs_no_other_word(server: Server, zarr_format: i
 
 
 @pytest.mark.parametrize("path", ["em", "em/s2"])
-def test_what_is_open_is_served(path: str) -> None:
+def test_an_open_group_or_array_is_served(path: str) -> None:
     with n5zarr.serve(n5zarr.open(n5zarr.sample_path(), path=path)) as server:
         found: Any = zarr.open(f"{server.url}zarr3", mode="r")
         assert (found["s2"] if path == "em" else found).shape == (10, 24, 32)
@@ -253,7 +253,7 @@ def test_a_large_file_is_not_read_into_memory(tmp_path: Path) -> None:
      "/ome/em/s9/c/0", "/zarr/em/s2/attributes.json", "/n5/em/s2/zarr.json", "/n5/em", "/n5/em/",
      "/n5/", "/else", "/n5/em/s2/notes.txt", "/n5/em/s2/7"],
 )  # fmt: skip
-def test_what_is_not_there_is_not_found(server: Server, path: str) -> None:
+def test_a_missing_key_is_not_found(server: Server, path: str) -> None:
     assert ask(server, path).status == 404
 
 
@@ -376,7 +376,7 @@ def test_every_spelling_of_this_machine_is_guarded(container: Path, host: str) -
 
 
 @pytest.mark.parametrize("wrong", [{"port": 70000}, {"port": "80"}, {"host": 3}])
-def test_what_is_no_address_is_refused(container: Path, wrong: Any) -> None:
+def test_a_wrong_host_or_port_is_refused(container: Path, wrong: Any) -> None:
     with pytest.raises(N5UnrepresentableError, match=r"^(port|host): expected"):
         n5zarr.serve(container, **wrong)
 

@@ -73,7 +73,7 @@ def test_a_port_in_use_is_said() -> None:
     [(["nothing.n5"], "nothing.n5 does not exist"),
      ([SAMPLE, "--host", "203.0.113.9"], "203.0.113.9:0: expected an address of this machine")],
 )  # fmt: skip
-def test_what_cannot_be_served_is_said_in_a_line(words: list[str], said: str) -> None:
+def test_a_wrong_location_or_host_is_an_error_of_one_line(words: list[str], said: str) -> None:
     result = CliRunner().invoke(app, ["serve", *words])
     assert (result.exit_code, result.stdout) == (2, "")
     assert said in result.stderr

@@ -110,7 +110,7 @@ def test_chunks_that_are_missing_repeated_or_in_another_order_are_no_box() -> No
         assert box_of_batch(other, CHUNKS) is None
 
 
-def test_what_a_box_needs_of_the_output() -> None:
+def test_a_box_selects_its_part_of_an_output_of_the_same_rank() -> None:
     box = BatchBox((1, 2), (3, 1), (slice(0, 3), None))
     part = box.within(np.arange(3))
     assert part is not None

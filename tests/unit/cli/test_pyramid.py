@@ -28,7 +28,7 @@ def group(tmp_path: Path) -> str:
     return str(tmp_path / "c.n5" / "em")
 
 
-def test_what_would_be_done_and_what_was_done_are_told(group: str) -> None:
+def test_the_plan_and_the_result_are_printed(group: str) -> None:
     options = ("--levels", "2", "--factors", "2,2,2", "--overwrite")
     assert run(group, *options, "--dry-run") == [
         f"{group.removesuffix('/em')}  /em",

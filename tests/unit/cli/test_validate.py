@@ -72,7 +72,7 @@ def test_repairs_ask_first(root: Path) -> None:
     assert moved.read_bytes() == b""
 
 
-def test_what_repairs_take_care_of_is_no_failure(root: Path) -> None:
+def test_findings_that_are_repaired_are_no_failure(root: Path) -> None:
     result = run("validate", root, "--clean", "--quarantine", "--yes")
     assert "removed: 1 file" in result.stderr
     assert "moved to" in result.stderr

@@ -184,7 +184,7 @@ def test_other_programs_decode_what_was_compressed(
         pytest.param(Lz4(), numcodecs.LZ4().encode, id="lz4-of-numcodecs"),
     ],
 )
-def test_what_other_programs_compress_is_decompressed(
+def test_payloads_of_other_programs_are_decompressed(
     compression: Compression, encode: Callable[[Any], Any]
 ) -> None:
     data = sample(70001)

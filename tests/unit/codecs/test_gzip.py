@@ -37,7 +37,7 @@ def read(payload: bytes, *, use_zlib: bool = False, n_bytes: int = len(DATA)) ->
         pytest.param(MEMBER[:3] + b"\x08" + MEMBER[4:10] + b"name\0" + MEMBER[10:], id="file-name"),
     ],
 )
-def test_what_java_reads_is_read(payload: bytes) -> None:
+def test_a_payload_that_java_reads_is_read(payload: bytes) -> None:
     assert read(payload) == DATA
 
 

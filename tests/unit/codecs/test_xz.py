@@ -39,7 +39,7 @@ def read(payload: bytes, compression: Compression, n_bytes: int = len(DATA)) -> 
         pytest.param(bz2.compress(DATA, 1), Bzip2(block_size=9), id="bzip2-other-block-size"),
     ],
 )
-def test_what_java_reads_is_read(payload: bytes, compression: Compression) -> None:
+def test_a_payload_that_java_reads_is_read(payload: bytes, compression: Compression) -> None:
     assert read(payload, compression) == DATA
 
 
@@ -92,7 +92,7 @@ def test_junk_is_no_second_stream(payload: bytes, compression: Compression) -> N
         read(payload, compression, len(DATA) + 1)
 
 
-def test_what_is_written_is_an_xz_container_with_crc64() -> None:
+def test_an_xz_container_with_crc64_is_written() -> None:
     packed = bytes(codec_of(Xz()).compress(DATA, Xz(), 1))
     assert packed[:8] == b"\xfd7zXZ\0" + b"\0\x04"
 

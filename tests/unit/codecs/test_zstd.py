@@ -64,7 +64,7 @@ def read(payload: bytes, n_bytes: int = len(DATA)) -> bytes:
         pytest.param(bytes(codec_of(Zstd()).store(DATA, Zstd())), id="raw-blocks"),
     ],
 )
-def test_what_java_reads_is_read(payload: bytes) -> None:
+def test_a_payload_that_java_reads_is_read(payload: bytes) -> None:
     assert read(payload) == DATA
 
 
@@ -145,7 +145,7 @@ def test_an_absurd_content_size_is_refused() -> None:
         read(payload, 3)
 
 
-def test_what_is_written_is_one_frame_with_content_size_and_no_checksum() -> None:
+def test_one_frame_with_content_size_and_no_checksum_is_written() -> None:
     packed = bytes(codec_of(Zstd()).compress(DATA, Zstd(), 1))
     descriptor = packed[4]
     assert packed[:4] == bytes.fromhex("28b52ffd")

@@ -201,7 +201,7 @@ def test_a_chunk_that_is_written_at_the_edge_is_truncated(
     assert answers.values["a/1/0"] == EDGE_BLOCK[:12] + bytes.fromhex("0014 0015 0016 0017")
 
 
-def test_what_is_no_key_of_zarr_is_not_written(container: Container, answers: Answers) -> None:
+def test_a_key_that_is_not_of_zarr_is_not_written(container: Container, answers: Answers) -> None:
     before = dict(answers.values)
     with pytest.raises(N5UnrepresentableError, match="key 'a/README': expected a Zarr document"):
         answers(container.write("a/README", memoryview(b"?")))
@@ -304,7 +304,7 @@ def test_an_unknown_option_is_refused_with_those_that_are_known(
         ViewOptions(**options)  # type: ignore[arg-type]
 
 
-def test_what_storage_cannot_do_is_no_broken_node(container: Container) -> None:
+def test_a_listing_that_storage_cannot_do_is_no_broken_node(container: Container) -> None:
     class Unlistable(Answers):
         def answer(self, request: Request) -> object:
             if isinstance(request, List) and request.path:

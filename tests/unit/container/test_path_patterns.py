@@ -37,7 +37,7 @@ def test_names_that_patterns_state_need_no_listing() -> None:
     assert PathPatterns().named_in("") is None
 
 
-def test_what_is_excluded_is_not_read() -> None:
+def test_excluded_paths_are_not_read() -> None:
     patterns = PathPatterns((), ["em/s0", "labels"])
     paths = ["em", "em/s0", "em/s0/0", "em/s1", "labels/x"]
     assert [patterns.may_hold(path) for path in paths] == [True, False, False, True, False]

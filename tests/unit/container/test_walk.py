@@ -139,7 +139,7 @@ def test_no_more_than_the_wanted_levels_are_listed() -> None:
     assert [f.path for f, _ in walk(server, depth=0)] == [""]
 
 
-def test_what_went_away_meanwhile_is_no_node_and_not_the_last_one() -> None:
+def test_a_node_that_disappears_during_a_walk_is_skipped() -> None:
     server = Server(deep(2, 2))
     nodes = walk(server)
     next(nodes)
@@ -172,7 +172,7 @@ class ResponseError(Exception):
 
 
 @pytest.mark.parametrize("error", [PermissionError("Access Denied"), ResponseError("Forbidden")])
-def test_what_storage_refuses_is_told_and_the_rest_is_walked(error: Exception) -> None:
+def test_a_key_that_storage_refuses_is_reported_and_the_rest_is_walked(error: Exception) -> None:
     keys = deep(5, 300)
     refused = ["g001/d007/attributes.json", "g001/d299/attributes.json", "g003/"]
     server = Refusing(keys, dict.fromkeys(refused, error))
@@ -185,7 +185,7 @@ def test_what_storage_refuses_is_told_and_the_rest_is_walked(error: Exception) -
 
 
 @pytest.mark.parametrize("error", [ConnectionError("lost"), TimeoutError(), ValueError("odd")])
-def test_what_is_not_of_one_key_ends_the_walk(error: Exception) -> None:
+def test_an_error_that_concerns_more_than_one_key_ends_the_walk(error: Exception) -> None:
     server = Refusing(deep(2, 3), {"g001/d001/attributes.json": error})
     with pytest.raises(type(error)):
         list(walk(server))

@@ -101,7 +101,7 @@ WRONG: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("attributes", WRONG, ids=str)
-def test_what_is_misshapen_says_nothing(attributes: dict[str, Any]) -> None:
+def test_misshapen_attributes_are_ignored(attributes: dict[str, Any]) -> None:
     assert geometry_of(node(attributes)) is None
     groups: Any = (
         {"multiscales": [5], "ome": 3, "scales": "x", "resolution": [1]},
@@ -217,7 +217,7 @@ def test_any_other_xml_is_none_of_bigdataviewer(xml: bytes) -> None:
         ),
     ],
 )
-def test_what_cannot_be_meant_is_said(
+def test_senseless_attributes_are_one_problem(
     attributes: dict[str, Any], groups: Any, problem: str
 ) -> None:
     found = find_geometry(node(attributes, ancestors=groups))
@@ -237,7 +237,7 @@ def test_pixels_without_unit_stay_pixels() -> None:
 
 @pytest.mark.parametrize("convention", WRITTEN)
 @pytest.mark.parametrize("ndim", [1, 2, 3, 5])
-def test_what_is_written_is_read(convention: str, ndim: int) -> None:
+def test_written_axes_are_read_back(convention: str, ndim: int) -> None:
     axes = axes_of(
         ndim,
         scale=[0.25 * (k + 1) for k in range(ndim)],
@@ -446,7 +446,7 @@ def test_render_says_where_in_its_stack_a_pyramid_begins(own: Any) -> None:
 # ---------------------------------------------------------------------- funlib
 
 
-def test_what_funlib_writes_is_in_c_order() -> None:
+def test_attributes_of_funlib_are_in_c_order() -> None:
     given: dict[str, Any] = {
         "axis_names": ["z", "y", "x"],
         "units": ["nm", "um", ""],
@@ -513,7 +513,7 @@ def test_levels_of_funlib_begin_at_the_same_corner() -> None:
     ],
     ids=str,
 )
-def test_what_cannot_be_meant_of_funlib_is_said(wrong: Any) -> None:
+def test_senseless_attributes_of_funlib_are_a_problem(wrong: Any) -> None:
     found = find_geometry(node(wrong))
     assert found.geometry is None
     assert re.search(r"(voxel_size|offset|units): expected \d values", found.problems[0])
@@ -581,7 +581,7 @@ def test_a_view_that_looks_the_other_way_goes_down() -> None:
     ],
     ids=str,
 )
-def test_what_turns_or_shears_is_left(matrix: list[list[float]]) -> None:
+def test_a_rotation_or_shear_is_left_as_the_rest(matrix: list[list[float]]) -> None:
     found = registered(xml_of(affine(*matrix)), [2, 3, 1])
     assert len(found.problems) == 1
     assert "turns or shears" in found.problems[0]

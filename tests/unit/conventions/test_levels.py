@@ -151,7 +151,7 @@ def test_shapes_alone_name_no_axes_and_keep_attributes() -> None:
     ],
     ids=str,
 )
-def test_what_is_no_level_gets_no_scale(how: dict[str, Any]) -> None:
+def test_a_dataset_that_is_no_level_gets_no_scale(how: dict[str, Any]) -> None:
     dimensions = how.pop("dimensions", (7, 6, 7))
     how = {"first_level": S0, **how}
     assert find_geometry(level({}, dimensions, **how)).geometry is None
@@ -323,14 +323,16 @@ def test_units_in_other_keys() -> None:
     ],
     ids=str,
 )  # fmt: skip
-def test_what_is_not_understood_is_said_once(own: Any, group: Any, problem: str) -> None:
+def test_an_attribute_that_is_not_understood_is_one_problem(
+    own: Any, group: Any, problem: str
+) -> None:
     found = find_geometry(level(own, (5, 9, 7), ancestors=[group]))
     assert found.geometry is None
     (message,) = found.problems
     assert problem in message
 
 
-def test_what_says_nothing_of_positions_is_no_problem() -> None:
+def test_attributes_without_positions_are_no_problem() -> None:
     image = {"axes": AXES, "datasets": [{"path": "s0"}]}
     for node in (
         level({"note": 1}, (5, 9, 7)),

@@ -49,7 +49,7 @@ def without(*keys: str) -> dict[str, JSON]:
     return {key: value for key, value in DATASET.items() if key not in keys}
 
 
-def test_what_java_writes_is_read() -> None:
+def test_a_document_of_java_is_read() -> None:
     text = (
         b'{"dataType":"uint16","compression":{"type":"gzip","useZlib":false,"level":6},'
         b'"blockSize":[2,4,3],"dimensions":[5,7,3]}'

@@ -62,7 +62,9 @@ JAVA_BLOSC: dict[str, JSON] = {
         pytest.param({"type": "lzma", "format": 2}, Lzma(format=2), id="lzma-of-zarr2"),
     ],
 )
-def test_what_other_writers_store_is_read(written: dict[str, JSON], expected: Compression) -> None:
+def test_compressions_of_other_writers_are_read(
+    written: dict[str, JSON], expected: Compression
+) -> None:
     assert parse_compression(written) == expected
 
 
@@ -87,7 +89,7 @@ def test_absent_members_take_the_defaults_of_java(type_: str, expected: dict[str
 
 
 @pytest.mark.parametrize("type_", sorted(COMPRESSIONS))
-def test_what_is_written_is_read_back(type_: str) -> None:
+def test_a_written_compression_is_read_back(type_: str) -> None:
     compression = parse_compression({"type": type_})
     written = compression_to_json(compression)
     assert written["type"] == type_
@@ -95,7 +97,7 @@ def test_what_is_written_is_read_back(type_: str) -> None:
 
 
 @pytest.mark.parametrize("level", [3.0, "3", "+3", "03"], ids=repr)
-def test_what_java_takes_for_integers(level: JSON) -> None:
+def test_numbers_and_text_are_read_as_integers_like_in_java(level: JSON) -> None:
     """Gson 2.10.1: ``new Gson().fromJson(JsonParser.parseString("[...]"), long[].class)``."""
     parsed = parse_compression({"type": "gzip", "level": level})
     assert parsed == Gzip(level=3)
@@ -106,7 +108,7 @@ def test_what_java_takes_for_integers(level: JSON) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"), [("true", True), ("TRUE", True), ("false", False), (True, True)]
 )
-def test_what_java_takes_for_truth_values(value: JSON, expected: bool) -> None:
+def test_text_is_read_as_a_truth_value_like_in_java(value: JSON, expected: bool) -> None:
     parsed = parse_compression({"type": "gzip", "useZlib": value})
     assert parsed == Gzip(use_zlib=expected)
 

@@ -69,7 +69,7 @@ BIG = 12345678901234567890123456789
         pytest.param("{'': 1}", {"": 1}, id="empty-name"),
     ],
 )
-def test_what_java_accepts_is_read(text: str, expected: object) -> None:
+def test_json_that_java_accepts_is_read(text: str, expected: object) -> None:
     parsed = parse_json(text.encode())
     assert parsed == expected
     assert type(parsed) is type(expected)
@@ -111,7 +111,9 @@ def test_numbers_that_are_not_finite_are_read(text: str) -> None:
         pytest.param("/* open", "a value", "'/'", id="comment-without-end"),
     ],
 )
-def test_what_java_refuses_names_the_place(text: str, expected: str, found: str) -> None:
+def test_the_error_for_json_that_java_refuses_says_what_was_found(
+    text: str, expected: str, found: str
+) -> None:
     with pytest.raises(N5AttributesError) as caught:
         parse_json(text.encode())
     assert caught.value.kind == "json"

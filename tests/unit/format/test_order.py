@@ -36,9 +36,7 @@ def test_the_two_are_inverse(values: Iterable[object]) -> None:
     ("axis_order", "shown"),
     [pytest.param("C", (3, 5, 7), id="C-is-reversed"), pytest.param("F", (7, 5, 3), id="F-is-not")],
 )
-def test_what_is_shown_follows_the_axis_order(
-    axis_order: AxisOrder, shown: tuple[int, ...]
-) -> None:
+def test_shown_shapes_follow_the_axis_order(axis_order: AxisOrder, shown: tuple[int, ...]) -> None:
     assert present((7, 5, 3), axis_order) == shown
     assert from_presented(shown, axis_order) == (7, 5, 3)
 

@@ -100,7 +100,7 @@ def test_the_comments_around_a_removed_member_are_removed() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "null", "[1]", "'x'", "// {}\n[1]"])
-def test_what_is_no_object_counts_as_empty(text: str) -> None:
+def test_a_document_that_is_no_object_counts_as_empty(text: str) -> None:
     assert changed(text.encode()) == b'{"added":1}'
 
 

@@ -172,7 +172,7 @@ def test_an_image_has_the_name_of_its_group_wherever_it_is_opened(
     assert find_images(tmp_path / "c.n5/g/em/s1")[0].name == "s1"
 
 
-def test_what_is_odd_in_many_datasets_is_said_once(tmp_path: Path) -> None:
+def test_the_same_oddity_of_many_datasets_is_one_warning(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         n5zarr.create_array(tmp_path / "c.n5" / name, data=np.ones((5, 7, 3), "u1"))
         file = tmp_path / "c.n5" / name / "attributes.json"

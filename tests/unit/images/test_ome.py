@@ -93,7 +93,7 @@ def test_axes_are_time_then_others_then_space(axes: list[Axis], order: str) -> N
         [],
     ],
 )
-def test_what_ome_zarr_has_no_images_for_is_refused(axes: list[Axis]) -> None:
+def test_axes_without_an_image_in_ome_zarr_are_refused(axes: list[Axis]) -> None:
     with pytest.raises(N5UnrepresentableError, match="expected two or three axes of space"):
         align_axes({"s0": axes})
 

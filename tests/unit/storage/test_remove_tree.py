@@ -21,7 +21,7 @@ def top(tmp_path: Path) -> Path:
     return tmp_path / "g"
 
 
-def test_what_cannot_be_synced_is_taken_back(top: Path) -> None:
+def test_a_removal_that_cannot_be_synced_is_undone(top: Path) -> None:
     def sync(_: set[str]) -> None:
         raise OSError(errno.EIO, "no disk")
 
@@ -31,7 +31,9 @@ def test_what_cannot_be_synced_is_taken_back(top: Path) -> None:
     assert (top / "0" / "1").read_bytes() == b"block"
 
 
-def test_what_fails_midway_is_removed_once_more(top: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_removal_that_fails_midway_is_tried_once_more(
+    top: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     calls: list[str] = []
     rmtree: Any = shutil.rmtree
 

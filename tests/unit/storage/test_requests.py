@@ -168,7 +168,7 @@ def test_a_flow_may_catch_what_answering_raises(ask: Ask) -> None:
     assert ask(flow()) == "no, then None"
 
 
-def test_what_a_flow_does_not_catch_passes_through(ask: Ask) -> None:
+def test_an_error_that_a_flow_does_not_catch_passes_through(ask: Ask) -> None:
     def fail() -> object:
         raise PermissionError
 
@@ -279,7 +279,7 @@ def test_opening_makes_no_directory(tmp_path: Path) -> None:
         asyncio.run(local.open(read_only=True))
 
 
-def test_what_the_system_refuses_is_not_said_to_be_missing(
+def test_a_path_that_the_system_refuses_is_not_called_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     local = LocalFiles(tmp_path / "closed" / "a.n5")
@@ -361,7 +361,7 @@ def test_errors_of_storage_reach_a_flow_that_reads_once() -> None:
     assert done.value.value == [[b"1"], [b"1", True]]
 
 
-def test_what_a_flow_raises_passes_through() -> None:
+def test_an_error_that_a_flow_raises_passes_through() -> None:
     def flow() -> Steps[None]:
         yield [Get("a")]
         raise ValueError

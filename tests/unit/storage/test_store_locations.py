@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])
-def test_what_a_cache_of_fsspec_reads_is_behind_it(cache: str, tmp_path: Path) -> None:
+def test_the_location_behind_a_cache_of_fsspec_is_found(cache: str, tmp_path: Path) -> None:
     """Nothing is read: `filecache` fails now and then where threads read one file."""
     store = N5Store(f"{cache}::file://{tmp_path}/a.n5", read_only=True)
     assert str(tmp_path / "a.n5/em") in places_behind(store.storage, "em")

@@ -151,7 +151,9 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[t
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="directories cannot be synced")
-def test_what_is_synced_when(tmp_path: Path, done: Callable[[], list[tuple[str, str]]]) -> None:
+def test_files_are_synced_before_their_names_and_then_directories(
+    tmp_path: Path, done: Callable[[], list[tuple[str, str]]]
+) -> None:
     """A file before it gets its name; then the directories, from the deepest, before the end."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2", durability="durable"

@@ -128,7 +128,7 @@ def test_a_pattern_selects_paths_name_by_name(
     assert (shown if groups else None) == names
 
 
-def test_what_is_below_a_match_is_shown() -> None:
+def test_nodes_below_a_match_are_shown() -> None:
     found: Any = describe_tree(n5zarr.sample_path(), match="e*")
     (em,) = found["children"]
     assert [child["name"] for child in em["children"]] == ["s0", "s1", "s2"]

@@ -124,7 +124,7 @@ def test_booleans_are_0_and_1(tmp_path: Path) -> None:
     assert (found.minimum, found.maximum, found.histogram) == (0, 1, (23, 12))
 
 
-def test_what_has_no_statistics_is_refused(tmp_path: Path) -> None:
+def test_data_without_statistics_are_refused(tmp_path: Path) -> None:
     with pytest.raises(N5UnsupportedError, match="expected real numbers"):
         n5zarr.block_statistics(JAVA / "strings.n5" / "simple")
     with pytest.raises(FileNotFoundError, match="expected a dataset, got a group"):

@@ -84,7 +84,7 @@ def test_nothing_is_found_in_documents_of_the_field(tmp_path: Path) -> None:
     assert [str(f) for f in result.findings if f.kind != "levels"] == []
 
 
-def test_what_is_checked_is_counted() -> None:
+def test_checked_nodes_blocks_and_bytes_are_counted() -> None:
     result = n5zarr.validate(n5zarr.sample_path())
     blocks = [p for p in Path(n5zarr.sample_path()).rglob("*") if p.is_file() and not p.suffix]
     assert (result.n_groups, result.n_datasets) == (3, 4)
@@ -278,7 +278,7 @@ def test_padded_blocks_with_values_are_odd_only_among_others(tmp_path: Path) -> 
         ("tree.n5/a", {"stray-file"}),
     ],
 )
-def test_what_is_legal_but_unusual_is_a_note(path: str, kinds: set[str]) -> None:
+def test_unusual_but_legal_data_give_a_note(path: str, kinds: set[str]) -> None:
     result = n5zarr.validate(JAVA / path)
     assert result.ok
     assert {(f.kind, f.severity) for f in result.findings} == {(k, "note") for k in kinds}
@@ -616,7 +616,7 @@ class Refusing(WrapperStore[LocalStore]):
     [PermissionError(13, "no"), OSError(5, "bad disk"), BadZipFile("Bad CRC-32"), zlib.error("-3")],
     ids=str,
 )
-def test_what_storage_refuses_is_found_and_the_rest_is_checked(
+def test_a_key_that_storage_refuses_is_a_finding_and_the_rest_is_checked(
     root: Path, error: Exception, deep: bool
 ) -> None:
     n_blocks = n5zarr.validate(root).n_blocks

@@ -92,7 +92,7 @@ def test_labels(n: int, scale: float, translation: float, data: st.DataObject) -
     np.testing.assert_array_equal(found, ordinary.sel(x=points, method="nearest"))
 
 
-def test_what_is_not_there_is_a_key_error() -> None:
+def test_a_missing_position_is_a_key_error() -> None:
     _, lazy = both(5, 2.0, 1.0)
     with pytest.raises(KeyError):
         lazy.sel(x=2.0)

@@ -66,7 +66,7 @@ def test_zstd_of_v2_has_no_checksum() -> None:
         ),
     ],
 )
-def test_what_v3_does_not_specify_is_numcodecs(
+def test_a_compression_outside_v3_uses_numcodecs(
     compression: Compression, name: str, parameters: dict[str, Any]
 ) -> None:
     expected = getattr(zarr_numcodecs, name)(**parameters).to_dict()
@@ -81,7 +81,7 @@ def test_what_v3_does_not_specify_is_numcodecs(
         pytest.param(Zstd(level=5), zarr.codecs.ZstdCodec(level=5), id="zstd"),
     ],
 )
-def test_what_v3_specifies_is_its_codec(compression: Compression, expected: Any) -> None:
+def test_a_compression_of_v3_uses_its_codec(compression: Compression, expected: Any) -> None:
     assert zarr_compressors(compression) == [expected.to_dict()]
     assert is_portable(compression)
 

@@ -260,7 +260,7 @@ def test_whether_payloads_are_chunks(
         pytest.param({"compression": {"type": "jpeg"}}, "compression", id="jpeg-of-16-bits"),
     ],
 )
-def test_what_is_no_array_is_refused(members: dict[str, JSON], kind: str) -> None:
+def test_a_dataset_that_is_no_array_is_refused(members: dict[str, JSON], kind: str) -> None:
     with pytest.raises(N5UnsupportedError) as caught:
         view(dataset(**members))
     assert caught.value.kind == kind

@@ -220,7 +220,7 @@ def test_the_record_of_a_zarray(members: dict[str, JSON], record: dict[str, JSON
         pytest.param({"storage_transformers": [codec("mine")]}, id="transformers"),
     ],
 )
-def test_what_n5_cannot_keep_is_refused(members: dict[str, JSON]) -> None:
+def test_a_member_that_n5_cannot_keep_is_refused(members: dict[str, JSON]) -> None:
     check_v3(v3())
     with pytest.raises(N5UnrepresentableError) as caught:
         check_v3(v3(**members))
@@ -236,7 +236,7 @@ def test_what_n5_cannot_keep_is_refused(members: dict[str, JSON]) -> None:
         pytest.param((1,) * 2**16, (1,) * 2**16, "at most 65535 dimensions", id="rank"),
     ],
 )
-def test_what_is_too_large_for_n5_is_refused(
+def test_an_array_too_large_for_n5_is_refused(
     shape: tuple[int, ...], chunk_shape: tuple[int, ...], match: str
 ) -> None:
     with pytest.raises(N5UnrepresentableError, match=match):

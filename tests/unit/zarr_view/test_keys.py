@@ -121,6 +121,6 @@ def test_another_encoding_is_refused(document: dict[str, JSON]) -> None:
 
 
 @pytest.mark.parametrize("name", ["c", "c/", "d/1/2", "c/1/02", "c/1/x", "1/2"])
-def test_what_is_no_name_of_a_chunk_has_no_coordinates(name: str) -> None:
+def test_a_name_of_no_chunk_has_no_coordinates(name: str) -> None:
     expected = () if name == "c" else None
     assert DEFAULT_NAMES[3].coords(name) == expected

@@ -119,13 +119,13 @@ def test_only_the_extent_changes_when_an_array_is_resized() -> None:
         pytest.param(b"{}", Change(kind=Resized(members())), id="resized-group"),
     ],
 )
-def test_what_another_program_has_made_is_not_replaced(data: bytes, change: Change) -> None:
+def test_a_node_that_another_program_has_made_is_not_replaced(data: bytes, change: Change) -> None:
     with pytest.raises(N5Error) as caught:
         changed(data, change)
     assert caught.value.kind == "changed"
 
 
-def test_what_is_not_json_is_not_replaced() -> None:
+def test_a_document_that_is_not_json_is_not_replaced() -> None:
     with pytest.raises(N5AttributesError) as caught:
         changed(b'{"a":', Change(attributes=NewAttributes({})))
     assert caught.value.kind == "json"
@@ -174,7 +174,7 @@ def test_names_that_n5_would_misunderstand_are_recorded(
     assert made == json.loads(data)
 
 
-def test_what_json_cannot_say_is_null_in_the_document() -> None:
+def test_a_value_without_json_is_null_and_recorded() -> None:
     attributes: dict[str, JSON] = {"a": [1, math.nan], "b": -math.inf, "c": None}
     made = json.loads(changed(b"{}", Change(attributes=NewAttributes(attributes))))
     record = made.pop("zarr")
