@@ -24,6 +24,7 @@ from n5zarr.storage.requests import Get, Remove, Steps
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only
 from tests.remote import servers
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -225,8 +226,7 @@ def test_locks_are_told_when_taken_waited_for_and_released(
 
     def slow(_: bytes | None) -> bytes:
         is_held.set()
-        while not waits():
-            threading.Event().wait(0.001)
+        wait_until(waits)
         return b'{"a":1}'
 
     first = threading.Thread(target=update, args=[slow])
