@@ -17,7 +17,7 @@ from concurrent.futures import Executor, Future
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
 from unittest.mock import patch
 
@@ -44,6 +44,7 @@ RANK = {name: rank for rank, name in enumerate(LAYERS)}
 FLOW = ("store", "storage", "container")
 # what users' functions are made of; all below it has pages of its own, or is a helper
 EDGES = ("xarray", "images", "viewing", "tools")
+RUN = "n5zarr.storage.interface.Storage.run"  # where these begin
 # helpers for names, orders and sizes, checks of options, and the dispatch and log of requests
 EVERYWHERE = re.compile(
     r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*|codecs\.compress\.codec_of"
@@ -63,7 +64,7 @@ OPENS = re.compile(
     r"|store\.n5_store\.N5Store\.__init__"
     r"|tools\.convert\.(convert\.(convert|_open)|places\.[a-z_].*)|images\.from_n5\..*"
     r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_NodeReader)\..*)"
-    r"|arrays\.(nodes\.as_zarr|array\.with_fast_path)"
+    r"|arrays\.(nodes\.as_zarr|array\.(values_of|with_fast_path))"
     r"|viewing\.serve\.(app\.make_app|location\..*))"
 )
 
@@ -227,7 +228,14 @@ def with_counts(calls: list[Call]) -> list[str]:
 
 def of_edges(calls: list[Call]) -> list[str]:
     """Name the functions of a way from the user's call to its end."""
-    return main_calls(calls, EDGES)
+    return [name for name in main_calls(calls, EDGES) if name != RUN]
+
+
+def part(first: str, stop: str, calls: list[Call]) -> list[str]:
+    """Name the functions of a part of a long way, which begins where a function last runs."""
+    names = of_edges(calls)
+    last = {name: n for n, name in enumerate(names)}
+    return names[last[first] : last.get(stop)]
 
 
 class InThisThread(Executor):
@@ -255,11 +263,10 @@ def server(root: Path) -> Callable[[], object]:
 
 
 def copy(root: Path) -> Callable[[], object]:
-    destinations = (root.parent / f"{n}.zarr" for n in range(2))
-
     def copied() -> object:
+        destination = Path(mkdtemp(dir=root.parent), "o.zarr")
         with patch.object(run, "ThreadPoolExecutor", InThisThread):
-            return n5zarr.convert(root / "one", next(destinations))
+            return n5zarr.convert(root / "one", destination, n_workers=1)
 
     return copied
 
@@ -279,7 +286,7 @@ def request(path: str, root: Path) -> Callable[[], object]:
         async def send(message: Any) -> None:
             sent.append(message)
 
-        await app({**scope, "query_string": b""}, lambda: asyncio.Future(), send)
+        await app({**scope, "query_string": b""}, asyncio.Future, send)
         assert sent[0]["status"] == 200
         return b"".join(message.get("body", b"") for message in sent)
 
@@ -301,7 +308,21 @@ READING = "n5zarr.xarray.backend._NodeReader._reading"
 NODE = FLOW_BEGINS + "node"
 VALUE = "n5zarr.viewing.serve.views.ZarrView._value"
 REQUESTS = "the-way-of-a-request.md"
+CONVERSION = "the-way-of-a-conversion.md"
+STARTS = {
+    "The destination": "n5zarr.tools.convert.convert.convert",
+    "The source": "n5zarr.storage.place.place_of",
+    "The plan": "n5zarr.tools.convert.files.opaque_folders",
+    "The copy": "n5zarr.tools.convert.convert._write",
+    "": "",
+}
+COPYING = (NODE, "n5zarr.tools.jobs.incomplete.confirm")
+PARTS = tuple(
+    Way(CONVERSION, heading, copy, partial(part, start, stop), COPYING)
+    for (heading, start), stop in zip(STARTS.items(), [*STARTS.values()][1:], strict=False)
+)
 WAYS = (
+    *PARTS,
     Way(LOCATIONS, "Converting a dataset", conversion, with_counts, (NODE,)),
     Way(LOCATIONS, "Opening a dataset with xarray", dataset, with_counts, (READING,)),
     Way(LOCATIONS, "Serving a dataset", server, with_counts, (NODE,)),
@@ -331,6 +352,11 @@ def test_a_way_from_a_user_is_as_its_page_says(store: N5Store, way: Way) -> None
     assert len(set(listed)) == len(listed)
     assert tuple(upward(calls)) == way.ups
     assert len(way.ups) <= 2
+
+
+def test_a_conversion_parses_two_locations_and_does_all_else_once(store: N5Store) -> None:
+    names = Counter(of_edges(traced(PARTS[0], store.root)))
+    assert {name: n for name, n in names.items() if n > 1} == {STARTS["The source"]: 2}
 
 
 def _write_pages() -> None:
