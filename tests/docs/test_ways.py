@@ -101,8 +101,10 @@ def calls_of(function: Callable[[], object]) -> list[Call]:
     calls: list[Call] = []
 
     def watch(frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or not frame.f_code.co_filename.startswith(PACKAGE):
+            return
         # a generator is entered again after each request: only the first time counts
-        if event != "call" or any(frame is known for known in entered):
+        if any(frame is known for known in entered):
             return
         name = name_of(frame)
         if name is None:
