@@ -155,7 +155,7 @@ class _StoredView(ServedView):
             return await asyncio.to_thread(storage.run, steps, warn)
         start = time.perf_counter()
         try:
-            done = drive(steps, partial(storage.answer, warn=warn), pauses_at=may_take_long)
+            done = drive(steps, storage.answer_with(warn), pauses_at=may_take_long)
         finally:
             taken = min(time.perf_counter() - start, 10 * _SLOW)  # one slow read tells little
             self._seconds += 0.05 * (taken - self._seconds)
