@@ -6,6 +6,7 @@ The logger of this module logs at DEBUG which accesses zarr handles, and why.
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from itertools import product
 from operator import add
 from typing import TYPE_CHECKING, Any, Self, cast, override
@@ -20,7 +21,7 @@ from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.described import DescribedArray, own_info
 from n5zarr.arrays.html import html_of
-from n5zarr.arrays.nodes import kinds_below, node_at, nodes_below, tree_of
+from n5zarr.arrays.nodes import as_zarr, kinds_below, node_at, nodes_below, tree_of
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
@@ -46,9 +47,10 @@ if TYPE_CHECKING:
         NDArrayLikeOrScalar,
         OrthogonalSelection,
     )
+    from n5zarr.storage.interface import Storage
     from n5zarr.store.info import Info
 
-__all__ = ["N5Array", "N5Group", "with_fast_path"]
+__all__ = ["N5Array", "N5Group", "values_of", "with_fast_path"]
 
 _log = logging.getLogger(__name__)
 
@@ -410,6 +412,23 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     if not is_fast:
         _log.debug("%s: left to zarr: its codec is not n5zarr's own", node.store_path)
     return cast("Node", (N5Array if is_fast else DescribedArray)(node.async_array))
+
+
+def values_of(storage: Storage, path: str, view: DatasetView) -> AnyArray:
+    """Return a dataset as an array with the fast path, read-only, in a store of its own.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the container.
+    path : str
+        Path of the dataset, normalised.
+    view : DatasetView
+        The dataset, as it was just read through any store.
+    """
+    own = N5Store(storage, codecs="n5", zarr_format=3, read_only=True)
+    array: Any = with_fast_path(as_zarr(own, path, replace(view, codecs="n5")))
+    return cast("AnyArray", array)
 
 
 def _has_own_codec(metadata: object) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import zarr
 
-from n5zarr.arrays.array import with_fast_path
+from n5zarr.arrays.array import values_of
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.container.node_names import Broken
 from n5zarr.container.path_patterns import PathPatterns
@@ -113,9 +113,7 @@ def _n5_array(shown: N5Store, path: str, view: DatasetView, zarr_format: ZarrFor
     store = shown.reopened()  # remembers this dataset only, so that it is small for other processes
     encoded = as_zarr(store, path, view)
     assert isinstance(encoded, zarr.Array)  # noqa: S101 - a dataset
-    own = N5Store(shown.storage, codecs="n5", zarr_format=3, read_only=True)
-    values = with_fast_path(as_zarr(own, path, replace(view, codecs="n5")))
-    assert isinstance(values, zarr.Array)  # noqa: S101 - a dataset
+    values = values_of(shown.storage, path, view)
     names = view.dimension_names
     attributes = encoded.attrs.asdict()
     if zarr_format == 2:

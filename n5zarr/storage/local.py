@@ -221,3 +221,11 @@ class LocalFiles(Storage):
 def _reads_files(requests: Sequence[Request]) -> bool:
     """Whether requests need more than stamps of files, which are read without a thread."""
     return not all(isinstance(request, Stamp) for request in requests)
+
+
+def may_take_long(requests: Sequence[Request]) -> bool:
+    """Whether requests compute, or wait for other programs."""
+    return any(
+        isinstance(request, Work) or (isinstance(request, Get) and request.settled)
+        for request in requests
+    )

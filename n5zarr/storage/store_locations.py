@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.interface import Storage
 
-__all__ = ["overlap", "places_behind", "real_name"]
+__all__ = ["overlap", "overlap_with", "places_behind", "real_name"]
 
 
 def places_behind(storage: Storage, path: str = "") -> list[str]:
@@ -60,6 +60,11 @@ def overlap(some: Iterable[str], others: Iterable[str]) -> tuple[str, str] | Non
             if f"{one}/".startswith(f"{other}/") or f"{other}/".startswith(f"{one}/"):
                 return one, other
     return None
+
+
+def overlap_with(names: Iterable[str], storage: Storage, path: str) -> tuple[str, str] | None:
+    """Return a named place and one of a node, of which one contains the other; None if none do."""
+    return overlap(list(map(real_name, names)), places_behind(storage, path))
 
 
 def real_name(name: str) -> str:

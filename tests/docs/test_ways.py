@@ -1,22 +1,25 @@
-"""The ways of a chunk, a document and a location: functions in the order of their pages.
+"""The ways through the code: functions in the order of their pages.
 
-``uv run python -m tests.docs.test_ways`` writes the functions of the way of a location again, and
-keeps what the page says of each that is still there.
+``uv run python -m tests.docs.test_ways`` writes the functions of the ways that begin where users
+begin again, and keeps what the pages say of each that is still there.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import json
 import os
 import re
 import sys
 from collections import Counter
+from concurrent.futures import Executor, Future
 from functools import cached_property, partial
 from importlib import import_module
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -26,6 +29,7 @@ from zarr.buffer import cpu
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.tools.jobs import run
 from n5zarr.viewing.serve.app import make_app
 from tests.structure import LAYERS
 
@@ -38,9 +42,13 @@ PACKAGE = str(Path(n5zarr.__file__).parent) + os.sep
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 # what runs the flow; all below it is called by its packages or is a helper of what they call
 FLOW = ("store", "storage", "container")
-# helpers for names, orders and sizes, and the dispatch and log of requests, which each passes
+# what users' functions are made of; all below it has pages of its own, or is a helper
+EDGES = ("xarray", "images", "viewing", "tools")
+RUN = "n5zarr.storage.interface.Storage.run"  # where these begin
+# helpers for names, orders and sizes, checks of options, and the dispatch and log of requests
 EVERYWHERE = re.compile(
     r"n5zarr\.(format\.(path|order|grid|data_type|attributes)\..*|codecs\.compress\.codec_of"
+    r"|format\.foreign\.format_of_name|container\.options\.(check_.*|require)|.*\.__str__"
     r"|errors\.ErrorsAt\..*|container\.memory\.Memory\.(?!keep$|take_listed$).*|container\.chunks\.Chunks\._errors_of"
     r"|storage\.interface\.Storage\.answer_with|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.logs_requests"
     r"|storage\.files\.(_.*|check_.*|is_unfinished|is_coming|patiently|unfinished_name|HeldFile\..*)"
@@ -56,7 +64,7 @@ OPENS = re.compile(
     r"|store\.n5_store\.N5Store\.__init__"
     r"|tools\.convert\.(convert\.(convert|_open)|places\.[a-z_].*)|images\.from_n5\..*"
     r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_NodeReader)\..*)"
-    r"|arrays\.(nodes\.as_zarr|array\.with_fast_path)"
+    r"|arrays\.(nodes\.as_zarr|array\.(values_of|with_fast_path))"
     r"|viewing\.serve\.(app\.make_app|location\..*))"
 )
 
@@ -93,8 +101,10 @@ def calls_of(function: Callable[[], object]) -> list[Call]:
     calls: list[Call] = []
 
     def watch(frame: FrameType, event: str, _: object) -> None:
+        if event != "call" or not frame.f_code.co_filename.startswith(PACKAGE):
+            return
         # a generator is entered again after each request: only the first time counts
-        if event != "call" or any(frame is known for known in entered):
+        if any(frame is known for known in entered):
             return
         name = name_of(frame)
         if name is None:
@@ -114,12 +124,13 @@ def calls_of(function: Callable[[], object]) -> list[Call]:
     return calls
 
 
-def main_calls(calls: list[Call]) -> list[Call]:
-    """Keep the functions of the flow, and those that it calls directly."""
+def main_calls(calls: list[Call], packages: tuple[str, ...]) -> list[str]:
+    """Name the functions of some packages, and those that they call directly."""
     return [
-        call
+        call.name
         for call in calls
-        if (call.package in FLOW or call.caller in FLOW) and not EVERYWHERE.fullmatch(call.name)
+        if (call.package in packages or call.caller in packages)
+        and not EVERYWHERE.fullmatch(call.name)
     ]
 
 
@@ -135,22 +146,29 @@ def upward(calls: list[Call]) -> list[str]:
     return [call.name for call in calls if call.caller and RANK[call.caller] < RANK[call.package]]
 
 
+def make_container(folder: Path) -> Path:
+    """Write a container with a dataset of many blocks, and one of one block."""
+    root = folder / "c.n5"
+    for path, chunks in {"a": (2, 3, 4), "one": (5, 7, 11)}.items():
+        n5zarr.create_array(
+            root, path=path, shape=(5, 7, 11), chunks=chunks, dtype="uint16",
+            compression={"type": "raw"},
+        )[:] = 3  # fmt: skip
+    for file in root.rglob("*"):
+        os.utime(file, (1e9, 1e9))  # written long ago: no lock is needed to read it
+    return root
+
+
 @pytest.fixture
 def store(tmp_path: Path) -> N5Store:
-    n5zarr.create_array(
-        tmp_path / "c.n5", path="a", shape=(5, 7, 11), chunks=(2, 3, 4), dtype="uint16",
-        compression={"type": "raw"},
-    )[:] = 3  # fmt: skip
-    for file in tmp_path.rglob("*"):
-        os.utime(file, (1e9, 1e9))  # written long ago: no lock is needed to read it
-    store = N5Store(tmp_path / "c.n5", zarr_format=3)
+    store = N5Store(make_container(tmp_path), zarr_format=3)
     array = zarr.open_array(store, path="a")
     assert np.array_equal(array[:], np.full((5, 7, 11), 3))
     return store
 
 
 def check(calls: list[Call], page: str, heading: str, ups: list[str]) -> None:
-    main = [call.name for call in main_calls(calls)]
+    main = main_calls(calls, FLOW)
     assert main == steps_of(page, heading), "\n".join(
         f"{i}. `{name.removeprefix('n5zarr.')}`" for i, name in enumerate(main, 1)
     )
@@ -204,63 +222,164 @@ def test_a_document_is_written_as_its_page_says(store: N5Store) -> None:
     assert '"note"' in (store.root / "a" / "attributes.json").read_text(encoding="utf-8")
 
 
-LOCATIONS = "the-way-of-a-location.md"
-
-
 def with_counts(calls: list[Call]) -> list[str]:
     """Name the functions that open a location, with how often each runs if that is not once."""
     counts = Counter(call.name for call in calls if OPENS.fullmatch(call.name))
     return [name if n == 1 else f"{name} x{n}" for name, n in counts.items()]
 
 
-def conversion(root: Path) -> object:
-    return n5zarr.convert(root / "a", root.parent / "o.zarr", dry_run=True)
+def of_edges(calls: list[Call]) -> list[str]:
+    """Name the functions of a way from the user's call to its end."""
+    return [name for name in main_calls(calls, EDGES) if name != RUN]
 
 
-def dataset(root: Path) -> object:
-    return xr.open_dataset(root / "a", engine="n5")
+def part(first: str, stop: str, calls: list[Call]) -> list[str]:
+    """Name the functions of a part of a long way, which begins where a function last runs."""
+    names = of_edges(calls)
+    last = {name: n for n, name in enumerate(names)}
+    return names[last[first] : last.get(stop)]
 
 
-def server(root: Path) -> object:
-    return make_app(root / "a")
+class InThisThread(Executor):
+    """Run each task when it is submitted."""
+
+    def __init__(self, *_: object) -> None:
+        pass
+
+    def submit(self, work: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        done.set_result(work(*args, **kwargs))
+        return done
 
 
-# what a flow calls is called by storage: the only steps up
-WAYS: dict[str, tuple[Callable[[Path], object], str]] = {
-    "Converting a dataset": (conversion, FLOW_BEGINS + "node"),
-    "Opening a dataset with xarray": (dataset, "n5zarr.xarray.backend._NodeReader._reading"),
-    "Serving a dataset": (server, FLOW_BEGINS + "node"),
+def conversion(root: Path) -> Callable[[], object]:
+    return lambda: n5zarr.convert(root / "a", root.parent / "o.zarr", dry_run=True)
+
+
+def dataset(root: Path) -> Callable[[], object]:
+    return lambda: xr.open_dataset(root / "a", engine="n5")
+
+
+def server(root: Path) -> Callable[[], object]:
+    return lambda: make_app(root / "a")
+
+
+def copy(root: Path) -> Callable[[], object]:
+    def copied() -> object:
+        destination = Path(mkdtemp(dir=root.parent), "o.zarr")
+        with patch.object(run, "ThreadPoolExecutor", InThisThread):
+            return n5zarr.convert(root / "one", destination, n_workers=1)
+
+    return copied
+
+
+def serving(root: Path) -> Callable[[], object]:
+    return lambda: n5zarr.serve(root / "a")
+
+
+def request(path: str, root: Path) -> Callable[[], object]:
+    """Ask the application for a path, without a server."""
+    app = make_app(root / "a")
+    scope = {"type": "http", "method": "GET", "path": path, "headers": [(b"host", b"localhost")]}
+
+    async def answered() -> bytes:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await app({**scope, "query_string": b""}, asyncio.Future, send)
+        assert sent[0]["status"] == 200
+        return b"".join(message.get("body", b"") for message in sent)
+
+    return lambda: asyncio.run(answered())
+
+
+class Way(NamedTuple):
+    """A way from the call of a user, as a section of a page lists it."""
+
+    page: str
+    heading: str
+    make: Callable[[Path], Callable[[], object]]
+    listed: Callable[[list[Call]], list[str]]
+    ups: tuple[str, ...]  # what storage calls: flows
+
+
+LOCATIONS = "the-way-of-a-location.md"
+READING = "n5zarr.xarray.backend._NodeReader._reading"
+NODE = FLOW_BEGINS + "node"
+VALUE = "n5zarr.viewing.serve.views.ZarrView._value"
+REQUESTS = "the-way-of-a-request.md"
+CONVERSION = "the-way-of-a-conversion.md"
+STARTS = {
+    "The destination": "n5zarr.tools.convert.convert.convert",
+    "The source": "n5zarr.storage.place.place_of",
+    "The plan": "n5zarr.tools.convert.files.opaque_folders",
+    "The copy": "n5zarr.tools.convert.convert._write",
+    "": "",
 }
+COPYING = (NODE, "n5zarr.tools.jobs.incomplete.confirm")
+PARTS = tuple(
+    Way(CONVERSION, heading, copy, partial(part, start, stop), COPYING)
+    for (heading, start), stop in zip(STARTS.items(), [*STARTS.values()][1:], strict=False)
+)
+WAYS = (
+    *PARTS,
+    Way(LOCATIONS, "Converting a dataset", conversion, with_counts, (NODE,)),
+    Way(LOCATIONS, "Opening a dataset with xarray", dataset, with_counts, (READING,)),
+    Way(LOCATIONS, "Serving a dataset", server, with_counts, (NODE,)),
+    Way("the-way-of-an-xarray-dataset.md", "Opening a dataset", dataset, of_edges, (READING,)),
+    Way(REQUESTS, "From serve to the application", serving, of_edges, (NODE,)),
+    Way(REQUESTS, "A chunk", partial(request, "/zarr3/c/1/1/1"), of_edges, (VALUE,)),
+    Way(REQUESTS, "A document", partial(request, "/zarr3/zarr.json"), of_edges, (VALUE,)),
+)
 
 
-@pytest.mark.parametrize("heading", WAYS)
-def test_a_location_is_opened_as_its_page_says(store: N5Store, heading: str) -> None:
-    way, flow = WAYS[heading]
-    calls = calls_of(lambda: way(store.root))
-    assert with_counts(calls) == steps_of(LOCATIONS, heading), "run python -m tests.docs.test_ways"
-    assert upward(calls) == [flow]
+def traced(way: Way, root: Path) -> list[Call]:
+    """Return the calls of a way that was gone before, so that modules are imported."""
+    go, made = way.make(root), list[object]()
+    made.append(go())
+    calls = calls_of(lambda: made.append(go()))
+    for each in made:
+        if isinstance(each, n5zarr.Server):
+            each.close()
+    return calls
 
 
-def _write_page() -> None:
-    """Write the functions of each way of a location, with what the page says of them."""
-    page = DOCS / LOCATIONS
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.heading)
+def test_a_way_from_a_user_is_as_its_page_says(store: N5Store, way: Way) -> None:
+    calls = traced(way, store.root)
+    listed = way.listed(calls)
+    assert listed == steps_of(way.page, way.heading), "run python -m tests.docs.test_ways"
+    assert len(set(listed)) == len(listed)
+    assert tuple(upward(calls)) == way.ups
+    assert len(way.ups) <= 2
+
+
+def test_a_conversion_parses_two_locations_and_does_all_else_once(store: N5Store) -> None:
+    names = Counter(of_edges(traced(PARTS[0], store.root)))
+    assert {name: n for name, n in names.items() if n > 1} == {STARTS["The source"]: 2}
+
+
+def _write_pages() -> None:
+    """Write the functions of each way, with what its page says of them."""
     with TemporaryDirectory() as folder:
-        root = Path(folder, "c.n5")
-        n5zarr.create_array(root, path="a", shape=(5, 7, 11), chunks=(2, 3, 4), dtype="uint16")
-        for heading, (way, _) in WAYS.items():
-            before, mark, rest = page.read_text(encoding="utf-8").partition(f"\n## {heading}\n")
+        root = make_container(Path(folder))
+        for way in WAYS:
+            page = DOCS / way.page
+            before, mark, rest = page.read_text(encoding="utf-8").partition(f"\n## {way.heading}\n")
             section, end, after = rest.partition("\n## ")
             said = dict(re.findall(r"^\d+\. `([\w.]+)[^`]*`(.*)$", section, re.MULTILINE))
             intro = re.split(r"^1\. ", section, maxsplit=1, flags=re.MULTILINE)[0]
-            steps = [
-                name.removeprefix("n5zarr.").split()
-                for name in with_counts(calls_of(partial(way, root)))
-            ]
+            steps = [name.removeprefix("n5zarr.").split() for name in way.listed(traced(way, root))]
             lines = [
                 f"{n}. `{' '.join(step)}`{said.get(step[0], '')}" for n, step in enumerate(steps, 1)
             ]
-            page.write_text(before + mark + intro + "\n".join(lines) + "\n" + end + after, "utf-8")
+            outro = re.split(r"^\d+\. .*\n", section, flags=re.MULTILINE)[-1]
+            page.write_text(
+                before + mark + intro + "\n".join(lines) + "\n" + outro + end + after, "utf-8"
+            )
 
 
 if __name__ == "__main__":
-    _write_page()
+    _write_pages()

@@ -463,9 +463,9 @@ def test_values_wait_for_slow_clients(tmp_path: Path, monkeypatch: pytest.Monkey
     read: list[str] = []
     reading = N5View.read
 
-    async def counted(view: N5View, key: str) -> Any:
+    async def counted(view: N5View, key: str, known: str | None) -> Any:
         read.append(key)
-        return await reading(view, key)
+        return await reading(view, key, known)
 
     n_waiting, waiting = 0, HeldValues.wait_for_room
 

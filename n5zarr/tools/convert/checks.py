@@ -19,14 +19,13 @@ from n5zarr.errors import (
 )
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each
-from n5zarr.storage.store_locations import overlap, places_behind, real_name
+from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url
-from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
@@ -92,20 +91,21 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
 
 
 def check_found(
-    found: SourceTree, target: Destination, select: Sequence[str], *, is_all: bool
+    found: SourceTree, opaque: Mapping[str, object], select: Sequence[str], *, is_all: bool
 ) -> None:
     """Raise unless all nodes are readable and at least one is selected.
 
     Parameters
     ----------
-    found, target : SourceTree, Destination
-        The selected nodes, and the destination.
+    found : SourceTree
+        The selected nodes.
+    opaque : mapping
+        The nodes, by path, that are copied although they cannot be read.
     select : sequence of str
         Patterns of the nodes to copy.
     is_all : bool
         Whether the user has neither selected nor excluded nodes.
     """
-    opaque = opaque_folders(found, target)
     for path, err in found.refused.items():
         if path not in opaque:
             err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
@@ -173,12 +173,13 @@ def check_places(source: SourceTree, target: Destination) -> None:
         They do, or a group of another format is above the destination (``kind="option"``).
     """
     name = source.name
-    named = [] if is_url(name) else glob.iglob(name)  # noqa: PTH207 - the pattern may be absolute
-    places = list(map(real_name, [name, *named]))
+    names = [name]
+    if not is_url(name):
+        names += glob.iglob(name)  # noqa: PTH207 - the pattern may be absolute
     if source.storage is not None:
         inner = name.removeprefix(str(source.storage)).strip("/")
-        places += places_behind(source.storage, inner)
-    found = overlap(places, places_behind(target.storage, target.path))
+        names += places_behind(source.storage, inner)
+    found = overlap_with(names, target.storage, target.path)
     if found is not None:
         one, other = found
         raise option_error(

@@ -27,7 +27,7 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.files import Copied, plan_opaque
+from n5zarr.tools.convert.files import Copied, opaque_folders, plan_opaque
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
@@ -226,10 +226,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     >>> zarr.open(out, mode="r")["s1"].shape
     (20, 48, 64)
     """
-    source_place = place_of(source, storage_options, backend)
     began = time.monotonic()
-    target_place = place_of(destination, destination_options, destination_backend)
-    target = open_destination(target_place, to)
+    target = open_destination(place_of(destination, destination_options, destination_backend), to)
     patterns = [select] if isinstance(select, str) else list(select)
     excluded = [exclude] if isinstance(exclude, str) else list(exclude)
     wanted_labels = [labels] if isinstance(labels, str) else list(labels)
@@ -245,18 +243,20 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     )
     layout = Layout.of(chunks, shards, compression)
     sizes = check_sizes("shards_of_java", shards_of_java)
+    source_place = place_of(source, storage_options, backend)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
         tree = _open(source_place, target, paths, sizes, coords=coords)
         found = tree.only(paths, level)
-        check_found(found, target, patterns, is_all=not (patterns or excluded) and level is None)
+        folders = opaque_folders(found, target)
+        check_found(found, folders, patterns, is_all=not (patterns or excluded) and level is None)
         check_places(found, target)
         found = _as_written(found, target, ome=ome, labels=wanted_labels)
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
         options = _run_options(found, target, scheduler, n_workers, progress)
         copies = plan_copies(found, target, layout, options.memory_of_worker(max_memory) // 2)
-        opaque = plan_opaque(found, target)
+        opaque = plan_opaque(folders, target)
     check_packages(copies)
     is_finished = target.check_free(overwrite=overwrite, resume=resume)
     counts = [Copied() for _ in copies]

@@ -63,19 +63,21 @@ def copy_of(source: ArraySource, target: ArrayTarget, max_bytes: int) -> ArrayCo
             return BlockCopy(source, target, max_bytes, source.blocks)
     elif source.encoded is not None and source.shape:
         written = target.encoded
-        if _chunk_format(written) == _chunk_format(source.encoded):
+        if _has_equal_chunks(written, source.encoded):
             way = ChunkCopy if written.shards is None else ShardCopy
             return way(source, target, max_bytes)
     return ValueCopy(source, target, max_bytes)
 
 
-def _chunk_format(array: AnyArray) -> object:
-    """Return all that the bytes of a chunk depend on."""
-    metadata = array.metadata
-    both = array.chunks, str(array.fill_value)
-    if metadata.zarr_format == 2:
-        return metadata.dtype, metadata.order, metadata.filters, metadata.compressor, both
-    return metadata.data_type, metadata.inner_codecs, both
+def _has_equal_chunks(one: AnyArray, other: AnyArray) -> bool:
+    """Whether chunks of two arrays with the same elements have the same bytes."""
+    first, second = one.metadata, other.metadata
+    if first.zarr_format != second.zarr_format or one.chunks != other.chunks:
+        return False
+    of_v2, of_v3 = ("dtype", "order", "filters", "compressor"), ("data_type", "inner_codecs")
+    names = of_v2 if first.zarr_format == 2 else of_v3
+    is_alike = all(getattr(first, name) == getattr(second, name) for name in names)
+    return is_alike and str(one.fill_value) == str(other.fill_value)
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,8 +204,10 @@ class ChunkCopy(ArrayCopy):
 
     @override
     def tasks(self, done: set[str]) -> Iterator[Task]:
-        missing = (unit for unit in self.units() if self.target.key(unit) not in done)
-        return self.in_batches(missing, self.n_together)
+        units = self.units()
+        if done:
+            units = (unit for unit in units if self.target.key(unit) not in done)
+        return self.in_batches(units, self.n_together)
 
     @override
     def copy(self, part: Sequence[tuple[int, ...]]) -> Copied:

@@ -17,7 +17,7 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.images.source import SourceTree
@@ -132,7 +132,7 @@ class Folder(NamedTuple):
 
     def write(self, files: Sequence[tuple[str, BufferLike]]) -> int:
         """Write files by name; return the number of bytes."""
-        self.storage.run(put_each((self.key(name), data) for name, data in files))
+        self.storage.run(put_each([(self.key(name), data) for name, data in files]))
         return sum(memoryview(data).nbytes for _, data in files)
 
 
@@ -186,10 +186,10 @@ def opaque_folders(found: SourceTree, target: Destination) -> dict[str, Folder]:
     }
 
 
-def plan_opaque(found: SourceTree, target: Destination) -> list[FileCopy]:
+def plan_opaque(folders: Mapping[str, Folder], target: Destination) -> list[FileCopy]:
     """Take the documents of these nodes, and return a copy of the files of each."""
     copies = []
-    for path, folder in opaque_folders(found, target).items():
+    for path, folder in folders.items():
         (document,) = folder.read([ATTRIBUTES_JSON])
         target.add_file(join(path, ATTRIBUTES_JSON), bytes(document or b"{}"))
         copies.append(FileCopy(folder, Folder(target.storage, join(target.path, path))))

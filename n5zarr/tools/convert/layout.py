@@ -55,10 +55,10 @@ class Layout:
 
     def chunks_of(self, source: ArraySource) -> tuple[int, ...]:
         """Return the extent of a chunk of an array, in elements."""
-        wanted = _for_axes(self.chunks, source.shape)
-        if wanted is None:
+        wanted = None if self.chunks is None else _for_axes(self.chunks, source.shape)
+        if self.chunks is None or wanted is None:
             return source.chunks
-        if self.chunks is not None and len(self.chunks) == 1:  # no axis is that long
+        if len(self.chunks) == 1:  # no axis is that long
             return tuple(max(1, min(w, n)) for w, n in zip(wanted, source.shape, strict=True))
         return wanted
 
@@ -70,8 +70,8 @@ class Layout:
         N5UnrepresentableError
             The shards do not consist of whole chunks (``kind="option"``).
         """
-        wanted = _for_axes(self.shards, source.shape)
-        if wanted is None or self.shards is None:
+        wanted = None if self.shards is None else _for_axes(self.shards, source.shape)
+        if self.shards is None or wanted is None:
             return None
         if len(self.shards) == 1:  # about so many elements along each axis
             wanted = tuple(-(-w // c) * c for w, c in zip(wanted, chunks, strict=True))
@@ -86,8 +86,8 @@ class Layout:
         return shards
 
 
-def _for_axes(sizes: tuple[int, ...] | None, shape: Sequence[int]) -> tuple[int, ...] | None:
-    if sizes is None or not shape:
+def _for_axes(sizes: tuple[int, ...], shape: Sequence[int]) -> tuple[int, ...] | None:
+    if not shape:
         return None
     if len(sizes) == 1:
         return sizes * len(shape)

@@ -33,7 +33,7 @@ from n5zarr.storage.requests import (
     read_each,
     request_each,
 )
-from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete, remove_unfinished
+from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
@@ -132,7 +132,7 @@ class ZarrTarget(ArrayTarget):
 
     @override
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
-        self.storage.run(put_each((self.key(position), value) for position, value in units))
+        self.storage.run(put_each([(self.key(position), value) for position, value in units]))
         return sum(memoryview(value).nbytes for _, value in units)
 
     @override
@@ -191,8 +191,7 @@ class Output(ABC):
         done = begin(self.store, self.path, job, resume=resume, run=run)
         try:
             yield {join(self.path, key) for key in done}
-            confirm(self.store, self.path, run)
-            self.storage.run(remove_unfinished(self.path, done))
+            self.storage.run(confirm(str(self.storage), self.path, run, done))
             self.commit()
             finish(self.store, self.path)
         except Exception as err:

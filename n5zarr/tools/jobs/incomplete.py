@@ -21,7 +21,7 @@ from n5zarr.container.options import require
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Remove, RemoveTree
+from n5zarr.storage.requests import Remove, RemoveTree, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -38,7 +38,6 @@ __all__ = [
     "finish",
     "keys_below",
     "read_incomplete",
-    "remove_unfinished",
 ]
 
 _RUN = "run"  # the run that holds the destination; not a part of the job
@@ -55,11 +54,14 @@ def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
         The destination in it.
     """
     data = sync(store.get(join(path, INCOMPLETE_JSON), cpu.buffer_prototype))
-    if data is None:
-        return None
+    return None if data is None else _parse(data.to_bytes())
+
+
+def _parse(data: bytes) -> dict[str, JSON]:
+    """Parse the file of a run; that of one that was killed while it wrote the file is empty."""
     try:
-        document = json.loads(data.to_bytes())
-    except ValueError:  # of a run that was killed while it wrote the file
+        document = json.loads(data)
+    except ValueError:
         return {}
     return document if isinstance(document, dict) else {}
 
@@ -85,8 +87,7 @@ def begin(
     Returns
     -------
     set of str
-        The keys below the destination, relative to it: what an interrupted run has written, and
-        the mark.
+        The keys below the destination, relative to it, that an interrupted run has written.
 
     Raises
     ------
@@ -115,35 +116,34 @@ def begin(
         named = job if run is None else {**job, _RUN: run}
         data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
         sync(store.set(join(path, INCOMPLETE_JSON), data))
-    return keys_below(store, path)
+    return keys_below(store, path) - {INCOMPLETE_JSON}
 
 
-def confirm(store: Store, path: str, run: str) -> None:
+def confirm(name: str, path: str, run: str, keys: Iterable[str] = ()) -> Steps[None]:
     """Check that no other run has begun in the same destination: it may have removed blocks.
+
+    Then remove the files that a killed run was writing, and nodes that it was removing.
+
+    Parameters
+    ----------
+    name : str
+        Of the storage, for messages.
+    path : str
+        The destination.
+    run : str
+        The name of this run.
+    keys : iterable of str, optional
+        Those that :func:`begin` has returned: what others write now has other names.
 
     Raises
     ------
     N5UnrepresentableError
         One has (``kind="option"``).
     """
-    now = read_incomplete(store, path)
-    if now is None or now.get(_RUN) != run:
-        where = join(str(store).removeprefix("file://"), path)
-        raise option_error(
-            f"{where}: expected one run at a time, but another one has begun to write there"
-        )
-
-
-def remove_unfinished(path: str, keys: Iterable[str]) -> Steps[None]:
-    """Remove the files that a killed run was writing, and nodes that it was removing.
-
-    Parameters
-    ----------
-    path : str
-        The destination.
-    keys : iterable of str
-        Those that :func:`begin` has listed: what others write now has other names.
-    """
+    data = yield from read_key(join(path, INCOMPLETE_JSON))
+    if data is None or _parse(data).get(_RUN) != run:
+        message = "expected one run at a time, but another one has begun to write there"
+        raise option_error(message, where=join(name, path))
     for key in keys:
         names = key.split("/")
         n_names = next((n for n, name in enumerate(names, 1) if is_unfinished(name)), None)

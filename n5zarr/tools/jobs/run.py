@@ -106,9 +106,15 @@ class RunOptions:
                 f"scheduler: expected 'threads', as other processes do not see {hidden[0]}, got "
                 f"{self.scheduler!r}"
             )
-        options = replace(self, scheduler="threads") if hidden else self
-        next(run_tasks(str, (), scheduler=options.scheduler, n_workers=self.n_workers), None)
-        return options
+        require(self.n_at_once >= 1, f"n_workers: expected a number above 0, got {self.n_at_once}")
+        scheduler = "threads" if hidden else self.scheduler
+        if scheduler is None:
+            scheduler = _active_client()
+        if scheduler is None:
+            scheduler = "threads"
+        if scheduler != "threads":
+            next(run_tasks(str, (), scheduler=scheduler, n_workers=self.n_workers), None)
+        return replace(self, scheduler=scheduler)
 
     def each[T: Task, R](
         self, work: Callable[[T], R], tasks: Iterable[T], stage: str, total: int

@@ -30,7 +30,6 @@ from n5zarr.tools.jobs.incomplete import (
     confirm,
     finish,
     read_incomplete,
-    remove_unfinished,
 )
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
@@ -156,9 +155,7 @@ class Plan:
         there = [begin(self._keys, p, job, resume=resume, run=self._run) for p in paths]
         done = there if resume else [set[str]() for _ in there]
         self._run_passes(options, memory, done)
-        self._confirm()
-        for path, keys in zip(paths, done, strict=True):
-            self.opened.run(remove_unfinished(path, keys))
+        self._confirm(done)
         self.finest.describe_itself(self.opened)
         documents = {
             join(level.path, ATTRIBUTES_JSON): RawObject(DocumentText(dict(level.document), {}))
@@ -214,10 +211,10 @@ class Plan:
                 self._confirm()
                 confirmed = monotonic()
 
-    def _confirm(self) -> None:
-        """Raise if another run has begun to write the same levels."""
-        for level in self.levels:
-            confirm(self._keys, level.path, self._run)
+    def _confirm(self, done: Sequence[set[str]] | None = None) -> None:
+        """Raise if another run has begun to write the same levels; remove what is unfinished."""
+        for level, keys in zip(self.levels, done or [set()] * len(self.levels), strict=True):
+            self.opened.run(confirm(str(self.opened), level.path, self._run, keys))
 
     def stored(self, path: str, document: Mapping[str, JSON]) -> np.ndarray:
         """List the grid positions of the stored blocks of a dataset, one row for each, N5 order."""

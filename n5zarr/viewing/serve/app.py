@@ -17,11 +17,11 @@ from starlette.routing import Mount
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.storage.place import place_of
-from n5zarr.viewing.serve.answers import entity_tag, has_value, requested_part, tag_of_bytes
+from n5zarr.viewing.serve.answers import requested_part
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.location import ServedLocation
 from n5zarr.viewing.serve.pages import error_page, page_routes
-from n5zarr.viewing.serve.views import N5View, OmeView, ServedView, ZarrView, is_shown
+from n5zarr.viewing.serve.views import VIEWS, is_shown
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.viewing.serve.views import Found, ServedView
 
 __all__ = ["make_app"]
 
@@ -74,15 +75,7 @@ def make_app(
         Nothing exists at this location.
     """
     served = ServedLocation(place_of(location, storage_options, backend), labels=labels)
-    views = {
-        "n5": N5View(served),
-        "zarr": ZarrView(served),
-        "zarr3": ZarrView(served, (3,)),
-        "zarr2": ZarrView(served, (2,)),
-        "ome": OmeView(served),
-    }
-    held = HeldValues()
-    mounts = [Mount(f"/{name}", _Keys(name, view, held)) for name, view in views.items()]
+    keys = _Keys(served)
     cors = Middleware(
         CORSMiddleware,
         allow_origins=["*"],
@@ -92,7 +85,7 @@ def make_app(
         allow_private_network=True,
     )
     app = Starlette(
-        routes=[*mounts, *page_routes(served)],
+        routes=[*(Mount(f"/{name}", keys) for name in VIEWS), *page_routes(served)],
         middleware=[Middleware(Guard, hosts=hosts), cors],
         exception_handlers={N5Error: error_page, OSError: error_page},
     )
@@ -145,86 +138,77 @@ class _ValueResponse(Response):
 
 
 class _Keys:
-    """Answer requests for the keys of a view.
+    """Answer requests for the keys of the views; a view is made when it is first needed.
 
     Parameters
     ----------
-    name : str
-        Name of the view, which is a part of entity tags.
-    view : ServedView
-        The keys.
-    held : HeldValues
-        The values of all views that are being sent.
+    served : ServedLocation
+        The location.
     """
 
-    def __init__(self, name: str, view: ServedView, held: HeldValues) -> None:
-        self._name = name
-        self._view = view
-        self._held = held
-        self._reading = asyncio.Semaphore(held.at_once)
+    def __init__(self, served: ServedLocation) -> None:
+        self._served = served
+        self._views: dict[str, tuple[ServedView, asyncio.Semaphore]] = {}
+        self._held = HeldValues()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         key = scope["path"].removeprefix(scope["root_path"]).removeprefix("/")
+        name = scope["root_path"].rpartition("/")[2]
         if not is_shown(key):
             await _missing()(scope, receive, send)
             return
+        if name not in self._views:
+            reading = asyncio.Semaphore(self._held.at_once)
+            self._views[name] = VIEWS[name](self._served), reading
+        view, reading = self._views[name]
         with ExitStack() as sending:
-            async with self._reading:
+            async with reading:
                 await self._held.wait_for_room()
-                answer = await self._answer(key, Headers(scope=scope))
+                answer = await _answer(view, key, scope)
                 if isinstance(answer, _ValueResponse):
                     sending.enter_context(self._held.holding(len(answer.data)))
             await answer(scope, receive, send)
 
-    async def _answer(self, key: str, request: Headers) -> Response:
-        """Answer a request for a key, also if its value cannot be read."""
-        try:
-            return await self._value(key, request)
-        except N5UnrepresentableError as err:  # no image as OME-Zarr, or no possible key
-            return _text(404, str(err))
-        except N5Error as err:
-            return _text(500, str(err))
-        except OSError as err:
-            if err.errno in _NO_FILE:
-                return _missing()
-            return self._failure(key, err, err.strerror)
-        except Exception as err:  # of the client of a server, which may name a URL with secrets
-            return self._failure(key, err)
 
-    def _failure(self, key: str, err: Exception, reason: str | None = None) -> Response:
-        _log.warning("%s/%s cannot be read: %s", self._name, key, type(err).__name__)
-        _log.debug("why", exc_info=err)
-        return _text(500, f"{key}: {reason or type(err).__name__}")
-
-    async def _value(self, key: str, request: Headers) -> Response:
-        """Answer with the value of a key, or the part of it that the client wants and lacks."""
-        known = request.get("if-none-match")
-        stamp = self._view.stamp(key)
-        tag = "" if stamp is None else entity_tag(self._name, key, stamp)
-        if tag and has_value(tag, known):
-            return Response(status_code=304, headers=_headers(tag))
-        value = await self._view.read(key)
-        if value is None:
+async def _answer(view: ServedView, key: str, scope: Scope) -> Response:
+    """Answer a request for a key, also if its value cannot be read."""
+    request = Headers(scope=scope)
+    try:
+        found = await view.read(key, request.get("if-none-match"))
+    except N5UnrepresentableError as err:  # no image as OME-Zarr, or no possible key
+        return _text(404, str(err))
+    except N5Error as err:
+        return _text(500, str(err))
+    except OSError as err:
+        if err.errno in _NO_FILE:
             return _missing()
-        data = memoryview(value).cast("B")
-        if stamp is None or self._view.stamp(key) != stamp:  # another value was read
-            tag = tag_of_bytes(data)
-            if has_value(tag, known):
-                return Response(status_code=304, headers=_headers(tag))
-        headers = _headers(tag)
-        part = requested_part(len(data), request.get("range"), request.get("if-range"), tag)
-        if part is not None and part.stop == part.start:
-            headers["Content-Range"] = f"bytes */{len(data)}"
-            return PlainTextResponse("no such range", 416, headers=headers)
-        headers["Content-Type"] = _media_type(key)
-        if part is None:
-            return _ValueResponse(data, 200, headers)
-        headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
-        return _ValueResponse(data[part.start : part.stop], 206, headers)
+        return _failure(scope["path"], key, err, err.strerror)
+    except Exception as err:  # of the client of a server, which may name a URL with secrets
+        return _failure(scope["path"], key, err)
+    return _missing() if found is None else _response(found, key, request)
 
 
-def _headers(tag: str) -> dict[str, str]:
-    return {"ETag": tag, "Accept-Ranges": "bytes", "Cache-Control": "no-cache"}
+def _failure(path: str, key: str, err: Exception, reason: str | None = None) -> Response:
+    _log.warning("%s cannot be read: %s", path, type(err).__name__)
+    _log.debug("why", exc_info=err)
+    return _text(500, f"{key}: {reason or type(err).__name__}")
+
+
+def _response(found: Found, key: str, request: Headers) -> Response:
+    """Answer with a value, or the part of it that the client wants."""
+    tag, data = found
+    headers = {"ETag": tag, "Accept-Ranges": "bytes", "Cache-Control": "no-cache"}
+    if data is None:
+        return Response(status_code=304, headers=headers)
+    part = requested_part(len(data), request.get("range"), request.get("if-range"), tag)
+    if part is not None and part.stop == part.start:
+        headers["Content-Range"] = f"bytes */{len(data)}"
+        return PlainTextResponse("no such range", 416, headers=headers)
+    headers["Content-Type"] = _media_type(key)
+    if part is None:
+        return _ValueResponse(data, 200, headers)
+    headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
+    return _ValueResponse(data[part.start : part.stop], 206, headers)
 
 
 def _media_type(key: str) -> str:

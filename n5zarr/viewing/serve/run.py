@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self, cast, override
 import uvicorn
 import zarr
 
-from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import check_address, texts
 from n5zarr.viewing.serve.app import make_app
 from n5zarr.viewing.serve.guard import LOOPBACK
@@ -103,10 +102,11 @@ def start_server(  # noqa: PLR0913 - as its neighbours
     if isinstance(location, zarr.Array | zarr.Group):
         location = location.store_path
     check_address(host, port)
-    names = texts("allow_hosts", allow_hosts)
-    hosts = {*LOOPBACK, _name_in_url(host), *names} if _is_loopback(host) or names else None
-    place = place_of(location, storage_options, backend)
-    return Server(make_app(place, labels=labels, hosts=hosts), host, port)
+    name, names = _name_in_url(host), texts("allow_hosts", allow_hosts)
+    hosts = {*LOOPBACK, name, *names} if _is_loopback(host) or names else None
+    options = {"storage_options": storage_options, "backend": backend}
+    app = make_app(location, labels=labels, hosts=hosts, **options)  # type: ignore[arg-type] # of two types
+    return Server(app, host, port, name=name)
 
 
 class Server:
@@ -118,6 +118,8 @@ class Server:
         The application.
     host, port : optional
         Address and port to listen on.
+    name : str, optional
+        The address in URLs; ``host`` by default.
 
     Attributes
     ----------
@@ -129,11 +131,13 @@ class Server:
         Its address, with a slash at the end.
     """
 
-    def __init__(self, app: Starlette, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(
+        self, app: Starlette, host: str = "127.0.0.1", port: int = 0, *, name: str = ""
+    ) -> None:
         self.app = app
         listening = _listen(host, port)
         self.port: int = listening.getsockname()[1]
-        self.url = f"http://{_name_in_url(host)}:{self.port}/"
+        self.url = f"http://{name or host}:{self.port}/"
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,

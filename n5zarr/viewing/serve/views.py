@@ -10,7 +10,7 @@ import re
 import time
 from abc import ABC, abstractmethod
 from functools import partial
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 from n5zarr._zarr_private import from_other_loop
 from n5zarr.container.block_location import BlockLocation
@@ -19,19 +19,21 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.images.ome_keys import OmeZarrKeys
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Ends, Get, Paused, Stamp, Work, drive, read_key, request_each
+from n5zarr.storage.local import may_take_long
+from n5zarr.storage.requests import Ends, Paused, Stamp, drive, read_key
 from n5zarr.store.n5_store import N5Store
+from n5zarr.viewing.serve.answers import entity_tag, has_value, tag_of_bytes
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.storage.requests import Request, Steps
+    from n5zarr.storage.requests import Steps
     from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["N5View", "OmeView", "ServedView", "ZarrView", "is_shown"]
+__all__ = ["VIEWS", "Found", "N5View", "ServedView", "is_shown"]
 
 _DOCUMENTS = {name for names in METADATA_NAMES.values() for name in names}
 _BLOCK = re.compile(r"(?:.*/)?[0-9]+", re.ASCII | re.DOTALL)
@@ -60,12 +62,34 @@ def is_shown(key: str) -> bool:
     return not any(each.startswith(".") for each in above)
 
 
+class Found(NamedTuple):
+    """The value of a key.
+
+    Parameters
+    ----------
+    tag : str
+        Its entity tag.
+    data : memoryview or None
+        Its bytes; None if the client has them.
+    """
+
+    tag: str
+    data: memoryview | None
+
+
 class ServedView(ABC):
     """One view of the served location: values of keys below its path."""
 
     @abstractmethod
-    async def read(self, key: str) -> BufferLike | None:
-        """Read the value of a key; None if it is missing.
+    async def read(self, key: str, known: str | None) -> Found | None:
+        """Read the value of a key, unless the client has it; None if it is missing.
+
+        Parameters
+        ----------
+        key : str
+            The key.
+        known : str or None
+            The header ``If-None-Match``: tags of values that the client has.
 
         Raises
         ------
@@ -73,9 +97,14 @@ class ServedView(ABC):
             The node or block is broken or not supported.
         """
 
-    def stamp(self, _key: str) -> object | None:
-        """Return a stamp that changes with the value of a key; None if only the bytes show it."""
+
+def _found(value: BufferLike | None, known: str | None) -> Found | None:
+    """Return a value that only its bytes tell from others of its key."""
+    if value is None:
         return None
+    data = memoryview(value).cast("B")
+    tag = tag_of_bytes(data)
+    return Found(tag, None if has_value(tag, known) else data)
 
 
 class _StoredView(ServedView):
@@ -85,6 +114,31 @@ class _StoredView(ServedView):
         self._store = served.store
         self._path = served.path
         self._seconds = 0.0  # moving average of the duration of a read in this thread
+
+    @override
+    async def read(self, key: str, known: str | None) -> Found | None:
+        return await self._run(self._value(join(self._path, key), known))
+
+    @abstractmethod
+    def _value(self, key: str, known: str | None) -> Steps[Found | None]:
+        """Read the value of a key of the container; see :meth:`read`."""
+
+    def _unless_known(
+        self, key: str, known: str | None, value: Steps[BufferLike | None], files: Sequence[str]
+    ) -> Steps[Found | None]:
+        """Read a value that depends on files, unless their stamps tell that the client has it."""
+        requests = [Stamp(file) for file in files] if self._store.storage.has_stamps else []
+        stamps: Sequence[Any] = (yield requests) if requests else [None]
+        latest = time.time_ns() - _SETTLED
+        tag = ""
+        if all(stamp is not None and stamp[1] < latest for stamp in stamps):
+            tag = entity_tag(type(self).__name__, key, stamps)
+            if has_value(tag, known):
+                return Found(tag, None)
+        read = yield from value
+        if read is None or not tag or (yield requests) != stamps:  # another value was read
+            return _found(read, known)
+        return Found(tag, memoryview(read).cast("B"))
 
     async def _run[T](self, steps: Steps[T]) -> T:
         """Run a flow in this thread while it reads cached files, else in another thread.
@@ -96,40 +150,28 @@ class _StoredView(ServedView):
         if not storage.supports_sync:  # zarr's event loop has its clients
             return await from_other_loop(self._store.run_async(steps))
         warn = self._store.container.warn
+        if self._seconds >= _SLOW:
+            self._seconds *= 0.95  # so that after some of them one read here is tried again
+            return await asyncio.to_thread(storage.run, steps, warn)
         start = time.perf_counter()
-
-        def may_take_long(requests: Sequence[Request]) -> bool:
-            return self._seconds >= _SLOW or any(
-                isinstance(request, Work) or (isinstance(request, Get) and request.settled)
-                for request in requests
-            )
-
         try:
-            done = drive(steps, partial(storage.answer, warn=warn), pauses_at=may_take_long)
-        finally:  # a pause counts as fast, so that after some of them one read here is tried again
+            done = drive(steps, storage.answer_with(warn), pauses_at=may_take_long)
+        finally:
             taken = min(time.perf_counter() - start, 10 * _SLOW)  # one slow read tells little
             self._seconds += 0.05 * (taken - self._seconds)
         if isinstance(done, Paused):
             return await asyncio.to_thread(storage.run, steps, warn, done.requests)
         return done
 
-    def _stamp_of(self, *keys: str) -> object | None:
-        """Return the stamps of files; None if one is missing, has none, or may change unseen."""
-        if not self._store.storage.has_stamps:
-            return None
-        stamps = tuple(self._store.run(request_each(map(Stamp, keys))))
-        latest = time.time_ns() - _SETTLED
-        return stamps if all(each is not None and each[1] < latest for each in stamps) else None
-
 
 class N5View(_StoredView):
     """The documents and blocks of N5 as they are stored, and other files in groups."""
 
     @override
-    async def read(self, key: str) -> BufferLike | None:
-        return await self._run(self._value(join(self._path, key)))
+    def _value(self, key: str, known: str | None) -> Steps[Found | None]:
+        return (yield from self._unless_known(key, known, self._file(key), [key]))
 
-    def _value(self, key: str) -> Steps[BufferLike | None]:
+    def _file(self, key: str) -> Steps[BufferLike | None]:
         name = key.rpartition("/")[2]
         if name in _DOCUMENTS:
             return None
@@ -139,10 +181,6 @@ class N5View(_StoredView):
         if ends is not None and ends[0] > _LARGEST:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), key)
         return (yield from self._store.container.hierarchy.other_file(key))
-
-    @override
-    def stamp(self, key: str) -> object | None:
-        return self._stamp_of(join(self._path, key))
 
 
 class ZarrView(_StoredView):
@@ -154,35 +192,30 @@ class ZarrView(_StoredView):
         self._stores: dict[ZarrFormat, N5Store] = {each: v3.showing(each) for each in formats}
 
     @override
-    async def read(self, key: str) -> BufferLike | None:
-        full = join(self._path, key)
+    def _value(self, key: str, known: str | None) -> Steps[Found | None]:
         for zarr_format, store in self._stores.items():
-            parsed = parse_key(full, zarr_format)
+            parsed = parse_key(key, zarr_format)
             if isinstance(parsed, MetadataKey):
                 # from a new store, since a store remembers all documents that it has read
-                return _as_strict_json(await self._run(store.reopened().container.read(full)))
+                document = yield from store.reopened().container.read(key)
+                return _found(_as_strict_json(document), known)
             if isinstance(parsed, ChunkKey):
-                value = await self._run(store.container.read(full, is_copied=True))
-                if value is not None:
-                    return value
-        return None
-
-    @override
-    def stamp(self, key: str) -> object | None:
-        full = join(self._path, key)
-        for zarr_format, store in self._stores.items():
-            parsed = parse_key(full, zarr_format)
-            if isinstance(parsed, ChunkKey) and self._store.storage.has_stamps:
-                block = store.run(_block(store, parsed))
-                if block is not None:
-                    return self._stamp_of(block, join(parsed.path, ATTRIBUTES_JSON))
+                files = yield from _files_of(store, parsed)
+                chunk = store.container.read(key, is_copied=True)
+                found = yield from self._unless_known(key, known, chunk, files)
+                if found is not None:
+                    return found
         return None
 
 
-def _block(store: N5Store, chunk: ChunkKey) -> Steps[str | None]:
-    """Return the key of the block of a chunk; None if there is no such chunk."""
+def _files_of(store: N5Store, chunk: ChunkKey) -> Steps[Sequence[str]]:
+    """Return the keys of the block and the document of a chunk; none if files have no stamps."""
+    if not store.storage.has_stamps:
+        return []
     location = BlockLocation.of(chunk, (yield from store.container.chunks.dataset(chunk.path)))
-    return None if location is None or not location.in_grid else location.key
+    if location is None or not location.in_grid:
+        return []
+    return [location.key, join(chunk.path, ATTRIBUTES_JSON)]
 
 
 def _as_strict_json(document: BufferLike | None) -> BufferLike | None:
@@ -204,9 +237,19 @@ class OmeView(ServedView):
         self._lock = asyncio.Lock()  # only one thread finds the images
 
     @override
-    async def read(self, key: str) -> BufferLike | None:
+    async def read(self, key: str, known: str | None) -> Found | None:
         async with self._lock:
             if self._keys is None:
                 self._keys = await asyncio.to_thread(lambda: OmeZarrKeys(self._served.images()))
         data = await asyncio.to_thread(self._keys.read, key)
-        return _as_strict_json(data) if key.endswith(".json") else data
+        return _found(_as_strict_json(data) if key.endswith(".json") else data, known)
+
+
+VIEWS: Mapping[str, Callable[[ServedLocation], ServedView]] = {
+    "n5": N5View,
+    "zarr": ZarrView,
+    "zarr3": partial(ZarrView, formats=(3,)),
+    "zarr2": partial(ZarrView, formats=(2,)),
+    "ome": OmeView,
+}
+"""The views by the first name in their URLs."""
