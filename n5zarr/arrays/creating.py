@@ -141,49 +141,49 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
     )
     block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
-    opened, node = open_container(place, path, axis_order=axis_order, durability=durability)
+    store, node = open_container(place, path, axis_order=axis_order, durability=durability)
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
     per_axis = {
-        name: from_presented(_one_each(name, values, len(extent)), opened.axis_order)
+        name: from_presented(_one_each(name, values, len(extent)), store.axis_order)
         for name, values in given.items()
         if values is not None
     }
     zdtype = _zdtype(dtype)
     options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
     if "axes" in per_axis:
-        options["dimension_names"] = present(per_axis["axes"], opened.axis_order)
+        options["dimension_names"] = present(per_axis["axes"], store.axis_order)
     element = Element(dtype=zdtype.to_native_dtype())
     # raises if N5 cannot hold it, before anything is overwritten
-    plain_dataset(extent, block, element, parsed, opened.axis_order)
+    plain_dataset(extent, block, element, parsed, store.axis_order)
     elements = _converted(elements, element.dtype, parsed)
-    options |= _codecs(opened, parsed, is_block=element.is_native and bool(extent))
-    if opened.zarr_format == 2 and element.is_native:
+    options |= _codecs(store, parsed, is_block=element.is_native and bool(extent))
+    if store.zarr_format == 2 and element.is_native:
         zdtype = _zdtype(element.dtype.newbyteorder(">"))
-    written = _describe_axes(opened, node, per_axis, attributes or {})
+    written = _describe_axes(store, node, per_axis, attributes or {})
     array = zarr.create_array(
-        opened,
+        store,
         name=node or None,
         shape=extent,
         chunks=block,
         dtype=zdtype,
         attributes={**(attributes or {}), **written.attributes, **written.beside},
-        zarr_format=opened.zarr_format,
+        zarr_format=store.zarr_format,
         overwrite=overwrite,
         **options,
     )
-    add_to_group(opened, node, written)
+    add_to_group(store, node, written)
     created = with_fast_path(array)
     if elements is not None:
         created[...] = elements
     return created
 
 
-def _codecs(opened: N5Store, compression: Compression, *, is_block: bool) -> dict[str, Any]:
+def _codecs(store: N5Store, compression: Compression, *, is_block: bool) -> dict[str, Any]:
     """Return the codecs of an array; ``is_block``: whether n5zarr's own can be used."""
-    if opened.zarr_format == 2:
+    if store.zarr_format == 2:
         return {"compressors": numcodecs_compressor(compression)}
-    if is_block and opened.codecs == "n5":
-        return {"serializer": N5BlockCodec(compression, opened.axis_order), "compressors": None}
+    if is_block and store.codecs == "n5":
+        return {"serializer": N5BlockCodec(compression, store.axis_order), "compressors": None}
     return {"compressors": zarr_compressors(compression)}
 
 
@@ -203,7 +203,7 @@ def _given_or_of(
 
 
 def _describe_axes(
-    opened: N5Store,
+    store: N5Store,
     path: str,
     per_axis: Mapping[str, Sequence[Any]],
     attributes: Mapping[str, JSON],
@@ -226,7 +226,7 @@ def _describe_axes(
         translation=_floats("offset", per_axis.get("offset")),
         units=per_axis.get("units"),
     )
-    return describe_new(opened, path, axes)
+    return describe_new(store, path, axes)
 
 
 def _floats(name: str, values: Sequence[Any] | None) -> list[float]:

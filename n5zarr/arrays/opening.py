@@ -107,7 +107,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        opened, node = open_container(
+        store, node = open_container(
             place,
             path,
             axis_order=axis_order,
@@ -115,7 +115,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
             read_only=mode == "r" and not delete_existing,
         )
         if assume_metadata is not None:
-            opened = opened.assuming(node, assume_metadata)
+            store = store.assuming(node, assume_metadata)
         conditions = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}
         wanted = {name: value for name, value in conditions.items() if value is not None}
         if wanted or compression is not None:
@@ -123,16 +123,16 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
                 raise option_error(
                     f"conditions: expected the mode 'r' or 'r+', got {mode!r}, which makes groups"
                 )
-            _check_wanted(opened, node, wanted, compression)
+            _check_wanted(store, node, wanted, compression)
         if delete_existing:
-            _delete(opened, node, mode)
-        found = with_fast_path(_open(opened, node, mode))
+            _delete(store, node, mode)
+        found = with_fast_path(_open(store, node, mode))
     if fill_missing:
         return found
     if not isinstance(found, zarr.Array):
         raise option_error(
             "fill_missing: expected only with an array, got a group",
-            where=f"{opened}: {node or '/'}",
+            where=f"{store}: {node or '/'}",
         )
     return found.with_config({"read_missing_chunks": False})
 
@@ -194,8 +194,8 @@ def open_array(
     found = open_node(location, mode, path=path, **options)
     if isinstance(found, zarr.Array):
         return found
-    opened: Any = found.store
-    raise _no_array(opened, found.path, "n5zarr.open_group opens the group")
+    store: Any = found.store
+    raise _no_array(store, found.path, "n5zarr.open_group opens the group")
 
 
 def open_group(  # noqa: PLR0913 - as its neighbours
@@ -249,52 +249,52 @@ def open_group(  # noqa: PLR0913 - as its neighbours
     )
 
 
-def _open(opened: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) -> AnyArray | Group:
+def _open(store: N5Store, node: str, mode: Literal["r", "r+", "a", "w", "w-"]) -> AnyArray | Group:
     """Open a node like zarr; avoid zarr's event loop for an existing node of a local container."""
     found = None
     if mode == "r":
-        found = node_at(opened if opened.read_only else opened.with_read_only(read_only=True), node)
-    elif mode in ("r+", "a") and not opened.read_only:
-        found = node_at(opened, node)
+        found = node_at(store if store.read_only else store.with_read_only(read_only=True), node)
+    elif mode in ("r+", "a") and not store.read_only:
+        found = node_at(store, node)
     if found is not None:
         return found
     try:
         if mode == "w-":  # `zarr.open` would create an array
-            return zarr.open_group(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
-        return zarr.open(opened, path=node, mode=mode, zarr_format=opened.zarr_format)
+            return zarr.open_group(store, path=node, mode=mode, zarr_format=store.zarr_format)
+        return zarr.open(store, path=node, mode=mode, zarr_format=store.zarr_format)
     except (ArrayNotFoundError, GroupNotFoundError):
-        raise not_found(opened, node) from None
+        raise not_found(store, node) from None
 
 
-def _no_array(opened: N5Store, node: str, way: str) -> N5UnrepresentableError:
+def _no_array(store: N5Store, node: str, way: str) -> N5UnrepresentableError:
     """Make the error of a group in place of an array; name the arrays in it."""
-    check_group(opened, node)
-    below = datasets_below(opened, node) or "none"
+    check_group(store, node)
+    below = datasets_below(store, node) or "none"
     return option_error(
         f"expected an array, got a group; arrays in it: {below}; {way}",
-        where=f"{opened}: {node or '/'}",
+        where=f"{store}: {node or '/'}",
     )
 
 
-def _delete(opened: N5Store, node: str, mode: str) -> None:
+def _delete(store: N5Store, node: str, mode: str) -> None:
     if mode not in ("a", "w", "w-"):
         raise option_error(
             f"delete_existing: expected a mode that creates, 'a', 'w' or 'w-', got {mode!r}"
         )
-    sync(opened.delete_dir(node))
+    sync(store.delete_dir(node))
 
 
 def _check_wanted(
-    opened: N5Store,
+    store: N5Store,
     node: str,
     wanted: Mapping[str, Any],
     compression: Mapping[str, JSON] | None,
 ) -> None:
     """Raise if a node is not an array that meets the conditions of the caller."""
-    array = _open(opened, node, "r")
-    where = f"{opened}: {node or '/'}"
+    array = _open(store, node, "r")
+    where = f"{store}: {node or '/'}"
     if wanted and not isinstance(array, zarr.Array):
-        raise _no_array(opened, node, "dtype, ndim, shape and chunks are conditions of arrays")
+        raise _no_array(store, node, "dtype, ndim, shape and chunks are conditions of arrays")
     for name, value in wanted.items():
         actual = getattr(array, name)
         if name == "dtype":
@@ -304,11 +304,11 @@ def _check_wanted(
         if actual != expected:
             raise option_error(f"{name}: expected {expected}, got {actual}", where=where)
     if compression is not None:
-        _check_compression(opened, node, compression)
+        _check_compression(store, node, compression)
 
 
-def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -> None:
-    view = opened.node(node)
+def _check_compression(store: N5Store, node: str, wanted: Mapping[str, JSON]) -> None:
+    view = store.node(node)
     parse_compression(wanted)
     stored: dict[str, JSON] = {}
     if isinstance(view, DatasetView):
@@ -316,5 +316,5 @@ def _check_compression(opened: N5Store, node: str, wanted: Mapping[str, JSON]) -
     if any(stored.get(name) != value for name, value in wanted.items()):
         raise option_error(
             f"compression: expected {dict(wanted)}, got {stored or 'a group'}",
-            where=f"{opened}: {node or '/'}",
+            where=f"{store}: {node or '/'}",
         )

@@ -82,12 +82,12 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
     def _open_file(
         self, store: str | Path | Store, mode: str, storage_options: dict[str, Any] | None = None
     ) -> zarr.Group:
-        opened = self._resolve_store(store, storage_options)
+        resolved = self._resolve_store(store, storage_options)
         if mode in ("w-", "x"):
-            if not isinstance(opened, Store) or not sync(opened.is_empty("")):
-                raise FileExistsError(f"{opened} exists; mode 'w' replaces it")
+            if not isinstance(resolved, Store) or not sync(resolved.is_empty("")):
+                raise FileExistsError(f"{resolved} exists; mode 'w' replaces it")
             mode = "w"
-        return zarr.open_group(opened, mode=mode)  # type: ignore[arg-type]
+        return zarr.open_group(resolved, mode=mode)  # type: ignore[arg-type]
 
     def resolve_ref(self, zarr_ref: object) -> tuple[str, object]:
         """Return the target of a link or reference; see :meth:`hdmf_zarr.ZarrIO.resolve_ref`.

@@ -50,15 +50,15 @@ def n5_tree(
         The container or node does not exist.
     """
     given = isinstance(place.location, N5Store) and not place.path
-    opened, path = open_container(place, read_only=True)
-    shown = opened
+    store, path = open_container(place, read_only=True)
+    shown = store
     if not given:  # every reader of Zarr decodes these chunks
-        shown = N5Store(opened.storage, codecs="portable", zarr_format=3, read_only=True)
+        shown = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)
     node = existing_node(shown, path)
     arrays: dict[str, ArraySource] = {}
     groups, refused = {}, {}
     selection = Selection(paths=paths)
-    walk = Walk(shown.container.nodes, shown.run, selection, leave_out=warn_of_links(opened))
+    walk = Walk(shown.container.nodes, shown.run, selection, leave_out=warn_of_links(store))
     for found, _ in walk.run(path, node):
         below = found.path.removeprefix(path).lstrip("/")
         if isinstance(found.node, Broken | Unreadable):
@@ -68,7 +68,7 @@ def n5_tree(
         elif found.node is not None:
             groups[below] = dict(found.node.attributes)
     return SourceTree(
-        join(str(opened), path),
+        join(str(store), path),
         arrays,
         groups,
         refused,

@@ -187,15 +187,13 @@ def _images(
         )
 
 
-def _placed(opened: N5Store, views: _Views, description: Description | None) -> dict[str, Placed]:
+def _placed(store: N5Store, views: _Views, description: Description | None) -> dict[str, Placed]:
     """Read the axes of the levels of an image, the finest first."""
     placed = {}
     for level, by_time in views.levels.items():
         view = by_time[min(by_time)]
-        steps = read_placed(
-            opened.container.nodes, view.path, view.dataset, description=description
-        )
-        placed[level] = opened.run(steps)
+        steps = read_placed(store.container.nodes, view.path, view.dataset, description=description)
+        placed[level] = store.run(steps)
     by_size = sorted(placed.items(), key=lambda entry: -math.prod(entry[1].view.shape))
     return dict(by_size)
 

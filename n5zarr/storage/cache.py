@@ -171,11 +171,11 @@ class CachingStore(WrapperStore["Store"]):
                 directory = key.rpartition("/")[0]
                 if key in (ATTRIBUTES_JSON, f"{directory}/{ATTRIBUTES_JSON}"):
                     return False
-                opened = self._opened.get("", 0.0)
+                store = self._opened.get("", 0.0)
                 while directory:
-                    opened = max(opened, self._opened.get(directory, 0.0))
+                    store = max(store, self._opened.get(directory, 0.0))
                     directory = directory.rpartition("/")[0]
-                return kept.at >= opened
+                return kept.at >= store
             case seconds:
                 return time.monotonic() - kept.at <= seconds
 

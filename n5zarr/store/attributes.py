@@ -75,12 +75,12 @@ def get_attribute(
     8.0
     """
     place = place_of(location, storage_options, backend)
-    opened, node = open_container(place, path, read_only=True)
-    with ErrorsAt(f"{opened}: {join(node, ATTRIBUTES_JSON)}"):
-        document = opened.run(read_document(node))
+    store, node = open_container(place, path, read_only=True)
+    with ErrorsAt(f"{store}: {join(node, ATTRIBUTES_JSON)}"):
+        document = store.run(read_document(node))
         restored = _restored(document or {}, is_root=not node)
-    if document is None and opened.node(node) is None:
-        raise not_found(opened, node)
+    if document is None and store.node(node) is None:
+        raise not_found(store, node)
     return lookup(restored, parse_attribute_path(key), default)
 
 
@@ -204,9 +204,9 @@ def _update(
     change: Callable[[Mapping[str, JSON], AttributePath], JSON],
 ) -> None:
     """Change the users' attributes of a node, at a path outside N5's own keys."""
-    opened, node = open_container(place, path)
-    check_writable_store(opened)
-    found = existing_node(opened, node)
+    store, node = open_container(place, path)
+    check_writable_store(store)
+    found = existing_node(store, node)
     is_group = isinstance(found, GroupAttributes)
     tokens = parse_attribute_path(key)
 
@@ -221,7 +221,7 @@ def _update(
         _check_users(touched, after, is_group=is_group, is_root=not node)
         return after
 
-    opened.run(opened.container.update_attributes(node, changed, is_group=is_group))
+    store.run(store.container.update_attributes(node, changed, is_group=is_group))
 
 
 def _check_users(

@@ -34,26 +34,26 @@ type Levels = dict[str, dict[int, SetupLevel]]
 """The datasets of a setup, by level and time point."""
 
 
-def _numbered(opened: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
+def _numbered(store: N5Store, path: str, pattern: str) -> list[tuple[int, str, Node]]:
     """List the children whose names are a word and a number, sorted by the number."""
     numbered: list[tuple[int, str, Node]] = []
-    for name, child in opened.run(opened.container.nodes.children(path)):
+    for name, child in store.run(store.container.nodes.children(path)):
         match = re.fullmatch(pattern, name)
         if match and isinstance(child, GroupAttributes | DatasetView):
             numbered.append((int(match.group(1)), name, child))
     return sorted(numbered, key=lambda entry: entry[0])
 
 
-def find_views(opened: N5Store, group: str) -> dict[int, Levels]:
+def find_views(store: N5Store, group: str) -> dict[int, Levels]:
     """List the levels of each setup."""
     views: dict[int, Levels] = {}
-    for setup, setup_name, node in _numbered(opened, group, r"setup([0-9]+)"):
+    for setup, setup_name, node in _numbered(store, group, r"setup([0-9]+)"):
         if not isinstance(node, GroupAttributes):
             continue
         levels: Levels = {}
         above = join(group, setup_name)
-        for number, name, _ in _numbered(opened, above, r"timepoint([0-9]+)"):
-            for _, level, dataset in _numbered(opened, join(above, name), r"s([0-9]+)"):
+        for number, name, _ in _numbered(store, above, r"timepoint([0-9]+)"):
+            for _, level, dataset in _numbered(store, join(above, name), r"s([0-9]+)"):
                 if isinstance(dataset, DatasetView):
                     view = SetupLevel(join(above, name, level), dataset)
                     levels.setdefault(level, {})[number] = view
@@ -63,7 +63,7 @@ def find_views(opened: N5Store, group: str) -> dict[int, Levels]:
 
 
 def described_views(
-    opened: N5Store, group: str, views: dict[int, Levels], description: Description
+    store: N5Store, group: str, views: dict[int, Levels], description: Description
 ) -> dict[int, Levels]:
     """Return the views that the XML describes and does not list as missing; warn of differences.
 
@@ -94,11 +94,11 @@ def described_views(
     kept = {(s, t) for s, t in found if s not in others[0] and t not in others[1]}
     kept -= description.missing
     if not kept:
-        message = f"{opened}: /{group}: expected views that {description.name} describes, got none"
+        message = f"{store}: /{group}: expected views that {description.name} describes, got none"
         raise NotFoundError("; ".join([message, *(each.both() for each in differing)]))
     for each in differing:
         if problem := each.problem():
-            message = f"{opened}: /{group}: {description.name}: {each.both()}: {problem}"
+            message = f"{store}: /{group}: {description.name}: {each.both()}: {problem}"
             warnings.warn(message, N5Warning, stacklevel=4)
     described: dict[int, Levels] = {}
     for setup, levels in views.items():

@@ -78,8 +78,8 @@ def read_block(location: Location, path: str, grid_position: Sequence[int]) -> B
     >>> block.header.block_shape, block.data.dtype
     ((32, 24, 10), dtype('uint8'))
     """
-    opened, dataset, key, where = _find(location, path, grid_position, read_only=True)
-    data = opened.run(read_key(key))
+    store, dataset, key, where = _find(location, path, grid_position, read_only=True)
+    data = store.run(read_key(key))
     if data is None:
         return None
     with ErrorsAt(where):
@@ -136,7 +136,7 @@ def write_block(
     >>> array[:2, 3:].tolist()
     [[1, 2, 3, 0], [4, 5, 6, 0]]
     """
-    opened, dataset, key, where = _find(location, path, grid_position, read_only=False)
+    store, dataset, key, where = _find(location, path, grid_position, read_only=False)
     with ErrorsAt(where):
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
             message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
@@ -148,7 +148,7 @@ def write_block(
     check = partial(
         check_not_sharded, data_type=data_type, compression=compression, where=lambda: where
     )
-    opened.run(answer_to(Put(key, stored, check)))
+    store.run(answer_to(Put(key, stored, check)))
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:
@@ -228,15 +228,15 @@ def _find(
     location: Location, path: str, grid_position: Sequence[int], *, read_only: bool
 ) -> tuple[N5Store, DatasetAttributes, str, str]:
     """Return the store, the document, the key of the block, and its name for messages."""
-    opened, node = open_container(place_of(location), path, read_only=read_only)
-    where = f"{opened}: {node or '/'}"
+    store, node = open_container(place_of(location), path, read_only=read_only)
+    where = f"{store}: {node or '/'}"
     if not read_only:
-        check_writable_store(opened, where)
+        check_writable_store(store, where)
     with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
-        dataset = parse_attributes(opened.run(read_document(node)))
+        dataset = parse_attributes(store.run(read_document(node)))
     if isinstance(dataset, GroupAttributes):
-        existing_node(opened, node, "a dataset")
-        below = datasets_below(opened, node)
+        existing_node(store, node, "a dataset")
+        below = datasets_below(store, node)
         raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
     position = N5Tuple(tuple(map(index, grid_position)))
     if len(position) != dataset.ndim or any(p < 0 for p in position):
@@ -244,4 +244,4 @@ def _find(
             f"grid position: expected {dataset.ndim} integers >= 0, got {position}", where=where
         )
     block = block_path(position)
-    return opened, dataset, join(node, block), f"{where}: block {block}"
+    return store, dataset, join(node, block), f"{where}: block {block}"

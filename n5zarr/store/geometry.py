@@ -119,9 +119,9 @@ def geometry(
     [(20.0, 8.0, 8.0), (40.0, 16.0, 16.0), (80.0, 32.0, 32.0)]
     """
     with asking_once():
-        opened, inner = store_and_path(location, path, axis_order, storage_options, backend)
-        placed = placed_datasets(opened, inner, convention)
-        warn_of_problems(opened, placed)
+        store, inner = store_and_path(location, path, axis_order, storage_options, backend)
+        placed = placed_datasets(store, inner, convention)
+        warn_of_problems(store, placed)
     levels = tuple(map(described, placed))
     if levels[0].path == inner:
         return levels[0]
@@ -152,15 +152,15 @@ def store_and_path(
     return open_container(place, path, axis_order=axis_order)
 
 
-def placed_datasets(opened: N5Store, path: str, convention: str | None = None) -> list[Placed]:
+def placed_datasets(store: N5Store, path: str, convention: str | None = None) -> list[Placed]:
     """Return a dataset, or the levels of a group, the finest first; see :func:`placed_levels`."""
-    found = existing_node(opened, path, "a dataset or a group of levels")
+    found = existing_node(store, path, "a dataset or a group of levels")
     if isinstance(found, DatasetView):
-        return [opened.run(read_placed(opened.container.nodes, path, found, convention))]
-    return placed_levels(opened, path, convention)
+        return [store.run(read_placed(store.container.nodes, path, found, convention))]
+    return placed_levels(store, path, convention)
 
 
-def warn_of_problems(opened: N5Store, placed: Sequence[Placed], *, stacklevel: int = 3) -> None:
+def warn_of_problems(store: N5Store, placed: Sequence[Placed], *, stacklevel: int = 3) -> None:
     """Warn once of each problem for which axis metadata were ignored."""
     where: dict[str, list[str]] = {}
     for each in placed:
@@ -169,7 +169,7 @@ def warn_of_problems(opened: N5Store, placed: Sequence[Placed], *, stacklevel: i
     for problem, paths in where.items():
         is_long = len(paths) > 3
         place = f"{paths[0]} and {len(paths) - 1} others" if is_long else ", ".join(paths)
-        warnings.warn(f"{opened}: {place}: {problem}", N5Warning, stacklevel=stacklevel)
+        warnings.warn(f"{store}: {place}: {problem}", N5Warning, stacklevel=stacklevel)
 
 
 def described(placed: Placed) -> ArrayGeometry:
@@ -186,12 +186,12 @@ def described(placed: Placed) -> ArrayGeometry:
     )
 
 
-def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Placed]:
+def placed_levels(store: N5Store, path: str, convention: str | None) -> list[Placed]:
     """Return the levels of a pyramid, the finest first.
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     path : str
         The group of the levels, or one of the levels.
@@ -206,24 +206,24 @@ def placed_levels(opened: N5Store, path: str, convention: str | None) -> list[Pl
         The group has no levels; the message lists the groups in it. Or its datasets cannot be
         levels of one image (``kind="option"``).
     """
-    group: object = existing_node(opened, path, "a group of levels")
+    group: object = existing_node(store, path, "a group of levels")
     if not isinstance(group, GroupAttributes):  # a level: use its group
         path = path.rpartition("/")[0]
-        group = opened.node(path)
+        group = store.node(path)
     if not isinstance(group, GroupAttributes):  # a dataset at the root has none above it
         group = GroupAttributes(attributes={})
-    layout = opened.run(read_layout(opened.container.nodes, path, group, convention))
+    layout = store.run(read_layout(store.container.nodes, path, group, convention))
     named = names_of_levels(layout.datasets, group.attributes)
     levels = {name: layout.datasets[name] for name in named or layout.datasets}
     if not levels:
-        check_group(opened, path)
+        check_group(store, path)
     if not levels or (not named and not _may_be_levels(layout)):
         below = ", ".join(layout.groups) or "none"
         raise option_error(
-            f"{opened}: /{path}: expected datasets that are levels of one image, got "
+            f"{store}: /{path}: expected datasets that are levels of one image, got "
             f"{', '.join(layout.datasets) or 'none'}; groups in it: {below}"
         )
-    with ErrorsAt(str(opened)):
+    with ErrorsAt(str(store)):
         return list(as_image(levels, by_shape=bool(named)).values())
 
 

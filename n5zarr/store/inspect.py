@@ -89,45 +89,45 @@ def describe(
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        project, opened, node_path, node = _open(place, path)
+        project, store, node_path, node = _open(place, path)
         description: dict[str, JSON] = {
-            "container": str(opened),
+            "container": str(store),
             "path": f"/{node_path}",
-            "n5": opened.run(read_version()),
+            "n5": store.run(read_version()),
         }
         if isinstance(node, DatasetView):
             description |= {"kind": _kind(node), **_describe_array(node)}
-            description |= _describe_geometry(opened, node_path, node)
+            description |= _describe_geometry(store, node_path, node)
             if size:
-                description |= _describe_size(opened, node_path, node)
+                description |= _describe_size(store, node_path, node)
             return {**description, "attributes": dict(node.dataset.attributes)}
         return {
             **description,
             "kind": _kind(node),
-            **_describe_listed(opened, node_path, limit),
+            **_describe_listed(store, node_path, limit),
             "attributes": dict(node.attributes),
             **({} if project is None else {"project": project.describe()}),
         }
 
 
-def _describe_listed(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
+def _describe_listed(store: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
     """Describe the children of a group, if the server lists them."""
     try:
-        return _describe_children(opened, path, limit)
+        return _describe_children(store, path, limit)
     except N5UnsupportedError as err:
         if err.kind != "listing":
             raise
         return {"n_children": None, "children": None}
 
 
-def _describe_children(opened: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
+def _describe_children(store: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
     """Describe the children of a group; if they exceed the limit, read no documents."""
     if limit is not None:
-        names, refused = names_of_nodes(path, opened.run(list_each([path]))[0])
+        names, refused = names_of_nodes(path, store.run(list_each([path]))[0])
         listed = sorted([*names, *(name for name, _ in refused)])
         if len(listed) > limit:
             return {"n_children": len(listed), "children": listed[:limit]}
-    children = opened.run(opened.container.nodes.children(path))
+    children = store.run(store.container.nodes.children(path))
     return {
         "n_children": len(children),
         "children": [name for name, _ in children],
@@ -143,9 +143,9 @@ def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
 
 def _open(place: Place, path: str) -> tuple[Project | None, N5Store, str, Node]:
     """Open the node at a location, or in the container of BigDataViewer's XML."""
-    with project_or_container(place, path) as (project, opened, node_path):
-        node = existing_node(opened, node_path)
-        return project, opened, node_path, node
+    with project_or_container(place, path) as (project, store, node_path):
+        node = existing_node(store, node_path)
+        return project, store, node_path, node
 
 
 def _describe_array(view: DatasetView) -> dict[str, JSON]:
@@ -169,9 +169,9 @@ def _describe_array(view: DatasetView) -> dict[str, JSON]:
     return description
 
 
-def _describe_geometry(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+def _describe_geometry(store: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Describe the axes of a dataset and the problems in reading them."""
-    placed = opened.run(read_placed(opened.container.nodes, path, view))
+    placed = store.run(read_placed(store.container.nodes, path, view))
     geometry = placed.geometry
     problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
     if geometry is None:
@@ -206,19 +206,19 @@ def _presented_type(view: DatasetView) -> str:
     return str(recorded or view.data_type.value)
 
 
-def _describe_size(opened: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+def _describe_size(store: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Count the stored blocks of a dataset and their bytes."""
-    listed = opened.run(blocks_by_prefix(path, view.dataset.grid))
+    listed = store.run(blocks_by_prefix(path, view.dataset.grid))
     if listed is not None and listed.n_bytes is not None:
         return {"n_blocks_stored": len(listed.rows), "n_bytes_stored": listed.n_bytes}
     n_blocks = n_bytes = 0
-    for positions in batched(stored_positions(opened.run, path, view.dataset.grid), _STAMPS):
+    for positions in batched(stored_positions(store.run, path, view.dataset.grid), _STAMPS):
         n_blocks += len(positions)
-        if opened.storage.has_stamps:
-            n_bytes += opened.run(n_bytes_of([join(path, block_path(p)) for p in positions]))
-    if not opened.storage.has_stamps:  # a web server, or a store that lists no sizes
-        n_document = sync(opened.store.getsize(join(path, ATTRIBUTES_JSON)))
-        n_bytes = sync(opened.getsize_prefix(path)) - n_document
+        if store.storage.has_stamps:
+            n_bytes += store.run(n_bytes_of([join(path, block_path(p)) for p in positions]))
+    if not store.storage.has_stamps:  # a web server, or a store that lists no sizes
+        n_document = sync(store.store.getsize(join(path, ATTRIBUTES_JSON)))
+        n_bytes = sync(store.getsize_prefix(path)) - n_document
     return {"n_blocks_stored": n_blocks, "n_bytes_stored": n_bytes}
 
 
@@ -327,27 +327,27 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         setups have ``setup``, with the names of channel, tile and so on.
     """
     place = place_of(location, storage_options, backend)
-    project, opened, node_path, node = _open(place, path)
-    walk = Walk(opened.container.nodes, opened.run, Selection(depth, limit, match, skip))
+    project, store, node_path, node = _open(place, path)
+    walk = Walk(store.container.nodes, store.run, Selection(depth, limit, match, skip))
     for found, is_last in walk.run(node_path, node):
         if found.n_more:
             more: dict[str, JSON] = {"kind": "more", "n_more": found.n_more}
             yield Described(found.level, is_last, more)
             continue
-        name = found.name if found.level else join(str(opened), node_path)
-        description = {"name": name, **_describe_node(opened, found, size=size)}
+        name = found.name if found.level else join(str(store), node_path)
+        description = {"name": name, **_describe_node(store, found, size=size)}
         if geometry and isinstance(found.node, DatasetView):
-            description |= _describe_geometry(opened, found.path, found.node)
+            description |= _describe_geometry(store, found.path, found.node)
         if project is not None and (setup := setup_of(found.name)) is not None:
             description["setup"] = project.describe_setup(setup)
         yield Described(found.level, is_last, description)
 
 
-def _describe_node(opened: N5Store, found: WalkNode, *, size: bool) -> dict[str, JSON]:
+def _describe_node(store: N5Store, found: WalkNode, *, size: bool) -> dict[str, JSON]:
     node = found.node
     if isinstance(node, DatasetView) and size:
         try:
-            sizes = _describe_size(opened, found.path, node)
+            sizes = _describe_size(store, found.path, node)
         except Exception as err:
             if not is_of_one_key(err):
                 raise

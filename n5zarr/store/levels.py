@@ -126,12 +126,12 @@ def _no_level(placed: Placed, expected: str, got: object) -> N5UnrepresentableEr
     return option_error(f"/{placed.path}: expected {expected}, got {got}: no levels of one image")
 
 
-def levels_in(opened: N5Store, path: str) -> dict[str, Placed]:
+def levels_in(store: N5Store, path: str) -> dict[str, Placed]:
     """Return the datasets of a group that are levels, by name; empty if the group is missing."""
-    group = opened.node(path)
+    group = store.node(path)
     if not isinstance(group, GroupAttributes):
         return {}
-    layout = opened.run(read_layout(opened.container.nodes, path, group))
+    layout = store.run(read_layout(store.container.nodes, path, group))
     return {name: placed for name, placed in layout.datasets.items() if is_level(name)}
 
 
@@ -174,7 +174,7 @@ def _counts_its_own(first: Placed | None) -> bool:
     return own is not None and set(own) != {1.0}
 
 
-def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None = None) -> None:
+def describe_group(store: N5Store, path: str, new: Mapping[str, Written] | None = None) -> None:
     """Describe the levels of a group in its attributes, for Neuroglancer and BigDataViewer.
 
     Writes nothing new if the levels are not multiples of ``s0``, if other attributes of the group
@@ -182,7 +182,7 @@ def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     path : str
         Of the group.
@@ -190,16 +190,16 @@ def describe_group(opened: N5Store, path: str, new: Mapping[str, Written] | None
         Attributes of the levels that were just written, by name.
     """
     for _ in range(_ATTEMPTS):  # repeat if other programs may have added levels meanwhile
-        if not _describe(opened, path, new or {}):
+        if not _describe(store, path, new or {}):
             return
 
 
-def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
+def _describe(store: N5Store, path: str, new: Mapping[str, Written]) -> bool:
     """Describe the present levels of a group; return whether anything was written."""
-    group = opened.node(path)
+    group = store.node(path)
     if not isinstance(group, GroupAttributes):
         return False
-    layout = opened.run(read_layout(opened.container.nodes, path, group))
+    layout = store.run(read_layout(store.container.nodes, path, group))
     placed = {name: dataset for name, dataset in layout.datasets.items() if is_level(name)}
     levels = axes_of_levels(placed, group.attributes)
     types = {level.view.dataset.data_type for level in placed.values()}
@@ -218,18 +218,18 @@ def _describe(opened: N5Store, path: str, new: Mapping[str, Written]) -> bool:
             return describe_levels(attributes, levels)
         return attributes
 
-    is_changed = _update(opened, path, group.attributes, change)
+    is_changed = _update(store, path, group.attributes, change)
     if 0 in levels and view_of((*path.split("/"), "s0")) is not None and path.count("/") == 1:
         setup = path.partition("/")[0]  # BigDataViewer has setups at the root
         (data_type,) = {data_type.value for data_type in types}
-        node = opened.node(setup)
+        node = store.node(setup)
         known = node.attributes if isinstance(node, GroupAttributes) else {}
-        _update(opened, setup, known, lambda old: describe_setup(old, levels, data_type))
+        _update(store, setup, known, lambda old: describe_setup(old, levels, data_type))
     return is_changed
 
 
 def _update(
-    opened: N5Store,
+    store: N5Store,
     path: str,
     known: Mapping[str, JSON],
     change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]],
@@ -237,29 +237,29 @@ def _update(
     """Change the attributes of a group and keep other programs' changes; skip empty changes."""
     is_changed = change(known) != known
     if is_changed:
-        opened.run(opened.container.update_group(path, change))
+        store.run(store.container.update_group(path, change))
     return is_changed
 
 
 def warn_of_misread(
-    opened: N5Store, path: str, group: Mapping[str, JSON], *, stacklevel: int = 4
+    store: N5Store, path: str, group: Mapping[str, JSON], *, stacklevel: int = 4
 ) -> None:
     """Warn of images in ``multiscales`` of a group that n5-universe cannot read together."""
     why = misread_images(group)
     if why is not None:
         message = (
-            f"{opened}: {path or '/'}: multiscales: {why}: n5-universe (Fiji) reads none of the "
+            f"{store}: {path or '/'}: multiscales: {why}: n5-universe (Fiji) reads none of the "
             "images: put each into a group of its own, or choose another convention"
         )
         warnings.warn(message, N5Warning, stacklevel=stacklevel)
 
 
-def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
+def describe_new(store: N5Store, path: str, axes: Sequence[Axis]) -> Written:
     """Describe the axes of a dataset about to be created, in the convention of its sibling levels.
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     path : str
         Of the dataset.
@@ -267,7 +267,7 @@ def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
         Its axes, N5 order.
     """
     group, _, name = path.rpartition("/")
-    beside = levels_in(opened, group) if is_level(name) else {}
+    beside = levels_in(store, group) if is_level(name) else {}
     beside.pop(name, None)
     known = [level.geometry for level in beside.values() if level.geometry is not None]
     convention = choose_convention("auto", [geometry.convention for geometry in known])
@@ -276,8 +276,8 @@ def describe_new(opened: N5Store, path: str, axes: Sequence[Axis]) -> Written:
     return describe_axes(convention, axes, name, base)
 
 
-def add_to_group(opened: N5Store, path: str, written: Written) -> None:
+def add_to_group(store: N5Store, path: str, written: Written) -> None:
     """Add a new dataset to the attributes of its group as a level."""
     group, _, name = path.rpartition("/")
     if is_level(name) and (written.attributes or written.level):
-        describe_group(opened, group, {name: written})
+        describe_group(store, group, {name: written})

@@ -113,12 +113,12 @@ def _has_document_at(place: Place) -> bool:
     return data is not None and not bytes(data).lstrip().startswith(b"<")
 
 
-def check_writable_store(opened: N5Store, where: str = "") -> None:
+def check_writable_store(store: N5Store, where: str = "") -> None:
     """Raise if a store is read-only.
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The store.
     where : str, optional
         The container and the node, for the message; by default the container.
@@ -128,9 +128,9 @@ def check_writable_store(opened: N5Store, where: str = "") -> None:
     N5UnsupportedError
         It is (``kind="read-only"``).
     """
-    if opened.read_only:
+    if store.read_only:
         message = "expected a writable store, got a read-only one"
-        raise N5UnsupportedError(message, kind="read-only", where=where or str(opened))
+        raise N5UnsupportedError(message, kind="read-only", where=where or str(store))
 
 
 class OpenOptions(TypedDict, total=False):
@@ -183,7 +183,7 @@ def open_container(
             message = f"durability: expected that of the store, {given.durability!r}, or none"
             raise option_error(f"{message}, got {durability!r}")
         return given.showing(given.zarr_format or 3), path
-    opened = N5Store(
+    store = N5Store(
         replace(place, path=""),
         codecs="n5",
         zarr_format=3,
@@ -191,4 +191,4 @@ def open_container(
         durability=durability or "atomic",
         read_only=read_only,
     )
-    return opened, path
+    return store, path

@@ -30,12 +30,12 @@ _DATASETS = 4  # number of datasets in a message
 _NODES = 1000  # largest number of nodes in the search for them
 
 
-def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") -> NotFoundError:
+def not_found(store: N5Store, path: str, expected: str = "a group or dataset") -> NotFoundError:
     """Make the error of a missing node, which names what exists instead.
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     path : str
         The node, normalised.
@@ -43,14 +43,14 @@ def not_found(opened: N5Store, path: str, expected: str = "a group or dataset") 
         The expected kind of node.
     """
     try:
-        message = _message(opened, path, expected)
+        message = _message(store, path, expected)
     except Exception as err:  # an error of the search must not hide the missing node
         is_foreign = isinstance(err, N5Error) and err.kind == "foreign"
-        message = str(err) if is_foreign else f"{opened}: /{path}: expected {expected}, got nothing"
+        message = str(err) if is_foreign else f"{store}: /{path}: expected {expected}, got nothing"
     return NotFoundError(message)
 
 
-def existing_node(opened: N5Store, path: str, expected: str = "a group or dataset") -> Node:
+def existing_node(store: N5Store, path: str, expected: str = "a group or dataset") -> Node:
     """Return a node, which must exist; see :func:`not_found`.
 
     Raises
@@ -58,54 +58,54 @@ def existing_node(opened: N5Store, path: str, expected: str = "a group or datase
     FileNotFoundError
         It does not exist.
     """
-    node = opened.node(path)
+    node = store.node(path)
     if node is None:
-        raise not_found(opened, path, expected)
+        raise not_found(store, path, expected)
     return node
 
 
-def _message(opened: N5Store, path: str, expected: str) -> str:
+def _message(store: N5Store, path: str, expected: str) -> str:
     """Describe a missing node and its surroundings."""
-    if opened.node("") is None:
-        return root_message(opened.container, opened.storage, opened.run)
-    message = f"{opened}: /{path}: expected {expected}, got nothing"
-    name = str(opened).replace(os.sep, "/").rstrip("/").rpartition("/")[2]
+    if store.node("") is None:
+        return root_message(store.container, store.storage, store.run)
+    message = f"{store}: /{path}: expected {expected}, got nothing"
+    name = str(store).replace(os.sep, "/").rstrip("/").rpartition("/")[2]
     if path.partition("/")[0] == name:
         return f"{message}; {name} is given twice"
-    above, node = _nearest(opened, path)
+    above, node = _nearest(store, path)
     if isinstance(node, DatasetView):
         return f"{message}; /{above} is a dataset, and below it are its blocks"
-    names = [name for name, _ in opened.run(opened.container.nodes.children(above))]
+    names = [name for name, _ in store.run(store.container.nodes.children(above))]
     missing = path.removeprefix(above).lstrip("/").partition("/")[0]
     meant = similar(missing, names)
     question = f"; did you mean /{join(above, meant)}?" if meant else ""
     return f"{message}; in /{above}: {listed(names) or 'nothing'}{question}"
 
 
-def _nearest(opened: N5Store, path: str) -> tuple[str, Node | None]:
+def _nearest(store: N5Store, path: str) -> tuple[str, Node | None]:
     """Return the nearest node above a path."""
     while path:
         path = path.rpartition("/")[0]
-        node = opened.node(path)
+        node = store.node(path)
         if node is not None:
             return path, node
     return "", None
 
 
-def datasets_below(opened: N5Store, path: str) -> str:
+def datasets_below(store: N5Store, path: str) -> str:
     """Return the names of a few datasets below a group, for a message; empty if it has none.
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     path : str
         The group, normalised.
     """
     paths: list[str] = []
     with suppress(N5Error):  # a server may not list
-        node = opened.node(path)
-        walk = Walk(opened.container.nodes, opened.run)
+        node = store.node(path)
+        walk = Walk(store.container.nodes, store.run)
         for found, _ in islice(walk.run(path, node) if node else (), _NODES):
             if isinstance(found.node, DatasetView):
                 paths.append(found.path)
@@ -114,22 +114,22 @@ def datasets_below(opened: N5Store, path: str) -> str:
     return ", ".join(paths[:_DATASETS]) + (", ..." if len(paths) > _DATASETS else "")
 
 
-def warn_of_links(opened: N5Store) -> Callable[[str, str], None]:
+def warn_of_links(store: N5Store) -> Callable[[str, str], None]:
     """Make the function that warns of links that a walk does not follow.
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     """
 
     def warn(path: str, why: str) -> None:
-        warnings.warn(f"{opened}: /{path}: omitted, as it is {why}", N5Warning, stacklevel=2)
+        warnings.warn(f"{store}: /{path}: omitted, as it is {why}", N5Warning, stacklevel=2)
 
     return warn
 
 
-def check_group(opened: N5Store, path: str) -> None:
+def check_group(store: N5Store, path: str) -> None:
     """Raise if a group that seems empty is a node of Zarr.
 
     On servers, opening a group requests only a few names.
@@ -139,10 +139,10 @@ def check_group(opened: N5Store, path: str) -> None:
     N5FormatError
         The group is a node of Zarr (``kind="foreign"``).
     """
-    if opened.storage.root is not None:
+    if store.storage.root is not None:
         return
-    with ErrorsAt(f"{opened}: {path or '/'}"):
-        opened.run(_check_group(path))
+    with ErrorsAt(f"{store}: {path or '/'}"):
+        store.run(_check_group(path))
 
 
 def _check_group(path: str) -> Steps[None]:

@@ -110,10 +110,10 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     >>> found.names, found.scale, array.store.node("em").dataset.attributes["resolution"]
     (('y', 'x'), (0.5, 0.25), [0.25, 0.5])
     """
-    opened, inner = store_and_path(location, path, axis_order, storage_options, backend)
-    check_writable_store(opened)
+    store, inner = store_and_path(location, path, axis_order, storage_options, backend)
+    check_writable_store(store)
     with asking_once():
-        placed = placed_datasets(opened, inner)
+        placed = placed_datasets(store, inner)
     levels = [described(level) for level in placed]
     are_placed = all(level.geometry is not None and level.geometry.is_stated for level in placed)
     first = levels[0]
@@ -126,21 +126,21 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
             "translation", _floats("translation", translation), first.translation
         ),
     )
-    plan = _plan(opened, first, convention)
-    with ErrorsAt(f"{opened}: {inner or '/'}"):
+    plan = _plan(store, first, convention)
+    with ErrorsAt(f"{store}: {inner or '/'}"):
         plan.add_levels(placed, _levels_of(finest, levels, are_placed=are_placed))
         plan.check()
-    plan.write(opened)
-    return geometry(opened, inner)
+    plan.write(store)
+    return geometry(store, inner)
 
 
-def _plan(opened: N5Store, first: ArrayGeometry, convention: str) -> _Plan:
+def _plan(store: N5Store, first: ArrayGeometry, convention: str) -> _Plan:
     """Choose the convention that describes a dataset, and read the nodes beside it."""
     group, _, name = first.path.rpartition("/")
-    beside = levels_in(opened, group) if is_level(name) else {}
+    beside = levels_in(store, group) if is_level(name) else {}
     known = [first, *(described(level) for level in beside.values())]
     chosen = choose_convention(convention, [level.convention for level in known])
-    return _Plan(chosen, list(opened.run(opened.container.nodes.above(first.path))), beside)
+    return _Plan(chosen, list(store.run(store.container.nodes.above(first.path))), beside)
 
 
 def _one_each[T](name: str, given: Sequence[T] | None, known: tuple[T, ...]) -> tuple[T, ...]:
@@ -313,26 +313,26 @@ class _Plan:
                 )
                 raise option_error(f"{new.wanted.path}: {message}")
 
-    def write(self, opened: N5Store) -> None:
+    def write(self, store: N5Store) -> None:
         """Write the documents; keep changes that other programs have made meanwhile."""
         for new in self.new:
             names: JSON = list(new.wanted.names)
             path = new.wanted.path
-            _write(opened, path, attributes=new.attributes, dimension_names=names)
+            _write(store, path, attributes=new.attributes, dimension_names=names)
         group, _, name = self.new[0].wanted.path.rpartition("/")
         if self.above and self.group != self.above[0]:
-            _write(opened, group, attributes=self.group)
+            _write(store, group, attributes=self.group)
             if self.convention == "ngff":
-                warn_of_misread(opened, group, self.group)
+                warn_of_misread(store, group, self.group)
         if is_level(name):
-            describe_group(opened, group)
+            describe_group(store, group)
 
 
-def _write(opened: N5Store, path: str, **members: JSON) -> None:
+def _write(store: N5Store, path: str, **members: JSON) -> None:
     key = join(path, "zarr.json")
-    document = json.loads(bytes(opened.run(opened.container.read(key)) or b"{}"))
+    document = json.loads(bytes(store.run(store.container.read(key)) or b"{}"))
     data = json.dumps({**document, **members}).encode()
-    sync(opened.set(key, cpu.Buffer.from_bytes(data)))
+    sync(store.set(key, cpu.Buffer.from_bytes(data)))
 
 
 def _is_same(found: Axis, wanted: Axis) -> bool:

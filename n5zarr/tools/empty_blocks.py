@@ -118,32 +118,32 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     N5Error
         The node itself is broken or not supported.
     """
-    opened, node = open_container(
+    store, node = open_container(
         place_of(location, storage_options, backend), path, read_only=dry_run
     )
     if not dry_run:
-        check_writable_store(opened)
+        check_writable_store(store)
     problems: list[Exception] = []
     found: dict[str, DatasetView] = {}
-    for each in walk(opened, node):
+    for each in walk(store, node):
         if isinstance(each.node, DatasetView):
             found[each.path] = each.node
         elif isinstance(each.node, Unreadable | Broken) and _is_damaged(each.node):
             problems.append(each.node.error)
     tasks = chain.from_iterable(
-        block_tasks(opened, where, view, _AT_A_TIME)
+        block_tasks(store, where, view, _AT_A_TIME)
         for where, view in found.items()
         if view.content is Content.NUMBERS  # text, objects and label multisets have no zero
     )
     total = sum(math.prod(view.dataset.grid) * view.full_n_bytes for view in found.values())
-    work = partial(_check_blocks, opened, dry_run=dry_run)
+    work = partial(_check_blocks, store, dry_run=dry_run)
     run, n_blocks = RunOptions(scheduler, n_workers, progress), 0
     removed: list[int] = []
     for task, (sizes, damaged) in run.each(work, tasks, "look for empty blocks", total):
         n_blocks += len(task.positions)
         removed += sizes
         problems += damaged
-    root = None if dry_run else opened.storage.root
+    root = None if dry_run else store.storage.root
     return BlockRemoval(
         n_datasets=len(found),
         n_blocks=n_blocks,
@@ -160,20 +160,20 @@ def _is_damaged(node: Unreadable | Broken) -> bool:
 
 
 def _check_blocks(
-    opened: N5Store, task: BlockTask, *, dry_run: bool
+    store: N5Store, task: BlockTask, *, dry_run: bool
 ) -> tuple[list[int], list[Exception]]:
     """Remove the empty blocks of a task; return their sizes, and the errors of damaged blocks."""
     sizes: dict[str, int] = {}
     problems: list[Exception] = []
-    blocks = opened.run(read_each(task.keys))
+    blocks = store.run(read_each(task.keys))
     for key, position, block in zip(task.keys, task.positions, blocks, strict=True):
         try:
             if block is not None and _is_empty(block, task.view):
                 sizes[key] = len(block)
         except N5Error as err:
-            problems.append(err.located(opened.container.chunks.block_name(task.path, position)))
+            problems.append(err.located(store.container.chunks.block_name(task.path, position)))
     if not dry_run and sizes:
-        opened.run(_remove_each(sizes, task.view))
+        store.run(_remove_each(sizes, task.view))
     return list(sizes.values()), problems
 
 

@@ -91,11 +91,11 @@ def rechunk(  # noqa: PLR0913 - the options of convert
         chunks is not None or compression is not None,
         "rechunk: expected chunks, a compression or both, got none",
     )
-    opened, node = open_container(place_of(location), path)
-    root = opened.storage.root
+    store, node = open_container(place_of(location), path)
+    root = store.storage.root
     if root is None:
         raise N5UnsupportedError(
-            f"{opened}: expected local files, where a dataset is replaced by renaming; "
+            f"{store}: expected local files, where a dataset is replaced by renaming; "
             "n5zarr.convert(...) writes a new container",
             kind="option",
         )

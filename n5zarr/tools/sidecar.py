@@ -126,14 +126,14 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
-    opened, node_path = open_container(place_of(location, storage_options, backend), path)
-    check_writable_store(opened)
-    wanted, left_out = _wanted(opened, node_path, remove=remove)
-    return Sidecars(str(opened), *_write(opened, wanted), left_out)
+    store, node_path = open_container(place_of(location, storage_options, backend), path)
+    check_writable_store(store)
+    wanted, left_out = _wanted(store, node_path, remove=remove)
+    return Sidecars(str(store), *_write(store, wanted), left_out)
 
 
 def _wanted(
-    opened: N5Store, path: str, *, remove: bool
+    store: N5Store, path: str, *, remove: bool
 ) -> tuple[dict[str, bytes | None], dict[str, str]]:
     """Make the documents of a node and all nodes below it, None for no document, by key.
 
@@ -141,7 +141,7 @@ def _wanted(
     """
     wanted: dict[str, bytes | None] = {}
     left_out: dict[str, str] = {}
-    for found in walk(opened, path):
+    for found in walk(store, path):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         key = join(found.path, _DOCUMENT)
@@ -153,15 +153,15 @@ def _wanted(
     return wanted, left_out
 
 
-def _write(opened: N5Store, wanted: Mapping[str, bytes | None]) -> tuple[int, int, int]:
+def _write(store: N5Store, wanted: Mapping[str, bytes | None]) -> tuple[int, int, int]:
     """Write or remove documents that differ; count those written, unchanged and removed."""
     there: dict[str, bytes | None] = {}
     for some in batched(wanted, _AT_A_TIME):
-        there |= zip(some, opened.run(read_each(some)), strict=True)
-    _check_ours(opened, there)
+        there |= zip(some, store.run(read_each(some)), strict=True)
+    _check_ours(store, there)
     changed = [key for key, value in wanted.items() if value != there[key]]
     for some in batched(changed, _AT_A_TIME):
-        opened.run(request_each(_change(key, wanted[key]) for key in some))
+        store.run(request_each(_change(key, wanted[key]) for key in some))
     n_removed = sum(wanted[key] is None for key in changed)
     n_written = len(changed) - n_removed
     return n_written, sum(value is not None for value in wanted.values()) - n_written, n_removed

@@ -177,10 +177,10 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
     (46, 184, 7680)
     """
     place = place_of(location, storage_options, backend)
-    opened, node = open_container(place, path, read_only=True)
+    store, node = open_container(place, path, read_only=True)
     with asking_once():
-        view = _dataset(opened, node)
-    listing = _Listing(opened, node, view)
+        view = _dataset(store, node)
+    listing = _Listing(store, node, view)
     sample = None if n_blocks is None else listing.sample(n_blocks, seed)
     total = (math.prod(view.grid) if sample is None else len(sample)) * view.full_n_bytes
     n_blocks_of_task = max(_BLOCKS, _TASK_BYTES // max(1, view.full_n_bytes))
@@ -188,7 +188,7 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
     tasks = (BlockTask(node, view, positions) for positions in batches)
     tally = _Tally()
     run = RunOptions(scheduler, n_workers, progress)
-    for _, part in run.each(partial(_count, opened), tasks, "statistics", total):
+    for _, part in run.each(partial(_count, store), tasks, "statistics", total):
         tally.add(part)
     return tally.result(node, math.prod(view.grid), listing.n_stored)
 
@@ -196,8 +196,8 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
 class _Listing:
     """The stored blocks of a dataset, which are counted while they are listed."""
 
-    def __init__(self, opened: N5Store, path: str, view: DatasetView) -> None:
-        self._rows = stored_rows(opened.run, path, view.dataset.grid)
+    def __init__(self, store: N5Store, path: str, view: DatasetView) -> None:
+        self._rows = stored_rows(store.run, path, view.dataset.grid)
         self.n_stored = 0
 
     def __iter__(self) -> Iterator[N5Tuple]:
@@ -215,17 +215,17 @@ class _Listing:
         return sorted(position for _, position in chosen)
 
 
-def _dataset(opened: N5Store, node: str) -> DatasetView:
+def _dataset(store: N5Store, node: str) -> DatasetView:
     """Read the dataset, which must hold real numbers."""
-    view = existing_node(opened, node, "a dataset")
+    view = existing_node(store, node, "a dataset")
     if not isinstance(view, DatasetView):
-        below = datasets_below(opened, node) or "none"
+        below = datasets_below(store, node) or "none"
         raise NotFoundError(
-            f"{opened}: {node or '/'}: expected a dataset, got a group; in it: {below}"
+            f"{store}: {node or '/'}: expected a dataset, got a group; in it: {below}"
         )
     if view.content not in (Content.NUMBERS, Content.LABELS) or view.kind.dtype.kind not in "biuf":
         message = f"statistics: expected real numbers, got {view.kind.dtype}"
-        raise N5UnsupportedError(message, kind="data-type", where=f"{opened}: {node or '/'}")
+        raise N5UnsupportedError(message, kind="data-type", where=f"{store}: {node or '/'}")
     return view
 
 
@@ -346,18 +346,18 @@ def _bins(histogram: _Histogram) -> tuple[tuple[float, ...], tuple[int, ...]]:
     return edges, tuple(histogram.counts.get(number, 0) for number in range(first, last + 1))
 
 
-def _count(opened: N5Store, task: BlockTask) -> _Tally:
+def _count(store: N5Store, task: BlockTask) -> _Tally:
     """Read some blocks, and count their elements."""
     tally = _Tally()
     view, dataset = task.view, task.view.dataset
     small: list[np.ndarray] = []
     n_bytes_stored = 0  # of these
-    data = opened.run(read_each(task.keys))
+    data = store.run(read_each(task.keys))
     for position, block in zip(task.positions, data, strict=True):
         if block is None:  # removed since it was listed
             continue
         extent = dataset.extent_of(position)
-        with ErrorsAt(partial(opened.container.chunks.block_name, task.path, position)):
+        with ErrorsAt(partial(store.container.chunks.block_name, task.path, position)):
             chunk = stored_chunk(memoryview(block), view, position)[tuple(map(slice, to_c(extent)))]
         elements = view.kind.from_stored(chunk)
         native = elements.dtype.newbyteorder("=") if elements.dtype.kind != "b" else "u1"

@@ -38,8 +38,8 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
             return True
         if place.is_url:
             return "|n5:" in str(location) or place.is_named_n5
-        opened, path = open_container(place, read_only=True)
-        return opened.node(path) is not None
+        store, path = open_container(place, read_only=True)
+        return store.node(path) is not None
     except (N5UnrepresentableError, OSError):  # another program's XML; nothing
         return False
     except N5Error as err:

@@ -231,7 +231,7 @@ class _Branch(NamedTuple):
 class _NodeReader:
     """Open a node of a container, with given options."""
 
-    opened: N5Store
+    store: N5Store
     path: str
     convention: str | None
     lazy_coords: bool = False
@@ -249,12 +249,10 @@ class _NodeReader:
         known = sorted({name for name, _ in CONVENTIONS})
         expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
         require(convention in (None, *known), expected)
-        opened, path = open_container(place, group or "", axis_order=axis_order, read_only=True)
-        if opened is place.location:  # which may show other codecs, or coordinates
-            opened = N5Store(
-                opened.store, codecs="n5", read_only=True, axis_order=opened.axis_order
-            )
-        return cls(opened=opened, path=path, convention=convention, decoding=decoding)
+        store, path = open_container(place, group or "", axis_order=axis_order, read_only=True)
+        if store is place.location:  # which may show other codecs, or coordinates
+            store = N5Store(store.store, codecs="n5", read_only=True, axis_order=store.axis_order)
+        return cls(store=store, path=path, convention=convention, decoding=decoding)
 
     def read_dataset(self) -> xr.Dataset:
         """Open the dataset or group at the path."""
@@ -272,16 +270,16 @@ class _NodeReader:
         deep : bool, optional
             Whether to read the groups below, too.
         """
-        found = self.opened.run(each_once(self._reading(deep=deep)))
+        found = self.store.run(each_once(self._reading(deep=deep)))
         if found is None:
-            raise not_found(self.opened, self.path)
+            raise not_found(self.store, self.path)
         if isinstance(found, _Branch) and not found.layout.datasets:
-            check_group(self.opened, self.path)
+            check_group(self.store, self.path)
         return found
 
     def _reading(self, *, deep: bool) -> Steps[Placed | _Branch | None]:
         """Read the dataset or group at the path; None if nothing is there."""
-        container = self.opened.container
+        container = self.store.container
         node = yield from container.node(self.path)
         if node is None:
             return None
@@ -291,7 +289,7 @@ class _NodeReader:
 
     def _branch(self, path: str, group: GroupAttributes, *, deep: bool) -> Steps[_Branch]:
         """Read the datasets of a group, and with ``deep`` the groups below it."""
-        nodes = self.opened.container.nodes
+        nodes = self.store.container.nodes
         layout = yield from read_layout(nodes, path, group, self.convention)
         below: dict[str, _Branch] = {}
         for name, child in sorted(layout.groups.items()) if deep else ():
@@ -300,13 +298,13 @@ class _NodeReader:
 
     def warn(self, problem: str) -> None:
         """Warn of a problem in the container."""
-        warnings.warn(f"{self.opened}: {problem}", N5Warning, stacklevel=4)
+        warnings.warn(f"{self.store}: {problem}", N5Warning, stacklevel=4)
 
     def warn_of_levels(self, layout: Layout) -> None:
         """Warn of a group whose datasets do not fit into one Dataset."""
         path = layout.path or "/"
         if layout.groups and not layout.datasets:
-            below = datasets_below(self.opened, layout.path)
+            below = datasets_below(self.store, layout.path)
             self.warn(
                 f"{path}: no dataset is directly in this group: open one below with group=, or all "
                 f"with xr.open_datatree: {below}"
@@ -393,16 +391,16 @@ class _NodeReader:
             else:
                 computed = coordinate(dim, axis, size)
                 # the position of a single element does not give the distance to the next
-                computed.encoding["source"] = Origin(store=self.opened, path=dim, scale=axis.scale)
+                computed.encoding["source"] = Origin(store=self.store, path=dim, scale=axis.scale)
                 dataset = dataset.assign_coords({dim: computed})
-        dataset.encoding["source"] = str(self.opened)
+        dataset.encoding["source"] = str(self.store)
         return dataset
 
     def variable(self, placed: Placed) -> xr.Variable:
         """Make the lazy variable of an N5 dataset."""
         if placed.problems:
             self.warn(f"{placed.path or '/'}: {'; '.join(placed.problems)}")
-        array: Any = with_fast_path(as_zarr(self.opened, placed.path, placed.view))
+        array: Any = with_fast_path(as_zarr(self.store, placed.path, placed.view))
         attrs: dict[str, object] = {**placed.attributes}
         if array.dtype.kind in "fciu" and _has_fill_of_v2(placed.view):
             attrs.setdefault("_FillValue", array.fill_value)  # in v2 xarray reads it only here
@@ -411,7 +409,7 @@ class _NodeReader:
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
         data = indexing.LazilyIndexedArray(LazyArray(array))
         # encode with plain Zarr's codecs, so that the result of ds.to_zarr needs no n5zarr
-        with ErrorsAt(f"{self.opened}: {placed.path or '/'}"):
+        with ErrorsAt(f"{self.store}: {placed.path or '/'}"):
             codecs = standard_codecs(placed.view)
         encoding = {
             "chunks": array.chunks,
@@ -419,7 +417,7 @@ class _NodeReader:
             "compressors": tuple(c for c in codecs if isinstance(c, BytesBytesCodec)),
             "filters": tuple(c for c in codecs if isinstance(c, ArrayArrayCodec)),
             "source": Origin(
-                store=self.opened,
+                store=self.store,
                 path=placed.path,
                 convention=None if placed.geometry is None else placed.geometry.convention,
                 forced=self.convention,

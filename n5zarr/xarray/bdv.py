@@ -183,23 +183,21 @@ def views_tree(
     """Open views like :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
     given = None if xml is None else read_project(XmlFile.at(xml))
     found = project_or_container(place, path, axis_order=axis_order)
-    with asking_once(), found as (named, opened, group):
+    with asking_once(), found as (named, store, group):
         project = given or named
-        existing_node(opened, group, _EXPECTED)
-        views = find_views(opened, group)
+        existing_node(store, group, _EXPECTED)
+        views = find_views(store, group)
         if not views:
-            raise NotFoundError(f"{opened}: /{group}: expected {_EXPECTED}, got none with data")
-        description = (
-            opened.run(read_description(group)) if project is None else project.description
-        )
+            raise NotFoundError(f"{store}: /{group}: expected {_EXPECTED}, got none with data")
+        description = store.run(read_description(group)) if project is None else project.description
         if description is not None:
-            views = described_views(opened, group, views, description)
-            _warn_of_names(opened, description)
+            views = described_views(store, group, views, description)
+            _warn_of_names(store, description)
             if not registrations:
                 description = replace(description, registrations={})
-        placements = _placements(opened, views, description)
+        placements = _placements(store, views, description)
         placed = [stack.placed for each in placements for stack in each.levels.values()]
-        warn_of_problems(opened, placed, stacklevel=4)
+        warn_of_problems(store, placed, stacklevel=4)
         return _tree(placements, description, laziness)
 
 
@@ -207,13 +205,13 @@ class _Stack:
     """Hold the time points of one level of one setup, all with the same positions."""
 
     def __init__(
-        self, opened: N5Store, views: Mapping[int, SetupLevel], description: Description | None
+        self, store: N5Store, views: Mapping[int, SetupLevel], description: Description | None
     ) -> None:
-        self.opened = opened
+        self.store = store
         self.views = views
         number, first = next(iter(views.items()))
-        self.placed: Placed = opened.run(
-            read_placed(opened.container.nodes, first.path, first.dataset, description=description)
+        self.placed: Placed = store.run(
+            read_placed(store.container.nodes, first.path, first.dataset, description=description)
         )
         expected = first.dataset.data_type, first.dataset.shape
         for view in views.values():
@@ -222,7 +220,7 @@ class _Stack:
                 raise option_error(
                     f"expected {expected[0]} {expected[1]}, like time point {number}, got "
                     f"{actual[0]} {actual[1]}; open them one by one with xr.open_datatree",
-                    where=f"{opened}: {view.path}",
+                    where=f"{store}: {view.path}",
                 )
 
     @property
@@ -248,7 +246,7 @@ class _Placement(NamedTuple):
 
 
 def _placements(
-    opened: N5Store, views: Mapping[int, Levels], description: Description | None
+    store: N5Store, views: Mapping[int, Levels], description: Description | None
 ) -> list[_Placement]:
     """Separate the setups; if any setup moves, separate the time points too."""
     times_of = {s: sorted({t for v in levels.values() for t in v}) for s, levels in views.items()}
@@ -265,7 +263,7 @@ def _placements(
             level: {t: view for t, view in by_time.items() if t in own}
             for level, by_time in views[setup].items()
         }
-        stacks = {level: _Stack(opened, v, description) for level, v in levels.items() if v}
+        stacks = {level: _Stack(store, v, description) for level, v in levels.items() if v}
         placements.append(_Placement(name, setup, times, stacks))
     return placements
 
@@ -308,7 +306,7 @@ def _dataset(
 ) -> xr.Dataset:
     """Make the Dataset of a level; of one setup without the dimension of setups."""
     placed = stacks[0].placed
-    views = StackedViews(stacks[0].opened, [[s.views.get(t) for t in timepoints] for s in stacks])
+    views = StackedViews(stacks[0].store, [[s.views.get(t) for t in timepoints] for s in stacks])
     dims = ("setup", "timepoint", *placed.dims)
     # the registration, if coordinates cannot express it
     attributes = {key: value for key, value in placed.attributes.items() if key == "registration"}
@@ -340,12 +338,12 @@ def _is_ours(name: str) -> bool:
     return name in _NAMES or re.fullmatch(r"(s|setup|timepoint)[0-9]+|.*[{:/].*", name) is not None
 
 
-def _warn_of_names(opened: N5Store, description: Description) -> None:
+def _warn_of_names(store: N5Store, description: Description) -> None:
     """Warn once of attributes of the XML that are omitted."""
     found = {key for setup in description.setups.values() for key in setup.names if _is_ours(key)}
     if found:
         listed = ", ".join(sorted(found))
-        message = f"{opened}: attributes of the XML omitted, as their names are taken: {listed}"
+        message = f"{store}: attributes of the XML omitted, as their names are taken: {listed}"
         warnings.warn(message, N5Warning, stacklevel=4)
 
 

@@ -126,16 +126,16 @@ def read_interest_points(
     >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
     >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
     """
-    file, opened = _open(place_of(location, storage_options, backend), read_only=True)
+    file, store = _open(place_of(location, storage_options, backend), read_only=True)
     with ErrorsAt(str(file or "")):
-        lists = _lists_in(opened) if file is None else listed_in(file.read())
+        lists = _lists_in(store) if file is None else listed_in(file.read())
     lists = [each for each in lists if label in (None, each.label)]
     if file is None and not lists:
         raise FileNotFoundError(
-            f"{opened}: expected groups tpId_0_viewSetupId_0/label, ..., got none"
+            f"{store}: expected groups tpId_0_viewSetupId_0/label, ..., got none"
         )
-    points = [_read(_read_points, opened, each) for each in lists]
-    pairs = [_read(_read_correspondences, opened, each) for each in lists]
+    points = [_read(_read_points, store, each) for each in lists]
+    pairs = [_read(_read_correspondences, store, each) for each in lists]
     return InterestPoints(
         points=_joined_tables(
             points, dict.fromkeys([*LIST_COLUMNS, "id"], "i8") | dict.fromkeys(AXES, "f8")
@@ -146,16 +146,16 @@ def read_interest_points(
 
 
 def _read(
-    read: Callable[[N5Store, PointList], pd.DataFrame], opened: N5Store, each: PointList
+    read: Callable[[N5Store, PointList], pd.DataFrame], store: N5Store, each: PointList
 ) -> pd.DataFrame:
     """Read a table of a list; errors name the list."""
     try:
-        return read(opened, each)
+        return read(store, each)
     except N5Error:
         raise
     except (ValueError, TypeError, OverflowError) as err:
         raise N5FormatError(
-            f"expected a list of BigStitcher: {err}", kind="member", where=f"{opened}: /{each.path}"
+            f"expected a list of BigStitcher: {err}", kind="member", where=f"{store}: /{each.path}"
         ) from err
 
 
@@ -165,23 +165,23 @@ def _open(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Store]:
     if file is not None:
         with ErrorsAt(str(file)):
             place = file.place_for(file.beside(posixpath.join(base_path(file.read()), CONTAINER)))
-    opened, path = open_container(place, read_only=read_only)
-    require(not path, f"{opened}: expected the XML or interestpoints.n5, got the node {path}")
-    return file, opened
+    store, path = open_container(place, read_only=read_only)
+    require(not path, f"{store}: expected the XML or interestpoints.n5, got the node {path}")
+    return file, store
 
 
-def _lists_in(opened: N5Store) -> list[PointList]:
+def _lists_in(store: N5Store) -> list[PointList]:
     """Return the lists of a container, in BigStitcher's order in the XML."""
-    root = existing_node(opened, "", "groups tpId_0_viewSetupId_0/label, ...")
-    found = Walk(opened.container.nodes, opened.run).run("", root)
+    root = existing_node(store, "", "groups tpId_0_viewSetupId_0/label, ...")
+    found = Walk(store.container.nodes, store.run).run("", root)
     parents = (each.path.rpartition("/")[0] for each, _ in found if each.name == "interestpoints")
     return sorted(each for each in map(list_of_path, parents) if each is not None)
 
 
-def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
+def _read_points(store: N5Store, each: PointList) -> pd.DataFrame:
     path = join(each.path, "interestpoints")
-    node = opened.node(path)
-    where = f"{opened}: /{path}"
+    node = store.node(path)
+    where = f"{store}: /{path}"
     if node is None:
         raise FileNotFoundError(
             f"{where}: expected a list of interest points, got nothing; newer versions of "
@@ -194,9 +194,9 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
         )
     columns: dict[str, Any] = {}
     locations = np.empty((0, 3))
-    children = dict(opened.run(opened.container.nodes.children(path)))
+    children = dict(store.run(store.container.nodes.children(path)))
     for name in sorted(n for n, child in children.items() if isinstance(child, DatasetView)):
-        values = np.asarray(open_array(opened, path=join(path, name))[...])
+        values = np.asarray(open_array(store, path=join(path, name))[...])
         if name == "loc":
             locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
         else:
@@ -209,12 +209,12 @@ def _read_points(opened: N5Store, each: PointList) -> pd.DataFrame:
     return _table(each, columns)
 
 
-def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
+def _read_correspondences(store: N5Store, each: PointList) -> pd.DataFrame:
     path = join(each.path, "correspondences")
-    node = opened.node(path)
+    node = store.node(path)
     if node is None:
         return pd.DataFrame()
-    where = f"{opened}: /{path}"
+    where = f"{store}: /{path}"
     version = node.attributes.get("correspondences") if isinstance(node, GroupAttributes) else None
     if not isinstance(node, GroupAttributes) or str(version or 1).partition(".")[0] not in (
         "1",
@@ -226,7 +226,7 @@ def _read_correspondences(opened: N5Store, each: PointList) -> pd.DataFrame:
         lists = parse_id_map(node.attributes.get("idMap"))
     if not lists:
         return pd.DataFrame()
-    data = np.asarray(open_array(opened, path=join(path, "data"))[...])
+    data = np.asarray(open_array(store, path=join(path, "data"))[...])
     if data.ndim != 2 or data.shape[1] not in (3, 4) or not set(data[:, 2].tolist()) <= set(lists):
         message = f"data: expected 4 x N numbers, the third in idMap, got shape {data.shape[::-1]}"
         raise N5FormatError(message, kind="member", where=where)
@@ -307,7 +307,7 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
     >>> n5zarr.read_interest_points(where).points["z"].tolist()
     [5.0, 6.25]
     """
-    file, opened = _open(place_of(location, storage_options, backend), read_only=False)
+    file, store = _open(place_of(location, storage_options, backend), read_only=False)
     xml = None if file is None else file.read()
     found = rows_by_list("points", points, [*LIST_COLUMNS, "id", "x", "y"])
     pairs = rows_by_list("correspondences", correspondences, PAIR_COLUMNS)
@@ -316,14 +316,14 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
         check_tables(found, pairs, targets)
         _ = xml and with_lists(xml, list(targets.values()))  # may raise: call it before any writing
     if not overwrite:
-        _check_new(opened, targets.values())
-    _write(opened, targets, found, pairs)
+        _check_new(store, targets.values())
+    _write(store, targets, found, pairs)
     if file is not None:
         _name_in_xml(file, list(targets.values()))
 
 
 def _write(
-    opened: N5Store,
+    store: N5Store,
     targets: Mapping[Key, PointList],
     found: Mapping[Key, pd.DataFrame],
     pairs: Mapping[Key, pd.DataFrame],
@@ -332,14 +332,14 @@ def _write(
     try:
         for target in targets.values():
             attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
-            _new_group(opened, join(target.path, "correspondences"), attributes)
+            _new_group(store, join(target.path, "correspondences"), attributes)
         for key, target in targets.items():
-            _write_points(opened, target, found.get(key))
+            _write_points(store, target, found.get(key))
         for key, rows in pairs.items():
-            _write_correspondences(opened, targets[key], rows)
+            _write_correspondences(store, targets[key], rows)
     except (ContainsGroupError, ContainsArrayError) as err:
         raise FileExistsError(
-            f"{opened}: another program writes these lists at the same time: {err}"
+            f"{store}: another program writes these lists at the same time: {err}"
         ) from err
 
 
@@ -353,29 +353,29 @@ def _name_in_xml(file: XmlFile, lists: list[PointList]) -> None:
         warnings.warn(message, N5Warning, stacklevel=3)
 
 
-def _check_new(opened: N5Store, targets: Iterable[PointList]) -> None:
+def _check_new(store: N5Store, targets: Iterable[PointList]) -> None:
     """Reject lists that exist."""
     names = ("interestpoints", "correspondences")
     exists = [
         each.path
         for each in targets
-        if any(opened.node(join(each.path, name)) is not None for name in names)
+        if any(store.node(join(each.path, name)) is not None for name in names)
     ]
     if exists:
         raise FileExistsError(
-            f"{opened}: expected no lists of these names without overwrite=True, got {exists}"
+            f"{store}: expected no lists of these names without overwrite=True, got {exists}"
         )
 
 
-def _new_group(opened: N5Store, path: str, attributes: Mapping[str, JSON]) -> None:
-    group: Any = open_node(opened, "a", path=path, delete_existing=True)
+def _new_group(store: N5Store, path: str, attributes: Mapping[str, JSON]) -> None:
+    group: Any = open_node(store, "a", path=path, delete_existing=True)
     group.attrs.update(attributes)
 
 
-def _write_numbers(opened: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
+def _write_numbers(store: N5Store, path: str, values: np.ndarray[Any, Any], width: int) -> None:
     """Write numbers of shape (N, D) as a dataset D x N with blocks of ``width`` x 300000."""
     array = create_array(
-        opened,
+        store,
         path=path,
         shape=values.shape,
         dtype=values.dtype,
@@ -385,26 +385,24 @@ def _write_numbers(opened: N5Store, path: str, values: np.ndarray[Any, Any], wid
     array.with_config({"write_empty_chunks": True})[...] = values
 
 
-def _write_points(opened: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
+def _write_points(store: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
     path = join(target.path, "interestpoints")
-    _new_group(opened, path, POINTS)
+    _new_group(store, path, POINTS)
     if rows is None:
         for name, dtype in (("id", "u8"), ("loc", "f8")):
             place = join(path, name)
-            create_array(
-                opened, path=place, shape=(0,), dtype=dtype, chunks=(1,), compression=_GZIP
-            )
+            create_array(store, path=place, shape=(0,), dtype=dtype, chunks=(1,), compression=_GZIP)
         return
     axes = [axis for axis in AXES if axis in rows]
     ids = rows["id"].to_numpy(np.int64).astype(np.uint64)
-    _write_numbers(opened, join(path, "id"), ids[:, None], 1)
-    _write_numbers(opened, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
+    _write_numbers(store, join(path, "id"), ids[:, None], 1)
+    _write_numbers(store, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
     for name in rows.columns:
         if name not in (*LIST_COLUMNS, "id", *axes) and not rows[name].isna().all():
-            _write_numbers(opened, join(path, name), numbers_of(rows[name])[:, None], 1)
+            _write_numbers(store, join(path, name), numbers_of(rows[name])[:, None], 1)
 
 
-def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFrame) -> None:
+def _write_correspondences(store: N5Store, target: PointList, rows: pd.DataFrame) -> None:
     path = join(target.path, "correspondences")
     keys = list(zip(*(rows[column] for column in OTHER_COLUMNS), strict=True))
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
@@ -412,6 +410,6 @@ def _write_correspondences(opened: N5Store, target: PointList, rows: pd.DataFram
     columns = [rows["id"], rows["corresponding_id"], [numbers[key] for key in keys]]
     columns.append(rows["consensus_set"])
     data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
-    _write_numbers(opened, join(path, "data"), data.astype(np.uint64), 1)
-    group: Any = open_node(opened, "a", path=path)
+    _write_numbers(store, join(path, "data"), data.astype(np.uint64), 1)
+    group: Any = open_node(store, "a", path=path)
     group.attrs.update({"idMap": id_map})  # last: readers need it to read the data

@@ -59,14 +59,14 @@ class StackedViews(BackendArray):
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     views : sequence of sequence of SetupLevel or None
         The views by setup and time point; None stands for one without data, filled with 0.
     """
 
-    def __init__(self, opened: N5Store, views: Sequence[Sequence[SetupLevel | None]]) -> None:
-        self.opened = opened
+    def __init__(self, store: N5Store, views: Sequence[Sequence[SetupLevel | None]]) -> None:
+        self.store = store
         self.views = [list(of_setup) for of_setup in views]
         first = next(view for view in self._existing())
         self.shape = (len(self.views), len(self.views[0]), *first.dataset.shape)
@@ -77,7 +77,7 @@ class StackedViews(BackendArray):
 
     def places(self) -> Iterator[StorePath]:
         """Yield the locations of the datasets."""
-        return (StorePath(self.opened, view.path) for view in self._existing())
+        return (StorePath(self.store, view.path) for view in self._existing())
 
     def __getitem__(self, key: indexing.ExplicitIndexer) -> _Array:
         """Read a selection."""
@@ -93,7 +93,7 @@ class StackedViews(BackendArray):
         view = self.views[setup][timepoint]
         if view is None:
             return None
-        array: Any = with_fast_path(as_zarr(self.opened, view.path, view.dataset))
+        array: Any = with_fast_path(as_zarr(self.store, view.path, view.dataset))
         return np.asarray(LazyArray(array)[key])
 
     def _box(self, key: _Key) -> _Array:

@@ -99,9 +99,9 @@ def pyramid_levels(
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        opened, group = open_container(place, path, axis_order=axis_order)
-        placed = placed_levels(opened, group, convention)
-        warn_of_problems(opened, placed)
+        store, group = open_container(place, path, axis_order=axis_order)
+        placed = placed_levels(store, group, convention)
+        warn_of_problems(store, placed)
         return [*map(_level, placed)]
 
 
@@ -165,8 +165,8 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        opened, group = open_container(place, path, axis_order=axis_order)
-        levels = [*map(_level, placed_levels(opened, group, convention))]
+        store, group = open_container(place, path, axis_order=axis_order)
+        levels = [*map(_level, placed_levels(store, group, convention))]
         require(
             (resolution is None) != (level is None),
             "expected either a resolution or a level, got both or neither",
@@ -174,9 +174,9 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         if level is None:
             chosen = _coarsest_within(levels, resolution or {})
         else:
-            chosen = _numbered(levels, level, f"{opened}: /{group}")
+            chosen = _numbered(levels, level, f"{store}: /{group}")
         return xr.open_dataset(
-            opened,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
+            store,  # type: ignore[arg-type] # xarray's type omits types that only the engine knows
             engine="n5",
             group=chosen.path,
             convention=convention,

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["check_not_read"]
 
 
-def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> None:
+def check_not_read(data: Iterable[xr.Dataset], store: N5Store, path: str) -> None:
     """Raise if lazy data come from a node that is about to be removed.
 
     Raises
@@ -41,19 +41,17 @@ def check_not_read(data: Iterable[xr.Dataset], opened: N5Store, path: str) -> No
     N5UnrepresentableError
         The node would be removed before its data are read (``kind="option"``).
     """
-    removed = places_behind(opened.storage, path)
+    removed = places_behind(store.storage, path)
     for ds in data:
         for name, variable in ds.variables.items():
             for place in _places(variable):
-                store = place.store
-                storage = (
-                    store.storage if isinstance(store, N5Store) else open_storage(Place(store))
-                )
+                read = place.store
+                storage = read.storage if isinstance(read, N5Store) else open_storage(Place(read))
                 require(
                     overlap(places_behind(storage, place.path), removed) is None,
                     f"mode='w' would remove the unread source of {name!r}, {storage}: "
                     f"/{place.path}; load() the data first, or write to another place",
-                    where=f"{opened}: {path or '/'}",
+                    where=f"{store}: {path or '/'}",
                 )
 
 

@@ -37,14 +37,14 @@ __all__ = ["UpdatePlan", "join_delayed", "open_existing", "plan_update"]
 _AS_STORED: Decoding = {"mask_and_scale": False, "decode_times": False, "decode_coords": False}
 
 
-def open_existing(opened: N5Store, path: str, **decoding: Unpack[Decoding]) -> xr.Dataset:
+def open_existing(store: N5Store, path: str, **decoding: Unpack[Decoding]) -> xr.Dataset:
     """Open a dataset or group of the container to write to."""
     # xarray's type omits stores, which only the engine knows
-    return xr.open_dataset(opened, engine="n5", group=path, **decoding)  # type: ignore[arg-type]
+    return xr.open_dataset(store, engine="n5", group=path, **decoding)  # type: ignore[arg-type]
 
 
 def plan_update(
-    opened: N5Store,
+    store: N5Store,
     path: str,
     ds: xr.Dataset,
     *,
@@ -56,7 +56,7 @@ def plan_update(
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     path : str
         A dataset, or a group whose datasets share their axes.
@@ -79,7 +79,7 @@ def plan_update(
     N5UnrepresentableError
         The data do not fit the datasets (``kind="option"``).
     """
-    existing = _Existing.read(opened, path, append_dim)
+    existing = _Existing.read(store, path, append_dim)
     if append_dim is None:
         slices = find_region(existing.decoded, ds, region or {}, existing.where)
         expected = existing.decoded.isel(slices)
@@ -96,21 +96,21 @@ def plan_update(
         _Change.encode(name, ds, existing, slices, is_only_writer=is_only_writer or grows)
         for name in _names_to_write(ds, existing, append_dim)
     )
-    return UpdatePlan(opened, changes, grows=grows)
+    return UpdatePlan(store, changes, grows=grows)
 
 
 @dataclass(frozen=True)
 class UpdatePlan:
     """Hold checked changes of existing datasets."""
 
-    opened: N5Store
+    store: N5Store
     changes: tuple[_Change, ...]
     grows: bool
 
     def run(self, *, compute: bool = True) -> Delayed | None:
         """Write; with ``compute=False``, return an object that writes."""
         arrays = [
-            zarr.open_array(self.opened, path=c.placed.path, mode="r+", zarr_format=3)
+            zarr.open_array(self.store, path=c.placed.path, mode="r+", zarr_format=3)
             for c in self.changes
         ]
         shapes = [array.shape for array in arrays]
@@ -149,22 +149,22 @@ class _Existing:
     stored: xr.Dataset
 
     @classmethod
-    def read(cls, opened: N5Store, path: str, append_dim: Hashable | None) -> _Existing:
-        where = f"{opened}: {path or '/'}"
-        node = opened.node(path)
+    def read(cls, store: N5Store, path: str, append_dim: Hashable | None) -> _Existing:
+        where = f"{store}: {path or '/'}"
+        node = store.node(path)
         if node is None:
             raise FileNotFoundError(
                 f"{where}: expected the dataset or group to change, but it does not exist"
             )
         if isinstance(node, DatasetView):
-            placed = opened.run(read_placed(opened.container.nodes, path, node))
+            placed = store.run(read_placed(store.container.nodes, path, node))
             datasets = [placed, *placed.coordinates.values()]
             names, sizes = {p.name for p in datasets}, placed.sizes
             axes = {d: (a, sizes[d]) for d, a in placed.axes.items() if d not in names}
             if append_dim in placed.coordinates:
-                _check_not_shared(opened, placed, str(append_dim), where)
+                _check_not_shared(store, placed, str(append_dim), where)
         else:
-            layout = opened.run(read_layout(opened.container.nodes, path, node))
+            layout = store.run(read_layout(store.container.nodes, path, node))
             require(
                 layout.agrees,
                 "expected datasets that share their axes; change each alone with group=",
@@ -175,17 +175,17 @@ class _Existing:
             where=where,
             datasets={p.name: p for p in datasets},
             axes=axes,
-            decoded=open_existing(opened, path),
-            stored=open_existing(opened, path, **_AS_STORED),
+            decoded=open_existing(store, path),
+            stored=open_existing(store, path, **_AS_STORED),
         )
 
 
-def _check_not_shared(opened: N5Store, placed: Placed, dim: str, where: str) -> None:
+def _check_not_shared(store: N5Store, placed: Placed, dim: str, where: str) -> None:
     """Raise if other datasets share the coordinate to append to."""
     group = placed.path.rpartition("/")[0]
-    node = opened.node(group)
+    node = store.node(group)
     if isinstance(node, GroupAttributes):
-        beside = opened.run(read_layout(opened.container.nodes, group, node)).datasets.values()
+        beside = store.run(read_layout(store.container.nodes, group, node)).datasets.values()
         others = [p.name for p in beside if dim in p.coordinates and p.path != placed.path]
         require(
             not others,

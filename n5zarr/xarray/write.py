@@ -125,12 +125,12 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     check_option("convention", convention, ("auto", *WRITTEN))
     check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     require(region is None or append_dim is None, "append_dim: expected this or region, got both")
-    opened, path = open_container(place, group, durability=durability)
+    store, path = open_container(place, group, durability=durability)
     require(
-        opened.axis_order == "C" and opened.zarr_format != 2 and not opened.coords,
-        f"location: expected a location of Zarr v3 in C order, got {opened!r}",
+        store.axis_order == "C" and store.zarr_format != 2 and not store.coords,
+        f"location: expected a location of Zarr v3 in C order, got {store!r}",
     )
-    opened = opened.showing(3)
+    store = store.showing(3)
     parsed = parse_compression({"type": "raw"} if compression is None else compression)
     targets = _targets(data, path)
     _check_chunks(chunks, targets)
@@ -138,7 +138,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         with asking_once():
             plans = [
                 plan_update(
-                    opened,
+                    store,
                     target.path,
                     target.data,
                     region=region,
@@ -150,13 +150,13 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
             ]
         return join_delayed([plan.run(compute=compute) for plan in plans])
     removed = path if mode == "w" else None
-    if mode in (None, "w-") and opened.node(path) is not None:
+    if mode in (None, "w-") and store.node(path) is not None:
         raise ContainsGroupError(
-            f"{opened}: {path or '/'}: the node already exists; mode='w' removes it, "
+            f"{store}: {path or '/'}: the node already exists; mode='w' removes it, "
             "mode='a' adds to it"
         )
     writer = GroupWriter(
-        opened=opened, convention=convention, compression=parsed, chunks=chunks, compute=compute
+        store=store, convention=convention, compression=parsed, chunks=chunks, compute=compute
     )
     if isinstance(data, xr.DataTree) and len(targets) > 1:
         targets = writer.choose_levels(targets, removed)
@@ -164,8 +164,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         for target in targets:  # check everything before anything changes
             writer.plan(target, mode, removed)
     if removed is not None:
-        check_not_read((target.data for target in targets), opened, removed)
-        sync(opened.delete_dir(removed))
+        check_not_read((target.data for target in targets), store, removed)
+        sync(store.delete_dir(removed))
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])
 

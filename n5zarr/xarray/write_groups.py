@@ -103,18 +103,18 @@ class GroupPlan:
     def run(self, writer: GroupWriter) -> Delayed | None:
         """Write; without ``compute``, return an object that writes the rest."""
         if self.warning:
-            warnings.warn(f"{writer.opened}: {self.warning}", N5Warning, stacklevel=4)
+            warnings.warn(f"{writer.store}: {self.warning}", N5Warning, stacklevel=4)
         if self.new is not None and any(written.image for written in self.written.values()):
-            warn_of_misread(writer.opened, self.group, self.new.attrs)
+            warn_of_misread(writer.store, self.group, self.new.attrs)
         remaining = [plan.run(compute=writer.compute) for plan in self.updates]
         if self.new is not None:
             remaining.append(writer.write(self.group, self.new))
             names = [str(name) for name in self.new.data_vars if is_level(str(name))]
             if names:
                 written = {name: self.written[name] for name in names if name in self.written}
-                describe_group(writer.opened, self.group, written)
+                describe_group(writer.store, self.group, written)
             if self.warning:  # a level became a group
-                describe_group(writer.opened, self.group.rpartition("/")[0])
+                describe_group(writer.store, self.group.rpartition("/")[0])
         return join_delayed(remaining)
 
 
@@ -143,7 +143,7 @@ class GroupWriter:
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     convention : str
         The convention of the coordinates.
@@ -153,7 +153,7 @@ class GroupWriter:
         See :func:`~n5zarr.xarray.write.to_n5`.
     """
 
-    opened: N5Store
+    store: N5Store
     convention: str
     compression: Compression
     chunks: Chunks
@@ -202,12 +202,12 @@ class GroupWriter:
             described = self._describe(target.group, target.data, removed, as_level=True)
             if not described.data.coords:  # a bare dataset, beside the other levels
                 return self._plan(target.group, target.data, described, mode)
-            node = None if removed is not None else self.opened.node(target.path)
+            node = None if removed is not None else self.store.node(target.path)
             others = ", ".join(map(str, described.data.coords))
             require(
                 not isinstance(node, DatasetView),
                 f"expected data with the positions of the dataset, got others along {others}",
-                where=f"{self.opened}: {target.path}",
+                where=f"{self.store}: {target.path}",
             )
             name = target.path.rpartition("/")[2]
             if is_level(name):
@@ -234,7 +234,7 @@ class GroupWriter:
         added_coords = [name for name in data.coords if str(name) not in existing]
         updates = [
             plan_update(
-                self.opened,
+                self.store,
                 join(group, str(name)),
                 _one_variable(ds, name).drop_vars(added_coords, errors="ignore"),
                 is_only_writer=True,
@@ -251,7 +251,7 @@ class GroupWriter:
         require(
             mode != "r+" or not new.variables,
             f"mode='r+': expected variables that exist, also got {list(new.variables)}",
-            where=str(self.opened),
+            where=str(self.store),
         )
         return GroupPlan(group, None if mode == "r+" else new, updates, described.written)
 
@@ -259,13 +259,11 @@ class GroupWriter:
         self, group: str, ds: xr.Dataset, removed: str | None, *, as_level: bool = False
     ) -> _DescribedData:
         """Put coordinates into attributes of variables and group, if they read back."""
-        node = None if _is_below(group, removed) else self.opened.node(group)
+        node = None if _is_below(group, removed) else self.store.node(group)
         existing: Mapping[str, Placed] = {}
         old_attributes: Mapping[str, JSON] = {}
         if isinstance(node, GroupAttributes):
-            datasets = self.opened.run(
-                read_layout(self.opened.container.nodes, group, node)
-            ).datasets
+            datasets = self.store.run(read_layout(self.store.container.nodes, group, node)).datasets
             existing = {n: p for n, p in datasets.items() if not _is_below(p.path, removed)}
             old_attributes = node.attributes
         self._check_attributes(group, old_attributes, existing, ds)
@@ -274,7 +272,7 @@ class GroupWriter:
         if any(map(is_level, new_names)) and not any(map(is_level, existing)):
             kept = without_levels(kept)  # the described levels no longer exist
         attributes: dict[str, JSON] = {**kept, **ds.attrs}
-        above = self.opened.run(self.opened.container.nodes.above(group))
+        above = self.store.run(self.store.container.nodes.above(group))
         variables = {
             name: encode_new(variable, self.compression, self.chunks)
             for name, variable in ds.variables.items()
@@ -333,7 +331,7 @@ class GroupWriter:
         require(
             not moving,
             f"attributes {moving}: expected none that move {list(existing)}",
-            where=f"{self.opened}: {group}",
+            where=f"{self.store}: {group}",
         )
 
     def _dims_in_place(self, path: str, ds: xr.Dataset) -> frozenset[Hashable]:
@@ -344,8 +342,8 @@ class GroupWriter:
         N5UnrepresentableError
             The dataset has other positions.
         """
-        existing = open_existing(self.opened, path)
-        check_positions(existing, ds, {}, f"{self.opened}: {path}")
+        existing = open_existing(self.store, path)
+        check_positions(existing, ds, {}, f"{self.store}: {path}")
         return frozenset(d for d in ds.dims if d in existing.coords or d not in ds.coords)
 
     def _check_coordinates(
@@ -365,7 +363,7 @@ class GroupWriter:
                     not new or stored is None or not stored.is_coordinate_of(str(dim), size),
                     f"expected a coordinate along {dim!r}: without it, {new} would have that of "
                     f"{join(group, str(dim))}",
-                    where=str(self.opened),
+                    where=str(self.store),
                 )
                 continue
             if stored is not None and stored.is_coordinate_of(str(dim), size):
@@ -374,13 +372,13 @@ class GroupWriter:
                 others = (p for name, p in existing.items() if name not in ds.data_vars)
                 beside = [p for p in others if p.sizes.get(str(dim)) == size and dim in p.axes]
             for placed in beside:
-                there = open_existing(self.opened, placed.path)
-                check_positions(there, ds[[dim]], {}, f"{self.opened}: {placed.path}")
+                there = open_existing(self.store, placed.path)
+                check_positions(there, ds[[dim]], {}, f"{self.store}: {placed.path}")
 
     def write(self, group: str, ds: xr.Dataset) -> Delayed | None:
         """Create datasets; without ``compute``, return an object that writes."""
         stored = ds.to_zarr(  # type: ignore[call-overload] # `compute` is not a literal
-            self.opened,
+            self.store,
             group=group or None,
             consolidated=False,
             zarr_format=3,

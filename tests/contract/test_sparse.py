@@ -121,7 +121,7 @@ def test_a_finished_copy_of_zarr_with_a_changed_element_is_no_copy(tmp_path: Pat
     zarr.create_array(tmp_path / "a.zarr", data=values, chunks=(2, 3, 5), compressors=GzipCodec())
     (made,) = n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5/d", verify=True).arrays
     assert made.way == "chunks"
-    copy = n5zarr.open_array(tmp_path / "a.n5/d", "r+")
+    copy: Any = n5zarr.open_array(tmp_path / "a.n5/d", "r+")
     copy[4, 6, 10] ^= 255
     with pytest.raises(N5Error, match="expected the values"):
         n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5/d", resume=True)

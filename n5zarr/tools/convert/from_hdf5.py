@@ -48,11 +48,11 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
         h5py is not installed.
     """
     h5py = _h5py()
-    with h5py.File(file, "r") as opened:
-        top = opened.get(path or "/")
+    with h5py.File(file, "r") as store:
+        top = store.get(path or "/")
         if top is None:
             raise FileNotFoundError(
-                f"{file}: no dataset or group {path!r}; there are {', '.join(opened)}"
+                f"{file}: no dataset or group {path!r}; there are {', '.join(store)}"
             )
         name = join(file, path)
         if isinstance(top, h5py.Dataset):

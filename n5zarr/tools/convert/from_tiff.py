@@ -124,9 +124,9 @@ def _array(values: _Values) -> AnyArray:
         store = tifffile.imread(values.file, aszarr=True)
     else:
         store = tifffile.imread(values.file, aszarr=True, series=values.number, level=values.level)
-    opened = zarr.open(store, mode="r")
-    assert isinstance(opened, zarr.Array)  # noqa: S101 - one level
-    return opened
+    array = zarr.open(store, mode="r")
+    assert isinstance(array, zarr.Array)  # noqa: S101 - one level
+    return array
 
 
 def _level(values: _Values, levels: Any, scales: Mapping[str, _Scale]) -> ArraySource:  # noqa: ANN401 - tifffile's

@@ -100,15 +100,15 @@ def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
     FileNotFoundError
         The container or node does not exist.
     """
-    opened, path = open_container(place, read_only=True)
-    node = existing_node(opened, path)
-    if opened.storage.root is not None:  # zarr says nothing of links
+    store, path = open_container(place, read_only=True)
+    node = existing_node(store, path)
+    if store.storage.root is not None:  # zarr says nothing of links
         selection = Selection(paths=paths)
-        walk = Walk(opened.container.nodes, opened.run, selection, warn_of_links(opened))
+        walk = Walk(store.container.nodes, store.run, selection, warn_of_links(store))
         deque(walk.run(path, node), maxlen=0)
-    store = N5Store(opened.storage, codecs="portable", coords=True)
-    tree = zarr_tree(zarr.open(StorePath(store, path), mode="r"), store.storage, paths)
-    return replace(tree, arrays={p: _with_blocks(store, a) for p, a in tree.arrays.items()})
+    shown = N5Store(store.storage, codecs="portable", coords=True)
+    tree = zarr_tree(zarr.open(StorePath(shown, path), mode="r"), shown.storage, paths)
+    return replace(tree, arrays={p: _with_blocks(shown, a) for p, a in tree.arrays.items()})
 
 
 def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:

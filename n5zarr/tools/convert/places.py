@@ -73,8 +73,8 @@ def open_source(
         storage = open_storage(replace(place, path=""), read_only=True)
         node = storage.run(_zarr_node(place.path))
         if node is not None:
-            opened = _open_zarr(StorePath(storage.store, normalize_path(place.path)), node)
-            return zarr_tree(opened, storage, paths)
+            store = _open_zarr(StorePath(storage.store, normalize_path(place.path)), node)
+            return zarr_tree(store, storage, paths)
     return n5_tree(place, zarr_format, paths)
 
 
@@ -99,8 +99,8 @@ def _open_zarr(place: StorePath, node: Foreign) -> AnyArray | zarr.Group:
 
 def open_shards(place: Place, sizes: CTuple) -> Place:
     """Return a location of N5 with the blocks inside of shards of Java at their own keys."""
-    opened, path = open_container(place, read_only=True)
-    return Place(unsharded(opened.storage, sizes).store, path)
+    store, path = open_container(place, read_only=True)
+    return Place(unsharded(store.storage, sizes).store, path)
 
 
 def open_destination(place: Place, to: Format | None) -> Destination:
@@ -126,8 +126,8 @@ def _open_destination(place: Place, to: Format | None) -> Destination:
     root = _split(place, to)
     form = to or _format(root.location, root.path)
     if form == "n5":
-        opened, inner = open_container(place)
-        return N5Destination(opened.storage, inner, container=opened)
+        store, inner = open_container(place)
+        return N5Destination(store.storage, inner, container=store)
     storage = open_storage(replace(root, path=""))
     return ZarrDestination(storage, root.path, zarr_format=2 if form == "zarr2" else 3)
 

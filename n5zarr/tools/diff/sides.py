@@ -75,27 +75,27 @@ def open_side(location: Location, options: Mapping[str, object] | None, backend:
     """
     if isinstance(location, zarr.Array | zarr.Group) and not isinstance(location.store, N5Store):
         return _side_of_zarr(location)
-    opened, path = open_container(
+    store, path = open_container(
         place_of(location, options, backend, one_of_two=True), read_only=True
     )
     try:
-        return _side_of_n5(opened, path, existing_node(opened, path))
+        return _side_of_n5(store, path, existing_node(store, path))
     except N5FormatError as err:
         if err.kind != "foreign":
             raise
-        return _side_of_zarr(zarr.open(StorePath(opened.storage.store, path), mode="r"))
+        return _side_of_zarr(zarr.open(StorePath(store.storage.store, path), mode="r"))
 
 
-def _side_of_n5(opened: N5Store, path: str, node: Node) -> Side:
+def _side_of_n5(store: N5Store, path: str, node: Node) -> Side:
     if not isinstance(node, DatasetView):
         children: dict[str, Side | Exception] = {
             name: child.error
             if isinstance(child, Broken)
-            else _side_of_n5(opened, join(path, name), child)
-            for name, child in opened.run(opened.container.nodes.children(path))
+            else _side_of_n5(store, join(path, name), child)
+            for name, child in store.run(store.container.nodes.children(path))
         }
         return Side(attributes=node.attributes, children=children)
-    place = described(opened.run(read_placed(opened.container.nodes, path, node)))
+    place = described(store.run(read_placed(store.container.nodes, path, node)))
     names = [None if name == f"dim_{n}" else name for n, name in enumerate(place.names)]
     axes: dict[str, JSON] = {
         "names": names if any(names) else None,
@@ -103,7 +103,7 @@ def _side_of_n5(opened: N5Store, path: str, node: Node) -> Side:
         "scale": list(place.scale),
         "translation": list(place.translation),
     }
-    array = open_array(opened, path=path)
+    array = open_array(store, path=path)
     return Side(attributes=_without_names(array.attrs.asdict(), array.ndim), array=array, axes=axes)
 
 

@@ -26,12 +26,12 @@ __all__ = ["BlockTask", "block_tasks", "walk"]
 _log = logging.getLogger(__name__)
 
 
-def walk(opened: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNode]:
+def walk(store: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNode]:
     """Yield a node and all nodes below it.
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     path : str
         The node.
@@ -43,8 +43,8 @@ def walk(opened: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNod
     FileNotFoundError
         The node does not exist.
     """
-    node = existing_node(opened, path)
-    for found, _ in Walk(opened.container.nodes, ask or opened.run).run(path, node):
+    node = existing_node(store, path)
+    for found, _ in Walk(store.container.nodes, ask or store.run).run(path, node):
         yield found
 
 
@@ -76,10 +76,10 @@ class BlockTask(NamedTuple):
         return len(self.positions) * self.view.full_n_bytes
 
 
-def block_tasks(opened: N5Store, path: str, view: DatasetView, n: int) -> Iterator[BlockTask]:
+def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterator[BlockTask]:
     """List the stored blocks of a dataset, and yield tasks of at most ``n`` blocks."""
     n_blocks = 0
-    for positions in batched(stored_positions(opened.run, path, view.dataset.grid), n):
+    for positions in batched(stored_positions(store.run, path, view.dataset.grid), n):
         n_blocks += len(positions)
         yield BlockTask(path, view, positions)
-    _log.info("%s: /%s: %d blocks", opened, path, n_blocks)
+    _log.info("%s: /%s: %d blocks", store, path, n_blocks)

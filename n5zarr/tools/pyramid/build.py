@@ -210,11 +210,11 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        opened, finest = _find(place, path, convention)
-        with ErrorsAt(f"{opened}: {finest.path}"):
-            plan = _plan(opened, finest, factors, levels, method, chunks, compression)
+        store, finest = _find(place, path, convention)
+        with ErrorsAt(f"{store}: {finest.path}"):
+            plan = _plan(store, finest, factors, levels, method, chunks, compression)
             run, memory = _check_run(plan, RunOptions(scheduler, n_workers, progress), max_memory)
-        there = _levels_there(opened, finest.group)
+        there = _levels_there(store, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
     same = [level.path.rpartition("/")[2] for level in plan.levels] == there
@@ -226,42 +226,42 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         resumed or is_finished or overwrite or not there,
         f"expected no levels beside s0, got {', '.join(there)}{more}; {way}overwrite=True "
         "(--overwrite) removes them first",
-        f"{opened}: {finest.group or '/'}",
+        f"{store}: {finest.group or '/'}",
     )
     removed = [] if resumed or is_finished or not plan.levels else there
     if is_finished and not dry_run:
         plan.compare(run, memory)
     elif plan.levels and not dry_run:
-        _remove(opened, finest.group, removed)
+        _remove(store, finest.group, removed)
         plan.run(run, memory, resume=resumed)
-        finest.check(opened, {level.path: level.total for level in plan.levels}, plan.method)
+        finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
     return _result(plan, removed, is_written=not dry_run)
 
 
 def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
     """Open a container, and find ``s0``."""
-    opened, path = open_container(place, path)
-    if opened.codecs != "n5":  # a given store has its own codecs, which are slower
-        opened = N5Store(
-            opened.store,
+    store, path = open_container(place, path)
+    if store.codecs != "n5":  # a given store has its own codecs, which are slower
+        store = N5Store(
+            store.store,
             codecs="n5",
             zarr_format=3,
-            axis_order=opened.axis_order,
-            durability=opened.durability,
-            read_only=opened.read_only,
+            axis_order=store.axis_order,
+            durability=store.durability,
+            read_only=store.read_only,
         )
-    where = f"{opened}: {path or '/'}"
-    check_writable_store(opened, where)
-    if not opened.store.supports_deletes:  # the marks of levels that are incomplete would remain
-        message = f"expected a store that can delete, got a {type(opened.store).__name__}"
+    where = f"{store}: {path or '/'}"
+    check_writable_store(store, where)
+    if not store.store.supports_deletes:  # the marks of levels that are incomplete would remain
+        message = f"expected a store that can delete, got a {type(store.store).__name__}"
         raise N5UnsupportedError(message, kind="read-only", where=where)
-    node = existing_node(opened, path, "s0, or its group")
+    node = existing_node(store, path, "s0, or its group")
     finest = path if isinstance(node, DatasetView) else join(path, "s0")
-    view = node if isinstance(node, DatasetView) else opened.node(finest)
+    view = node if isinstance(node, DatasetView) else store.node(finest)
     if not isinstance(view, DatasetView):
         raise option_error(
             f"expected the group of a dataset s0, got one without; "
-            f"datasets in it: {datasets_below(opened, path) or 'none'}",
+            f"datasets in it: {datasets_below(store, path) or 'none'}",
             where=where,
         )
     name = finest.rpartition("/")[2]
@@ -272,9 +272,9 @@ def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
         f"{name or 'the root'}: {'give s0, or its group' if is_level(name) else way}",
         where,
     )
-    _check_elements(view, f"{opened}: {finest}")
-    (placed,) = placed_datasets(opened, finest)
-    return opened, finest_level(opened, placed, convention)
+    _check_elements(view, f"{store}: {finest}")
+    (placed,) = placed_datasets(store, finest)
+    return store, finest_level(store, placed, convention)
 
 
 def _check_elements(view: DatasetView, where: str) -> None:
@@ -288,7 +288,7 @@ def _check_elements(view: DatasetView, where: str) -> None:
 
 
 def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
-    opened: N5Store,
+    store: N5Store,
     finest: Finest,
     factors: Sequence[int] | str,
     levels: int | str,
@@ -311,9 +311,9 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
         factors=None if _is_auto(factors) else _integers("factors", factors),
         n_levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
     )
-    finest.check_setup(opened, [level.total for level in chosen])
+    finest.check_setup(store, [level.total for level in chosen])
     return Plan(
-        opened,
+        store,
         finest,
         chosen,
         method=choose_method(method, view.kind.dtype),
@@ -335,44 +335,44 @@ def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
 
 def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOptions, int]:
     """Check the options of a run; return them with the memory of each worker, in bytes."""
-    opened = plan.opened
+    store = plan.store
     require(
-        opened.durability != "overwrite",
+        store.durability != "overwrite",
         "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
         "interrupted, got 'overwrite'",
     )
-    options = options.checked([] if opened.storage.is_shared else ["this store"])
+    options = options.checked([] if store.storage.is_shared else ["this store"])
     memory = options.memory_of_worker(max_memory)
     plan.check_cells(memory)
     return options, memory
 
 
-def _levels_there(opened: N5Store, group: str) -> list[str]:
+def _levels_there(store: N5Store, group: str) -> list[str]:
     """List the existing levels beside ``s0``, complete or not."""
-    (entries,) = opened.run(list_each([group]))
+    (entries,) = store.run(list_each([group]))
     names = {
         e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
     }
     return sorted(names, key=lambda name: int(name[1:]))
 
 
-def _remove(opened: N5Store, group: str, names: Sequence[str]) -> None:
+def _remove(store: N5Store, group: str, names: Sequence[str]) -> None:
     """Remove levels, documents first, so that none reads as wrong numbers."""
     if not names:
         return
     paths = [join(group, name) for name in names]
     # and the marks: no run may continue a half-removed level
     files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
-    opened.run(request_each(map(Remove, files)))
-    opened.run(
-        opened.container.update_group(group, lambda attributes: remove_levels(attributes, names))
+    store.run(request_each(map(Remove, files)))
+    store.run(
+        store.container.update_group(group, lambda attributes: remove_levels(attributes, names))
     )
-    describe_group(opened, group)
-    opened.run(request_each(map(RemoveTree, paths)))
+    describe_group(store, group)
+    store.run(request_each(map(RemoveTree, paths)))
 
 
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
-    finest, opened = plan.finest, plan.opened
+    finest, store = plan.finest, plan.store
     order = finest.placed.view.axis_order
     levels = []
     for made in plan.levels:
@@ -393,7 +393,7 @@ def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
             )
         )
     return Pyramid(
-        container=str(opened),
+        container=str(store),
         path=finest.group,
         method=plan.method,
         convention=finest.convention,

@@ -131,7 +131,7 @@ class Finest:
         own = numbers(self.placed.view.dataset.attributes.get("downsamplingFactors")) or ()
         return [*own, *[1.0] * (len(self.axes) - len(own))]
 
-    def check_setup(self, opened: N5Store, totals: Sequence[Sequence[int]]) -> None:
+    def check_setup(self, store: N5Store, totals: Sequence[Sequence[int]]) -> None:
         """Check that levels are those that BigDataViewer's setup lists for all time points.
 
         Raises
@@ -142,7 +142,7 @@ class Finest:
         if self.convention != "bdv":
             return
         setup = self.group.rpartition("/")[0]
-        node = opened.node(setup)
+        node = store.node(setup)
         listed = node.attributes.get("downsamplingFactors") if node is not None else None
         order = self.placed.view.axis_order
         for known, total in zip(
@@ -155,20 +155,20 @@ class Finest:
                 f"{known} in N5 order as {setup} lists them, got {wanted}",
             )
 
-    def describe(self, opened: N5Store, written: Mapping[str, Written]) -> None:
+    def describe(self, store: N5Store, written: Mapping[str, Written]) -> None:
         """Describe the levels in the group, after their documents are written."""
         if self.convention not in _BY_FACTORS:
             first = describe_axes(self.convention, self.axes, "s0", self.axes)
             written = {"s0": first, **written}
-        describe_group(opened, self.group, written)
+        describe_group(store, self.group, written)
 
-    def describe_itself(self, opened: N5Store) -> None:
+    def describe_itself(self, store: N5Store) -> None:
         """Describe ``s0`` in the convention of its levels, if it is described in another one."""
         if self.is_own:
             return
         in_order = present(self.axes, self.placed.view.axis_order)
         set_geometry(
-            opened,
+            store,
             self.path,
             names=[axis.name for axis in in_order],
             units=[axis.unit for axis in in_order],
@@ -177,9 +177,9 @@ class Finest:
             convention=self.convention,
         )
 
-    def check(self, opened: N5Store, totals: Mapping[str, Sequence[int]], method: Method) -> None:
+    def check(self, store: N5Store, totals: Mapping[str, Sequence[int]], method: Method) -> None:
         """Warn of levels for which readers get wrong positions."""
-        found = {level.path: level for level in geometry(opened, self.group).levels}
+        found = {level.path: level for level in geometry(store, self.group).levels}
         order = self.placed.view.axis_order
         for path, total in totals.items():
             wanted = present(self.axes_at(total, method), order)
@@ -190,14 +190,14 @@ class Finest:
             ]
             if any(abs(a - b) > 1e-9 * max(abs(a), abs(b), 1e-300) for a, b in pairs):
                 message = (
-                    f"{opened}: {path}: the convention {level.convention} places it at "
+                    f"{store}: {path}: the convention {level.convention} places it at "
                     f"{level.translation}, and its first element is at "
                     f"{tuple(axis.translation for axis in wanted)}; try another convention"
                 )
                 warnings.warn(message, N5Warning, stacklevel=3)
 
 
-def finest_level(opened: N5Store, placed: Placed, convention: str) -> Finest:
+def finest_level(store: N5Store, placed: Placed, convention: str) -> Finest:
     """Read the position of ``s0``, and choose how to describe its levels.
 
     ``"auto"`` chooses the convention of ``s0`` if n5zarr can write it; factors if ``s0`` has only

@@ -60,7 +60,7 @@ class Plan:
 
     Parameters
     ----------
-    opened : N5Store
+    store : N5Store
         The container.
     finest : Finest
         ``s0``.
@@ -81,7 +81,7 @@ class Plan:
 
     def __init__(
         self,
-        opened: N5Store,
+        store: N5Store,
         finest: Finest,
         chosen: Sequence[ChosenLevel],
         *,
@@ -89,14 +89,14 @@ class Plan:
         chunks: tuple[int, ...],
         compression: Compression,
     ) -> None:
-        self.opened, self.finest, self.method = opened, finest, method
+        self.store, self.finest, self.method = store, finest, method
         view = finest.placed.view
         self.item_size = view.kind.dtype.itemsize
         self.levels: list[Level] = []
         self._written: dict[str, Written] = {}
         self._source = Level(finest.path, {}, view.shape, view.chunk_shape)
-        store = opened.store  # with the keys as they are stored: of local files it is read only
-        self._keys = store.with_read_only(read_only=False) if store.read_only else store
+        stored = store.store  # with the keys as they are stored: of local files it is read only
+        self._keys = stored.with_read_only(read_only=False) if stored.read_only else stored
         self._run = uuid4().hex
         for number, level in enumerate(chosen, 1):
             written = self._written[f"s{number}"] = finest.written(
@@ -140,7 +140,7 @@ class Plan:
     def is_finished(self) -> bool:
         """Whether the documents of the levels are those that this run would write."""
         keys = [join(level.path, ATTRIBUTES_JSON) for level in self.levels]
-        stored = [RawObject.parse(data).values for data in self.opened.run(read_each(keys))]
+        stored = [RawObject.parse(data).values for data in self.store.run(read_each(keys))]
         return stored == [level.document for level in self.levels]
 
     def run(self, options: RunOptions, memory: int, *, resume: bool) -> None:
@@ -156,13 +156,13 @@ class Plan:
         done = there if resume else [set[str]() for _ in there]
         self._run_passes(options, memory, done)
         self._confirm(done)
-        self.finest.describe_itself(self.opened)
+        self.finest.describe_itself(self.store)
         documents = {
             join(level.path, ATTRIBUTES_JSON): RawObject(DocumentText(dict(level.document), {}))
             for level in self.levels
         }
-        self.opened.run(put_each((key, value.to_bytes()) for key, value in documents.items()))
-        self.finest.describe(self.opened, self._written)
+        self.store.run(put_each((key, value.to_bytes()) for key, value in documents.items()))
+        self.finest.describe(self.store, self._written)
         for path in reversed(paths):  # the mark that `is_interrupted` looks for goes last
             finish(self._keys, path)
 
@@ -192,7 +192,7 @@ class Plan:
         )
         source, n_made = self._source, 0
         while n_made < len(self.levels):
-            job = next_pass(self.opened, source, self.levels[n_made:], limits)
+            job = next_pass(self.store, source, self.levels[n_made:], limits)
             job = replace(job, compares=compares)
             self._run_pass(job, done[n_made:], options)
             n_made += len(job.levels)
@@ -214,17 +214,17 @@ class Plan:
     def _confirm(self, done: Sequence[set[str]] | None = None) -> None:
         """Raise if another run has begun to write the same levels; remove what is unfinished."""
         for level, keys in zip(self.levels, done or [set()] * len(self.levels), strict=True):
-            self.opened.run(confirm(str(self.opened), level.path, self._run, keys))
+            self.store.run(confirm(str(self.store), level.path, self._run, keys))
 
     def stored(self, path: str, document: Mapping[str, JSON]) -> np.ndarray:
         """List the grid positions of the stored blocks of a dataset, one row for each, N5 order."""
-        opened = self.opened.assuming(path, document) if document else self.opened
-        view = opened.node(path)
+        store = self.store.assuming(path, document) if document else self.store
+        view = store.node(path)
         if not isinstance(view, DatasetView):
             return np.empty((0, 0), np.int64)
-        return opened.run(grid_position_rows(path, view.dataset.grid))
+        return store.run(grid_position_rows(path, view.dataset.grid))
 
     def n_bytes_stored(self, path: str) -> int:
         """Count the bytes of the blocks of a level that is complete."""
         n_document = sync(self._keys.getsize(join(path, ATTRIBUTES_JSON)))
-        return sync(self.opened.getsize_prefix(path)) - n_document
+        return sync(self.store.getsize_prefix(path)) - n_document

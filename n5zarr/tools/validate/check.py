@@ -115,7 +115,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     check = _Check(*open_to_check(place, path, read_only=True), deep)
     findings = sorted(check.run(RunOptions(scheduler, n_workers, progress), state), key=_rank)
     return Validation(
-        container=str(check.opened),
+        container=str(check.store),
         path=check.path,
         findings=tuple(findings),
         n_groups=check.counts["groups"],
@@ -160,7 +160,7 @@ def _rank(each: Finding) -> tuple[object, ...]:
 class _Check:
     """A check of a container, while it runs."""
 
-    opened: N5Store
+    store: N5Store
     path: str
     deep: bool
     counts: Counter[str] = field(default_factory=Counter)
@@ -173,7 +173,7 @@ class _Check:
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._ask = self.opened.storage.run  # without warnings, which become findings
+        self._ask = self.store.storage.run  # without warnings, which become findings
 
     def run(
         self, run: RunOptions, state: str | os.PathLike[str] | None = None
@@ -183,7 +183,7 @@ class _Check:
             self._check_nodes(self._top())
         yield from self._flush()
         total = sum(map(_n_bytes, self.datasets.values()))
-        job: dict[str, JSON] = {"container": str(self.opened), "path": self.path, "deep": self.deep}
+        job: dict[str, JSON] = {"container": str(self.store), "path": self.path, "deep": self.deep}
         with open_state(state, job) as known:
             yield from self._check_parts(self._parts(), known, run, "validate", total)
             suspicious = [  # padded blocks of datasets in which others are truncated
@@ -196,12 +196,12 @@ class _Check:
             yield from self._check_parts(suspicious, known, run, "validate padding", total)
         yield from self._judge_odd()
         for path, grids in self.grids.items():
-            yield size_finding(str(self.opened), path, self.datasets[path], grids)
+            yield size_finding(str(self.store), path, self.datasets[path], grids)
 
     def _check_parts(
         self, parts: Iterable[Part], known: State, run: RunOptions, stage: str, total: int
     ) -> Iterator[Finding]:
-        work = partial(check_parts, self.opened, deep=self.deep)
+        work = partial(check_parts, self.store, deep=self.deep)
         for _, reports in run.each(work, self._tasks(parts, known), stage, total):
             for report in reports:
                 known.note(report)
@@ -218,7 +218,7 @@ class _Check:
     def _top(self) -> GroupAttributes | DatasetView | Broken:
         """Read the first node; a broken document is a finding."""
         try:
-            return existing_node(self.opened, self.path)
+            return existing_node(self.store, self.path)
         except N5Error as err:
             if err.kind in ("foreign", "listing", "option", "path"):
                 raise
@@ -229,7 +229,7 @@ class _Check:
         if not self.path:
             with suppress(N5Error):  # found below
                 self.found += check_version_form(self._ask(read_document("")))
-        walk = Walk(self.opened.container.nodes, self._ask)
+        walk = Walk(self.store.container.nodes, self._ask)
         for found, _ in walk.run(self.path, top):
             self._check_node(found)
 
@@ -263,7 +263,7 @@ class _Check:
             return
         names = [e.name for e in self._ask(list_each([path]))[0] if e.is_dir is not False]
         if node.error.kind == "json" and not all(map(is_block_name, names)):
-            walk = Walk(self.opened.container.nodes, self._ask)
+            walk = Walk(self.store.container.nodes, self._ask)
             below = iter(walk.run(path, GroupAttributes(attributes={})))
             next(below)
             for found, _ in below:

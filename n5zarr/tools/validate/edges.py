@@ -107,17 +107,17 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     """
     place = place_of(location, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
-    opened, node_path = open_to_repair(place, path)
+    store, node_path = open_to_repair(place, path)
     found = {
         each.path: each.node
-        for each in walk(opened, node_path, opened.storage.run)
+        for each in walk(store, node_path, store.storage.run)
         if isinstance(each.node, DatasetView)
     }
     skipped = {p: reason for p, view in found.items() if (reason := _reason_to_skip(view))}
     datasets = {p: view for p, view in found.items() if p not in skipped}
     counts = Counter(n_rewritten=0, n_as_wanted=0, n_with_values=0)
-    work = partial(_repair_blocks, opened, to=to)
-    tasks = chain.from_iterable(_tasks(opened, p, view) for p, view in datasets.items())
+    work = partial(_repair_blocks, store, to=to)
+    tasks = chain.from_iterable(_tasks(store, p, view) for p, view in datasets.items())
     total = sum(map(_n_bytes_at_end, datasets.values()))
     run = RunOptions(scheduler, n_workers, progress)
     for _, (counted, problems) in run.each(work, tasks, "repair edges", total):
@@ -145,23 +145,23 @@ def _n_bytes_at_end(view: DatasetView) -> int:
     return (math.prod(dataset.grid) - n_inside) * view.full_n_bytes
 
 
-def _tasks(opened: N5Store, path: str, view: DatasetView) -> Iterator[BlockTask]:
+def _tasks(store: N5Store, path: str, view: DatasetView) -> Iterator[BlockTask]:
     """Yield the stored blocks at the end of a dataset, some at a time."""
     dataset = view.dataset
-    positions = stored_positions(opened.storage.run, path, dataset.grid)
+    positions = stored_positions(store.storage.run, path, dataset.grid)
     at_end = (p for p in positions if dataset.extent_of(p) != dataset.block_size)
     for some in batched(at_end, _BLOCKS):
         yield BlockTask(path, view, some)
 
 
 def _repair_blocks(
-    opened: N5Store, task: BlockTask, *, to: Wanted
+    store: N5Store, task: BlockTask, *, to: Wanted
 ) -> tuple[Counter[str], dict[str, str]]:
     """Rewrite blocks that have another form; return counts, and reasons for unchanged blocks."""
     counts: Counter[str] = Counter()
     problems: dict[str, str] = {}
     dataset = task.view.dataset
-    each = opened.storage.run(read_ends(task.keys))
+    each = store.storage.run(read_ends(task.keys))
     for position, key, ends in zip(task.positions, task.keys, each, strict=True):
         if ends is None:
             continue
@@ -173,7 +173,7 @@ def _repair_blocks(
             elif form_of(shape, dataset, position) == "other":
                 problems[key] = f"its sizes are those of another position, {shape}"
             else:
-                had_values = opened.storage.run(_rewrite(key, dataset, position, wanted))
+                had_values = store.storage.run(_rewrite(key, dataset, position, wanted))
                 counts["n_rewritten"] += 1
                 counts["n_with_values"] += to == "truncate" and had_values
         except N5Error as err:

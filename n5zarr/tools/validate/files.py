@@ -97,15 +97,15 @@ def _leftover(path: str, file: str) -> Finding | None:
 
 def open_to_check(place: Place, path: str, *, read_only: bool = False) -> tuple[N5Store, str]:
     """Open the container of a location, or the one that BigDataViewer's XML names."""
-    with project_or_container(place, path, read_only=read_only) as (_, opened, node):
-        return opened, node
+    with project_or_container(place, path, read_only=read_only) as (_, store, node):
+        return store, node
 
 
 def open_to_repair(place: Place, path: str) -> tuple[N5Store, str]:
     """Open a container to change files in it; raise if the store is read-only."""
-    opened, node = open_to_check(place, path)
-    check_writable_store(opened)
-    return opened, node
+    store, node = open_to_check(place, path)
+    check_writable_store(store)
+    return store, node
 
 
 # ---------------------------------------------------------------------- datasets

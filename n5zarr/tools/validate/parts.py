@@ -144,17 +144,17 @@ class CheckTask(NamedTuple):
         return sum(part.n_bytes for part in self.parts)
 
 
-def check_parts(opened: N5Store, task: CheckTask, *, deep: bool) -> list[PartReport]:
+def check_parts(store: N5Store, task: CheckTask, *, deep: bool) -> list[PartReport]:
     """Check the parts of a task; with ``deep``, decode every block."""
     with asking_once():  # datasets of one group share the documents above
-        return [_check_part(opened, part, deep=deep) for part in task.parts]
+        return [_check_part(store, part, deep=deep) for part in task.parts]
 
 
-def _check_part(opened: N5Store, part: Part, *, deep: bool) -> PartReport:
+def _check_part(store: N5Store, part: Part, *, deep: bool) -> PartReport:
     report = PartReport(part.key)
     if not part.positions:
-        report.findings += _check_document(opened, part.path)
-    for position, block in _read(opened, part, deep=deep):
+        report.findings += _check_document(store, part.path)
+    for position, block in _read(store, part, deep=deep):
         if isinstance(block, Exception):
             is_payload = getattr(block, "kind", None) == "payload"
             kind: KindOfFinding = "payload" if is_payload else "unreadable"
@@ -179,21 +179,21 @@ def _check_part(opened: N5Store, part: Part, *, deep: bool) -> PartReport:
     return report
 
 
-def _check_document(opened: N5Store, path: str) -> Iterator[Finding]:
-    ask, nodes = opened.storage.run, opened.container.nodes
+def _check_document(store: N5Store, path: str) -> Iterator[Finding]:
+    ask, nodes = store.storage.run, store.container.nodes
     view = ask(nodes.datasets([path])).get(path)
     if view is not None:  # None for datasets that are no arrays
         yield from check_dataset(ask, nodes, path, view)
 
 
 def _read(
-    opened: N5Store, part: Part, *, deep: bool
+    store: N5Store, part: Part, *, deep: bool
 ) -> Iterator[tuple[N5Tuple, StoredBlock | Exception]]:
     """Read the needed parts of blocks; omit blocks that are removed meanwhile.
 
     In the place of a file that cannot be read comes the error.
     """
-    ask = opened.storage.run
+    ask = store.storage.run
 
     def read_whole(key: str) -> bytes | None:
         return ask(read_key(key))

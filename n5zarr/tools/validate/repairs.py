@@ -112,19 +112,19 @@ def clean_leftovers(
     >>> n5zarr.clean_leftovers(n5zarr.sample_path(), result.findings).removed
     ()
     """
-    opened, _ = open_to_repair(place_of(location, storage_options, backend), "")
+    store, _ = open_to_repair(place_of(location, storage_options, backend), "")
     removed: list[str] = []
     kept: dict[str, str] = {}
     for each in findings:
         if each.repair != "clean" or each.file is None:
             continue
-        (stamp,) = opened.run(request_each([Stamp(each.file)]))  # of local files with their time
+        (stamp,) = store.run(request_each([Stamp(each.file)]))  # of local files with their time
         age = max(0.0, time.time() - int(stamp[1]) / 1e9) if isinstance(stamp, tuple) else min_age
         if age < min_age:
             kept[each.file] = f"written {age:.0f} s ago: a program may be writing it"
         else:
             # a file, or a directory that was being removed
-            opened.run(request_each([Remove(each.file), RemoveTree(each.file)]))
+            store.run(request_each([Remove(each.file), RemoveTree(each.file)]))
             removed.append(each.file)
     return Cleanup(removed=tuple(removed), kept=kept)
 
@@ -199,26 +199,26 @@ def quarantine_blocks(
     N5UnrepresentableError
         ``to`` is in the container, in which directories are groups (``kind="option"``).
     """
-    opened, _ = open_to_repair(place_of(location, storage_options, backend), "")
+    store, _ = open_to_repair(place_of(location, storage_options, backend), "")
     damaged = [each for each in findings if each.repair == "quarantine" and each.block is not None]
     if not damaged:
         return Quarantine(quarantine="", moved=(), kept={})
     folder = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%fZ")
-    storage = _outside(opened, to)
+    storage = _outside(store, to)
     records: dict[str, dict[str, object]] = {}
     kept: dict[str, str] = {}
     for each in damaged:
         key = str(each.key)
-        data = opened.run(read_key(key))
-        if data is None or not _is_damaged(opened, each, data):
+        data = store.run(read_key(key))
+        if data is None or not _is_damaged(store, each, data):
             kept[key] = "it is gone" if data is None else "it is sound: it was written again"
             continue
         storage.run(put_each([(f"{folder}/{key}", data)]))
         records[key] = {**each.to_json(), "sha256": _digest(data)}
     if records:
-        listed = json.dumps({"container": str(opened), "blocks": records}, indent=2)
+        listed = json.dumps({"container": str(store), "blocks": records}, indent=2)
         storage.run(put_each([(f"{folder}/{_LIST}", listed.encode())]))
-    moved = [k for k, each in records.items() if opened.run(_remove_same(k, each["sha256"]))]
+    moved = [k for k, each in records.items() if store.run(_remove_same(k, each["sha256"]))]
     kept |= dict.fromkeys((k for k in records if k not in moved), "it was written again meanwhile")
     place = f"{storage}/{folder}" if moved else ""
     return Quarantine(quarantine=place, moved=tuple(moved), kept=kept)
@@ -251,14 +251,14 @@ def restore_blocks(
     """
     place = place_of(location, storage_options, backend, one_of_two=True)
     storage = open_storage(place_of(quarantine, storage_options, backend, one_of_two=True))
-    opened, _ = open_to_repair(place, "")
+    store, _ = open_to_repair(place, "")
     moved: list[str] = []
     kept: dict[str, str] = {}
     for key in _listed(storage):
         data = storage.run(read_key(key))
         if data is None:
             kept[key] = "it is not in quarantine"
-        elif not opened.run(_restore(key, data)):
+        elif not store.run(_restore(key, data)):
             kept[key] = "there is a block again"
         else:
             storage.run(request_each([Remove(key, prune=True)]))
@@ -290,36 +290,36 @@ def _listed(storage: Storage) -> list[str]:
     return list(blocks)
 
 
-def _outside(opened: N5Store, to: Location | None) -> Storage:
+def _outside(store: N5Store, to: Location | None) -> Storage:
     """Open the directory for blocks, which must not be in the container."""
-    storage = open_storage(place_of(_beside(opened) if to is None else to))
-    root, there = opened.storage.root, storage.root
+    storage = open_storage(place_of(_beside(store) if to is None else to))
+    root, there = store.storage.root, storage.root
     require(
         root is None or there is None or not there.is_relative_to(root),
         f"to: expected a directory outside the container, got {there}",
-        str(opened),
+        str(store),
     )
     return storage
 
 
-def _beside(opened: N5Store) -> Location:
+def _beside(container: N5Store) -> Location:
     """Return the default directory for blocks, beside the container."""
-    root = opened.storage.root
+    root = container.storage.root
     if root is not None:
         return Path(f"{root}.quarantine")
-    store = opened.store
+    store = container.store
     if isinstance(store, FsspecStore) and store.path:
         path = f"{store.path.rstrip('/')}.quarantine"
         return FsspecStore(store.fs, path=path, allowed_exceptions=store.allowed_exceptions)
     raise N5UnsupportedError(
-        f"{opened}: expected a directory beside the container, got none: pass one (to=)",
+        f"{container}: expected a directory beside the container, got none: pass one (to=)",
         kind="option",
     )
 
 
-def _is_damaged(opened: N5Store, each: Finding, data: bytes) -> bool:
+def _is_damaged(store: N5Store, each: Finding, data: bytes) -> bool:
     """Whether a block is still damaged."""
-    dataset = parse_attributes(opened.run(read_document(each.path)))
+    dataset = parse_attributes(store.run(read_document(each.path)))
     if not isinstance(dataset, DatasetAttributes):
         return False
     position = N5Tuple(each.block or ())

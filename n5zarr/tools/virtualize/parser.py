@@ -99,10 +99,10 @@ class N5Parser:
         store, found = registry.resolve(url)
         below = str(found).strip("/")
         root = url.rstrip("/").removesuffix(below)
-        opened = N5Store(ObjectStore(store, read_only=True), codecs="n5", zarr_format=3)
+        container = N5Store(ObjectStore(store, read_only=True), codecs="n5", zarr_format=3)
         path = join(normalize_path(below), normalize_path(self.group))
-        members = members_of(opened, path, coords=self.coords)
-        entries = self._entries(opened, members, root if root.endswith("/") else f"{root}/")
+        members = members_of(container, path, coords=self.coords)
+        entries = self._entries(container, members, root if root.endswith("/") else f"{root}/")
         return manifests.ManifestStore(_tree(manifests, members, entries), registry=registry)
 
     def _entries(

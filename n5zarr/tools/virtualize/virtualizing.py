@@ -184,18 +184,18 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     written = out if is_url(out) else str(Path(local_path(out)).expanduser())
     target = _Target(written, _format(out, format), destination_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
-    opened, node_path = open_container(place, path, read_only=True)
-    opened = opened.showing(version)
-    container = url.rstrip("/") if url else url_of_container(opened)
+    store, node_path = open_container(place, path, read_only=True)
+    store = store.showing(version)
+    container = url.rstrip("/") if url else url_of_container(store)
     with asking_once():
-        members = members_of(opened, node_path, coords=coords, chunk_grid=chunk_grid)
+        members = members_of(store, node_path, coords=coords, chunk_grid=chunk_grid)
     writer = target.open(container, version, members, storage_options)
-    counts = Counts(str(opened), max_inlined)
+    counts = Counts(str(store), max_inlined)
     try:
         for member in members:
             writer.add(member)
         run = RunOptions(scheduler, n_workers, progress)
-        for array, chunks in each_chunk(opened, members, run):
+        for array, chunks in each_chunk(store, members, run):
             counts.add(array, chunks)
             writer.refer(array, chunks)
         writer.finish()

@@ -64,14 +64,14 @@ class ServedLocation:
 
     def __init__(self, place: Place, *, labels: Sequence[str] = ()) -> None:
         with asking_once(), project_or_container(place, read_only=True) as found:
-            self.project, opened, self.path = found
-            existing_node(opened, self.path)
-        root = opened.storage.root
+            self.project, store, self.path = found
+            existing_node(store, self.path)
+        root = store.storage.root
         if root is not None and not is_confined(str(root), self.path):
             real = os.path.realpath(root / self.path)
             message = f"expected no link out of the container, got one; serve {real} itself"
             raise N5UnrepresentableError(message, kind="path", where=join(str(root), self.path))
-        kept = opened.storage.store if root is None else ConfinedStore(Path(root))
+        kept = store.storage.store if root is None else ConfinedStore(Path(root))
         self.store = N5Store(kept, codecs="n5", zarr_format=3, read_only=True)
         self._labels = tuple(labels)
         self._lock = threading.Lock()
