@@ -109,7 +109,7 @@ def convert(
     jobs: Jobs,
     access: Access,
 ) -> Result:
-    """Copy N5 or Zarr to N5 or Zarr: a dataset, a group or a container.
+    """Copy N5, Zarr, HDF5 or TIFF to N5 or Zarr: a dataset, a group or a container.
 
     If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x).
     DESTINATION can be opened only when it is complete.
@@ -181,7 +181,7 @@ def _text(done: Conversion) -> Iterator[RenderableType]:
     yield table
     if len(done.arrays) > _MOST_ROWS:
         yield f"... and {len(done.arrays) - _MOST_ROWS} more"
-    text = f"{done.destination}: {len(done.arrays)} arrays, {bytes_text(done.n_bytes)}"
+    text = f"{done.destination}: {counted(len(done.arrays), 'array')}, {bytes_text(done.n_bytes)}"
     if done.dry_run:
         yield f"{text} of elements, not written"
     else:

@@ -60,9 +60,9 @@ def rm_empty(
 ) -> Result:
     """Remove stored blocks that hold only the fill value.
 
-    Datasets read as before, because missing blocks read as zero. For a group, check all datasets
-    below it. Other programs may write local blocks at the same time. If blocks are damaged, they
-    stay, and the exit status is 2.
+    Datasets read as before, because missing blocks read as the fill value. For a group, check all
+    datasets below it. Other programs may write local blocks at the same time. If blocks are
+    damaged, they stay, and the exit status is 2.
     """
     done = n5zarr.remove_empty_blocks(
         location, dry_run=dry_run, progress=progress, **jobs.keywords(), **access.keywords()

@@ -149,7 +149,8 @@ def file_from(start: bytes) -> Foreign:
     """
     if any(start.startswith(_HDF5, offset) for offset in (0, 512, 1024, 2048)):
         return Foreign(
-            "an HDF5 file", "open it with h5py.File(...); n5zarr nwb convert makes N5 of NWB"
+            "an HDF5 file",
+            "open it with h5py.File(...); n5zarr convert makes N5 of it, n5zarr nwb convert of NWB",
         )
     if start.startswith(_ZIP):
         return Foreign("a zip file", "zip://PATH opens an N5 container in it")

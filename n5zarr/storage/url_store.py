@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import threading
 from contextlib import suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, override
@@ -40,6 +41,7 @@ PAGE = 1000  # names in one answer of a listing
 _USER = re.compile(r"(https?://|://(?=[^/?#@]*:))[^/?#]*@", re.IGNORECASE)
 _QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
 _FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
+_ARCHIVES = {"zip", "tar", "libarchive"}
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
 
 
@@ -58,6 +60,32 @@ def without_secrets(text: str) -> str:
     return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
 
+def _is_any(fs: AsyncFileSystem, protocols: set[str]) -> bool:
+    own = fs.protocol
+    return not protocols.isdisjoint([own] if isinstance(own, str) else own)
+
+
+def _read_members_in_turn(fs: Any) -> None:  # noqa: ANN401 - fsspec's wrapper has no types
+    """Let threads read an archive one after the other: they share the position in its file."""
+    archive = getattr(fs, "sync_fs", None)
+    if archive is None or not _is_any(fs, _ARCHIVES):
+        return
+    # fsspec has one object for each archive, whatever the number of stores
+    lock: threading.Lock = vars(archive).setdefault("n5zarr_lock", threading.Lock())
+
+    def read(*args: object, **options: object) -> bytes:
+        with lock:
+            data: bytes = archive.cat_file(*args, **options)
+        return data
+
+    async def cat_file(*args: object, **options: object) -> bytes:
+        return await asyncio.to_thread(read, *args, **options)
+
+    fs._cat_file = cat_file
+    with lock:
+        archive.exists("")  # makes the list of members, before threads look into it
+
+
 class UrlStore(FsspecStore):
     """FsspecStore that raises on failed requests and accepts any key."""
 
@@ -65,6 +93,11 @@ class UrlStore(FsspecStore):
         super().__init__(fs, **options)
         if "zip" in fs.protocol:  # fsspec < 2026.9 raises it for names that are not in the file
             self.allowed_exceptions = (*self.allowed_exceptions, KeyError)
+        _read_members_in_turn(fs)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _read_members_in_turn(self.fs)
 
     @classmethod
     def of(cls, store: FsspecStore) -> Self:
@@ -84,8 +117,7 @@ class UrlStore(FsspecStore):
     @property
     def is_flat(self) -> bool:
         """Whether this is an object store: it has keys only, and lists them by their prefix."""
-        protocols = self.fs.protocol
-        return not _FLAT.isdisjoint([protocols] if isinstance(protocols, str) else protocols)
+        return _is_any(self.fs, _FLAT)
 
     def __str__(self) -> str:
         return without_secrets(

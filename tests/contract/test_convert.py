@@ -471,7 +471,7 @@ def test_a_finished_run_is_resumed_without_writing(
     assert again.n_bytes_written == 0
     with pytest.raises(N5UnrepresentableError, match="expected a destination that does not exist"):
         n5zarr.convert(places[source], out, **options)
-    with pytest.raises(N5UnrepresentableError, match="expected a destination that does not exist"):
+    with pytest.raises(N5UnrepresentableError, match="expected the finished copy that this call"):
         n5zarr.convert(places[source], out, resume=True, **{**options, "chunks": 7})
 
 

@@ -91,7 +91,12 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
 
 
 def check_found(
-    found: SourceTree, opaque: Mapping[str, object], select: Sequence[str], *, is_all: bool
+    found: SourceTree,
+    opaque: Mapping[str, object],
+    select: Sequence[str],
+    level: int | None,
+    *,
+    is_all: bool,
 ) -> None:
     """Raise unless all nodes are readable and at least one is selected.
 
@@ -103,6 +108,8 @@ def check_found(
         The nodes, by path, that are copied although they cannot be read.
     select : sequence of str
         Patterns of the nodes to copy.
+    level : int or None
+        The level to copy.
     is_all : bool
         Whether the user has neither selected nor excluded nodes.
     """
@@ -111,7 +118,9 @@ def check_found(
             err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
             raise err
     wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
-    require(is_all or found.arrays or opaque, f"{found.name}: expected {wanted}, got none")
+    at_level = "" if level is None else f" at level {level}"
+    is_any = is_all or found.arrays or opaque
+    require(is_any, f"{found.name}: expected {wanted}{at_level}, got none")
 
 
 def check_arrays(found: SourceTree, layout: Layout) -> None:

@@ -261,9 +261,11 @@ class Destination(Output):
             return False
         if resume and self._has_all_documents():
             return True
+        expected = "a destination that does not exist, got one"
+        if resume:
+            expected = "the finished copy that this call would write, got other documents"
         raise option_error(
-            f"{self}: expected a destination that does not exist, got one; overwrite=True "
-            "(--overwrite) removes it first"
+            f"{self}: expected {expected}; overwrite=True (--overwrite) removes it first"
         )
 
     def _has_all_documents(self) -> bool:

@@ -101,8 +101,9 @@ def begin(
     where = join(str(store).removeprefix("file://"), path)
     require(
         before is None or resume,
-        f"{where}: holds the incomplete result of an interrupted run; resume=True (--resume) "
-        "continues it, overwrite=True (--overwrite) starts again",
+        f"{where}: holds the incomplete result of an interrupted run, or of one that is still at "
+        "work; if none is, resume=True (--resume) continues it, overwrite=True (--overwrite) "
+        "starts again",
     )
     job = json.loads(json.dumps(job))
     if before and before != job:
