@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.storage.requests import Request
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -161,14 +160,11 @@ def _write(store: N5Store, wanted: Mapping[str, bytes | None]) -> tuple[int, int
     _check_ours(store, there)
     changed = [key for key, value in wanted.items() if value != there[key]]
     for some in batched(changed, _AT_A_TIME):
-        store.run(request_each(_change(key, wanted[key]) for key in some))
+        new = ((key, wanted[key]) for key in some)
+        store.run(request_each(Remove(k) if v is None else Put(k, v) for k, v in new))
     n_removed = sum(wanted[key] is None for key in changed)
     n_written = len(changed) - n_removed
     return n_written, sum(value is not None for value in wanted.values()) - n_written, n_removed
-
-
-def _change(key: str, value: bytes | None) -> Request:
-    return Remove(key) if value is None else Put(key, value)
 
 
 def _check_ours(store: N5Store, there: Mapping[str, bytes | None]) -> None:

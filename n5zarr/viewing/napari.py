@@ -125,7 +125,11 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
         "translate": tuple(image.levels[0].translation[i] for i in axes),
         "units": tuple(_unit(image.axes[i].unit) for i in kept),
         "axis_labels": names,
-        "metadata": _metadata(tree, image),
+        "metadata": {
+            "container": str(tree.container if tree.project is None else tree.project.file),
+            "path": join(tree.path, image.path),
+            "attributes": dict(image.attributes),
+        },
     }
     options |= {} if affine is None else {"affine": affine}
     data = levels if len(levels) > 1 else levels[0]
@@ -153,15 +157,6 @@ def _name(tree: SourceTree, image: Image) -> str:
     container = Path(str(tree.container)).name
     path = join(tree.path, image.path)
     return f"{container}: {path}" if path else container
-
-
-def _metadata(tree: SourceTree, image: Image) -> dict[str, JSON]:
-    """Return the place of an image, and its attributes."""
-    return {
-        "container": str(tree.container if tree.project is None else tree.project.file),
-        "path": join(tree.path, image.path),
-        "attributes": dict(image.attributes),
-    }
 
 
 def _unit(unit: str | None) -> str:

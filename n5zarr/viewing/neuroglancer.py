@@ -212,7 +212,7 @@ def _shader(image: Image, color: str, limits: tuple[float, float] | None) -> dic
 def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
     """Return axes, position and zoom for the visible images."""
     shown = [images[i] for i in visible]
-    axes = sorted(_axes(shown), key=_place)
+    axes = sorted(_axes(shown), key=lambda axis: (not axis.is_space, axis.name))
     space = [axis for axis in axes if axis.is_space]
     sizes = [symbol(axis.unit)[1] * axis.scale for axis in axes]
     state: dict[str, JSON] = {
@@ -233,11 +233,6 @@ def _view(images: Sequence[Image], visible: Sequence[int]) -> dict[str, JSON]:
         state["projectionOrientation"] = list(_TILT)
         state["hideCrossSectionBackground3D"] = True
     return state
-
-
-def _place(axis: _Axis) -> tuple[bool, str]:
-    """Sort spatial axes before others, and then by name."""
-    return not axis.is_space, axis.name
 
 
 def _axes(images: Sequence[Image]) -> list[_Axis]:
