@@ -36,7 +36,7 @@ import os
 import threading
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 import zarr
@@ -137,7 +137,23 @@ def default_pipeline() -> type[CodecPipeline]:
     return pipeline
 
 
-def fused_pipeline(metadata: ArrayMetadata) -> FusedCodecPipeline:
+class _OnOneThread(FusedCodecPipeline):
+    """Reads the chunks of a box one after the other, for jobs that read boxes on many threads."""
+
+    @override
+    def read_sync(
+        self,
+        batch_info: Any,
+        out: NDBuffer,
+        drop_axes: tuple[int, ...] = (),
+        max_workers: int = 1,
+    ) -> tuple[GetResult, ...]:
+        return super().read_sync(batch_info, out, drop_axes)
+
+
+def fused_pipeline(
+    metadata: ArrayMetadata, kind: type[FusedCodecPipeline] = FusedCodecPipeline
+) -> FusedCodecPipeline:
     """Make zarr's synchronous pipeline for an array, as zarr makes the one of its configuration."""
     if isinstance(metadata, ArrayV3Metadata):
         codecs: Sequence[Codec] = metadata.codecs
@@ -155,13 +171,14 @@ def fused_pipeline(metadata: ArrayMetadata) -> FusedCodecPipeline:
         config=config,
         prototype=default_buffer_prototype(),
     )
-    return FusedCodecPipeline.from_codecs(codecs).evolve_from_array_spec(spec)
+    return kind.from_codecs(codecs).evolve_from_array_spec(spec)
 
 
 def with_fused_pipeline[T: zarr.Array[Any]](array: T) -> T:
-    """Return an array that reads through zarr's synchronous pipeline, whatever is configured."""
+    """Return an array that reads each box on one thread, whatever pipeline is configured."""
     own = copy.copy(array.async_array)
-    object.__setattr__(own, "codec_pipeline", fused_pipeline(own.metadata))  # a frozen dataclass
+    pipeline = fused_pipeline(own.metadata, _OnOneThread)
+    object.__setattr__(own, "codec_pipeline", pipeline)  # a frozen dataclass
     return type(array)(own)
 
 
