@@ -96,7 +96,7 @@ def check_found(
     select: Sequence[str],
     level: int | None,
     *,
-    is_all: bool,
+    excludes: bool,
 ) -> None:
     """Raise unless all nodes are readable and at least one is selected.
 
@@ -110,8 +110,8 @@ def check_found(
         Patterns of the nodes to copy.
     level : int or None
         The level to copy.
-    is_all : bool
-        Whether the user has neither selected nor excluded nodes.
+    excludes : bool
+        Whether the user has excluded nodes.
     """
     for path, err in found.refused.items():
         if path not in opaque:
@@ -119,8 +119,8 @@ def check_found(
             raise err
     wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
     at_level = "" if level is None else f" at level {level}"
-    is_any = is_all or found.arrays or opaque
-    require(is_any, f"{found.name}: expected {wanted}{at_level}, got none")
+    takes_all = not (select or excludes) and level is None
+    require(takes_all or found.arrays or opaque, f"{found.name}: expected {wanted}{at_level}, got none")
 
 
 def check_arrays(found: SourceTree, layout: Layout) -> None:

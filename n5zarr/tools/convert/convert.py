@@ -249,8 +249,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         tree = _open(source_place, target, paths, sizes, coords=coords)
         found = tree.only(paths, level)
         folders = opaque_folders(found, target)
-        is_all = not (patterns or excluded) and level is None
-        check_found(found, folders, patterns, level, is_all=is_all)
+        check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
         found = _as_written(found, target, ome=ome, labels=wanted_labels)
         check_arrays(found, layout)
