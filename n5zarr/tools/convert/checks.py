@@ -120,7 +120,9 @@ def check_found(
     wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
     at_level = "" if level is None else f" at level {level}"
     takes_all = not (select or excludes) and level is None
-    require(takes_all or found.arrays or opaque, f"{found.name}: expected {wanted}{at_level}, got none")
+    require(
+        takes_all or found.arrays or opaque, f"{found.name}: expected {wanted}{at_level}, got none"
+    )
 
 
 def check_arrays(found: SourceTree, layout: Layout) -> None:
