@@ -19,7 +19,7 @@ from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import N5Tuple, to_c
-from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, answer_to
+from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, request_each
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ class BlockWriter:
             self.dataset.extent(self.dataset.position(item[0].path))
         )
 
-    def steps(self, item: BatchItem, drop_axes: tuple[int, ...]) -> Steps[None] | None:
+    def steps(self, item: BatchItem, drop_axes: tuple[int, ...]) -> Steps[object] | None:
         """Return the flow that writes the block of an item; None if it is not in the grid."""
         position = self.dataset.position(item[0].path)
         if not self.dataset.in_grid(position):
@@ -141,7 +141,7 @@ class BlockWriter:
         if self.writes_whole(item, drop_axes):
             return _write_whole(key, partial(self.encode, item))
         # under a lock, so that writers of other parts lose nothing
-        return answer_to(Update(key, self.change(item, drop_axes)))
+        return request_each([Update(key, self.change(item, drop_axes))])
 
     def encode(self, item: BatchItem) -> tuple[bytes, BufferLike] | None:
         """Encode a whole block into its header and payload.

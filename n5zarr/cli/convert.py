@@ -11,7 +11,7 @@ from rich.table import Table
 
 import n5zarr
 from n5zarr.cli.command import Result
-from n5zarr.cli.messages import counted, print_text
+from n5zarr.cli.messages import counted
 from n5zarr.cli.options import (
     MIB,
     Access,
@@ -61,7 +61,7 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SOURCE", help="N5 or Zarr, whole or a part; or BigDataViewer's XML."
+            metavar="SOURCE", help="N5, Zarr, HDF5, TIFF, whole or a part; or BigDataViewer's XML."
         ),
     ],
     destination: Annotated[
@@ -283,7 +283,7 @@ def convert_nwb(
             "--verify/--no-verify", help="Compare DESTINATION with SOURCE, value by value."
         ),
     ] = True,
-) -> None:
+) -> Result:
     """Copy an NWB file to another format.
 
     DESTINATION appears only when it is complete and verified: every group, dataset, link,
@@ -293,4 +293,5 @@ def convert_nwb(
 
     hdmf.convert(source, destination, to=to, overwrite=overwrite, verify=verify, progress=progress)
     checked = f"equal to {source}" if verify else "not compared"
-    print_text(f"{destination}: written, {checked}")
+    value = {"source": source, "destination": destination, "verified": verify}
+    return Result(value=value, text=[f"{destination}: written, {checked}"])

@@ -97,13 +97,14 @@ def complain(word: str, what: object) -> None:
 
 def print_json(document: object) -> None:
     """Print JSON: NaN and infinities, which it does not have, and errors as text."""
-    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False, default=str))
+    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
 
 
 def _finite(value: object) -> object:
-    """Replace NaN and infinities by text."""
+    """Replace NaN, infinities and errors by text."""
     if isinstance(value, dict):
         return {key: _finite(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
         return [_finite(item) for item in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+    is_odd = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if is_odd or isinstance(value, Exception) else value

@@ -16,6 +16,7 @@ from n5zarr.cli.options import (
     Compression,
     DryRun,
     Jobs,
+    MaxMemory,
     Progress,
     Resume,
     whole_numbers,
@@ -97,9 +98,7 @@ def pyramid(
     ] = False,
     resume: Resume = False,
     dry_run: DryRun = False,
-    max_memory: Annotated[
-        int, typer.Option(metavar="MIB", min=1, help="Memory of all workers together, in MiB.")
-    ] = 1024,
+    max_memory: MaxMemory = 1024,
     jobs: Jobs,
     access: Access,
 ) -> Result:

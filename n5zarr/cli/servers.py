@@ -19,7 +19,7 @@ from n5zarr.format.path import join
 from n5zarr.viewing.snippets import for_fsspec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from n5zarr import Server
 
@@ -55,31 +55,30 @@ def serve(
             location, host=host, port=port, allow_hosts=allow_host or (), **access.keywords()
         ) as server,
     ):
-        print_text(*_addresses(server))
+        for line in _addresses(server):
+            print_text(line)
         if open_page:
             webbrowser.open(server.url)
         wait(server)
 
 
-def _addresses(server: Server) -> Sequence[str | Text]:
-    """Return lines with the addresses of the container, and how programs open it."""
+def _addresses(server: Server) -> Iterator[str | Text]:
+    """Yield lines with the addresses of the container, and then how programs open a dataset."""
     served, own = server.app.state.served, for_fsspec(server.url)
+    yield Text.assemble(("Serving", "bold"), f" {served}; Ctrl-C ends it")
+    yield f"  Start page   {server.url}"
+    yield f"  Zarr         {own}zarr3/ or {own}zarr2/"
+    yield f"  OME-Zarr     {own}ome/"
+    yield f"  N5           {own}n5/"
     path = None
     with suppress(N5Error):  # a server may not list
-        path = served.first_dataset()
+        path = served.first_dataset()  # may take a while
     path = "PATH" if path is None else path
     zarr, n5 = (own + join(view, quote(path)) for view in ("zarr3", "n5"))
-    return [
-        Text.assemble(("Serving", "bold"), f" {served}; Ctrl-C ends it"),
-        f"  Start page   {server.url}",
-        f"  Zarr         {own}zarr3/ or {own}zarr2/",
-        f"  OME-Zarr     {own}ome/",
-        f"  N5           {own}n5/",
-        Text(f"To open {path or 'it'}", "bold"),
-        f'  zarr         zarr.open("{zarr}", mode="r")',
-        f'  TensorStore  tensorstore.open("{zarr}/|auto:") or "{n5}/|n5:"',
-        f"  Neuroglancer {zarr}/|zarr3:",
-    ]
+    yield Text(f"To open {path or 'it'}", "bold")
+    yield f'  zarr         zarr.open("{zarr}", mode="r")'
+    yield f'  TensorStore  tensorstore.open("{zarr}/|auto:") or "{n5}/|n5:"'
+    yield f"  Neuroglancer {zarr}/|zarr3:"
 
 
 def view(

@@ -348,7 +348,8 @@ class Container:
             self.memory.keep_missing(MetadataKey(key.path, ".zattrs"))
         (stamp,) = yield [Stamp(join(key.path, ATTRIBUTES_JSON))]
         # of a new array, Zarr v2 writes `.zarray` and `.zattrs` at once; the latter makes a group
-        if not isinstance(node, GroupAttributes) or self.memory.creation(key.path) is None:
+        is_array_by_now = key.name == ".zattrs" and self.memory.creation(key.path) is not None
+        if not (is_array_by_now and isinstance(node, GroupAttributes)):
             self.memory.keep(key.path, node, stamp)
         self.memory.keep_served(key, _without_consolidated(document, value))
 

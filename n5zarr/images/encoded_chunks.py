@@ -83,11 +83,13 @@ def _chunks_of_blocks(each: Sequence[_Chunk], encoder: Encoder) -> list[BufferLi
 
 async def _get_each(each: Sequence[_Chunk]) -> list[BufferLike | None]:
     limit = asyncio.Semaphore(_AT_ONCE)
+    names: dict[int, ChunkNames] = {}  # by array, of which there are few
 
     async def get(source: ArraySource, position: tuple[int, ...]) -> BufferLike | None:
         assert source.encoded is not None  # noqa: S101 - of arrays whose chunks are passed through
-        names = ChunkNames.of(source.encoded.metadata.to_dict())
-        key = names.key(source.encoded.path, position)
+        if id(source) not in names:
+            names[id(source)] = ChunkNames.of(source.encoded.metadata.to_dict())
+        key = names[id(source)].key(source.encoded.path, position)
         async with limit:
             value = await source.encoded.store.get(key, cpu.buffer_prototype)
         return None if value is None else value.as_numpy_array().data

@@ -267,7 +267,7 @@ class _Describer:
         groups |= self._lists_of_labels(groups)
         self._note_few_levels()
         if "" not in self._images:
-            series = sorted(self._images - self._labels) or sorted(self._labels)
+            series = sorted(map(self._place, self._images - self._labels or self._labels))
             groups |= series_attributes(groups.get("", {}), series)
         return Images(
             source=self._tree,

@@ -125,7 +125,7 @@ def place_of(
     if backend not in known:
         message = f"backend: expected one of {', '.join(map(repr, known))}, got {backend!r}"
         raise N5UnrepresentableError(message, kind="option")
-    if one_of_two and not is_url(given):
+    if one_of_two and not _parsed(given, None).is_url:
         storage_options, backend = None, "fsspec"
     given = given if fs is None else _as_mapping(given, fs, storage_options)
     place = _parsed(given, storage_options)

@@ -37,7 +37,6 @@ __all__ = [
     "Update",
     "Warn",
     "Work",
-    "answer_to",
     "drive",
     "drive_async",
     "each_once",
@@ -48,6 +47,7 @@ __all__ = [
     "put_each",
     "read_each",
     "read_key",
+    "request_each",
 ]
 
 _log = logging.getLogger(__name__)
@@ -332,11 +332,14 @@ def drive[T](
 
 
 async def drive_async[T](
-    steps: Steps[T], answer: Callable[[Sequence[Request]], Awaitable[Sequence[object]]]
+    steps: Steps[T],
+    answer: Callable[[Sequence[Request]], Awaitable[Sequence[object]]],
+    requests: Sequence[Request] | None = None,
 ) -> T:
     """Run a flow to its end; ``answer`` answers all requests of a batch, see :func:`drive`."""
     try:
-        requests = next(steps)
+        if requests is None:
+            requests = next(steps)
         while True:
             try:
                 answers = await answer(requests)
@@ -347,11 +350,6 @@ async def drive_async[T](
     except StopIteration as done:
         result: T = done.value
         return result
-
-
-def answer_to(request: Request) -> Steps[Any]:
-    """Make one request, and return its answer."""
-    return (yield [request])[0]
 
 
 def read_key(key: str) -> Steps[bytes | None]:

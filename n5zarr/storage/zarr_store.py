@@ -170,7 +170,7 @@ class ZarrStorage(Storage):
     ) -> T:
         if self.supports_sync:
             return super().run(steps, warn, requests)
-        return sync(self.run_async(steps, warn))
+        return sync(self.run_async(steps, warn, requests))
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -203,19 +203,19 @@ class ZarrStorage(Storage):
 
     @override
     async def run_async[T](
-        self, steps: Steps[T], warn: Callable[[str], None] = ignore_warning
+        self,
+        steps: Steps[T],
+        warn: Callable[[str], None] = ignore_warning,
+        requests: Sequence[Request] | None = None,  # those at which the flow was paused
     ) -> T:
-        async def answer(requests: Sequence[Request]) -> Sequence[object]:
-            if len(requests) == 1:  # in memory, a task costs more than the request
-                return [await self._answer_async(requests[0], warn)]
-            return await self._answer_together(requests, warn)
+        return await drive_async(steps, partial(self._answer_each, warn=warn), requests)
 
-        return await drive_async(steps, answer)
-
-    async def _answer_together(
-        self, requests: Sequence[Request], warn: Callable[[str], None]
+    async def _answer_each(
+        self, requests: Sequence[Request], *, warn: Callable[[str], None]
     ) -> list[object]:
         """Answer many small requests, for documents and listings, concurrently."""
+        if len(requests) == 1:  # in memory, a task costs more than the request
+            return [await self._answer_async(requests[0], warn)]
         limit = asyncio.Semaphore(max(_AT_A_TIME, zarr.config.get("async.concurrency") or 0))
 
         async def answer(request: Request) -> object:

@@ -28,7 +28,7 @@ from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import Put, answer_to, read_key
+from n5zarr.storage.requests import Put, read_key, request_each
 from n5zarr.store.location import check_writable_store, open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 
@@ -148,7 +148,7 @@ def write_block(
     check = partial(
         check_not_sharded, data_type=data_type, compression=compression, where=lambda: where
     )
-    store.run(answer_to(Put(key, stored, check)))
+    store.run(request_each([Put(key, stored, check)]))
 
 
 def _encoded(block: Block, dataset: DatasetAttributes) -> bytes:

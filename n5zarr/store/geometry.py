@@ -149,7 +149,8 @@ def store_and_path(
             raise option_error(
                 f"location: expected an array or a group of an N5Store, got one of {store!r}"
             )
-    return open_container(place, path, axis_order=axis_order)
+    store, inner = open_container(place, path, axis_order=axis_order)
+    return store.showing(3), inner
 
 
 def placed_datasets(store: N5Store, path: str, convention: str | None = None) -> list[Placed]:

@@ -118,9 +118,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     N5Error
         The node itself is broken or not supported.
     """
-    store, node = open_container(
-        place_of(location, storage_options, backend), path, read_only=dry_run
-    )
+    place = place_of(location, storage_options, backend)
+    store, node = open_container(place, path, read_only=dry_run)
     if not dry_run:
         check_writable_store(store)
     problems: list[Exception] = []

@@ -136,8 +136,9 @@ class AffineIndex(CoordinateTransformIndex):
         ((name, label),) = labels.items()
         wanted, step = label, None
         if isinstance(label, slice):
-            wanted, step = [end for end in (label.start, label.stop) if end is not None], label.step
-            label = slice(label.start, label.stop)
+            ends, step = (label.start, label.stop), label.step
+            label = slice(*(ends if step is None or step > 0 else ends[::-1]))
+            wanted = [end for end in ends if end is not None]
         elif np.asarray(label).dtype.kind == "b":
             wanted = []
         size = len(self.transform.elements)
@@ -149,8 +150,12 @@ class AffineIndex(CoordinateTransformIndex):
         chosen: Any = found.dim_indexers[self.dim]
         if isinstance(chosen, slice):
             start, stop, _ = chosen.indices(len(near))
-            part = slice(near[start], near[stop - 1] + 1, step) if start < stop else slice(0)
-            return IndexSelResult({self.dim: part})
+            if start >= stop:
+                return IndexSelResult({self.dim: slice(0)})
+            first, last = int(near[start]), int(near[stop - 1])
+            if step is not None and step < 0:
+                return IndexSelResult({self.dim: slice(last, first - 1 if first else None, step)})
+            return IndexSelResult({self.dim: slice(first, last + 1, step)})
         if np.asarray(chosen).dtype.kind == "b":
             return found
         at = near[np.asarray(chosen)]

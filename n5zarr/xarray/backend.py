@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
 
@@ -152,8 +152,8 @@ decode_timedelta : optional
             "decode_timedelta": decode_timedelta,
         }
         with asking_once():
-            source = _NodeReader.open(place, group, axis_order, convention, decoding)
-            return replace(source, lazy_coords=lazy_coords).read_dataset()
+            reader = _NodeReader.open(place, group, axis_order, convention, decoding, lazy_coords)
+            return reader.read_dataset()
 
     def open_groups_as_dict(  # type: ignore[override] # noqa: PLR0913 - as above
         self,
@@ -172,8 +172,7 @@ decode_timedelta : optional
         if views := open_described(place, group, axis_order):
             return views
         with asking_once():
-            source = _NodeReader.open(place, group, axis_order, convention, decoding)
-            source = replace(source, lazy_coords=lazy_coords)
+            source = _NodeReader.open(place, group, axis_order, convention, decoding, lazy_coords)
             found = source.read(deep=True)
         if isinstance(found, Placed):
             return {"/": source.dataset_of_one(found)}
@@ -234,7 +233,7 @@ class _NodeReader:
     store: N5Store
     path: str
     convention: str | None
-    lazy_coords: bool = False
+    lazy_coords: bool
     decoding: Decoding
 
     @classmethod
@@ -245,6 +244,7 @@ class _NodeReader:
         axis_order: AxisOrder,
         convention: str | None,
         decoding: Decoding,
+        lazy_coords: bool,  # noqa: FBT001 - as a user gives it
     ) -> _NodeReader:
         known = sorted({name for name, _ in CONVENTIONS})
         expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
@@ -252,7 +252,13 @@ class _NodeReader:
         store, path = open_container(place, group or "", axis_order=axis_order, read_only=True)
         if store is place.location:  # which may show other codecs, or coordinates
             store = N5Store(store.store, codecs="n5", read_only=True, axis_order=store.axis_order)
-        return cls(store=store, path=path, convention=convention, decoding=decoding)
+        return cls(
+            store=store,
+            path=path,
+            convention=convention,
+            lazy_coords=lazy_coords,
+            decoding=decoding,
+        )
 
     def read_dataset(self) -> xr.Dataset:
         """Open the dataset or group at the path."""

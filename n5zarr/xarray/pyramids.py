@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.xarray.options import StorageOptions
 
-__all__ = ["PyramidLevel", "open_level", "pyramid_levels"]
+__all__ = ["OpenableLevel", "open_level", "pyramid_levels"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PyramidLevel:
+class OpenableLevel:
     """Describe one level of a pyramid.
 
     Parameters
@@ -58,7 +58,7 @@ def pyramid_levels(
     convention: str | None = None,
     storage_options: StorageOptions | None = None,
     backend: Backend = "fsspec",
-) -> list[PyramidLevel]:
+) -> list[OpenableLevel]:
     """List the levels of a pyramid.
 
     Parameters
@@ -76,7 +76,7 @@ def pyramid_levels(
 
     Returns
     -------
-    list of PyramidLevel
+    list of OpenableLevel
         The levels, the finest first: the datasets ``s0``, ``s1``, ... of the group; without these,
         those that ``multiscales`` lists, or all its datasets, which must have the same dimensions.
         Levels without positions get them from the ratio of the shapes, in elements of the finest.
@@ -105,8 +105,8 @@ def pyramid_levels(
         return [*map(_level, placed)]
 
 
-def _level(placed: Placed) -> PyramidLevel:
-    return PyramidLevel(
+def _level(placed: Placed) -> OpenableLevel:
+    return OpenableLevel(
         path=placed.path,
         sizes=placed.sizes,
         voxel_size={dim: axis.scale for dim, axis in placed.axes.items()},
@@ -163,14 +163,14 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     >>> ds.n5.voxel_size
     {'z': 40.0, 'y': 16.0, 'x': 16.0}
     """
+    require(
+        (resolution is None) != (level is None),
+        "expected either a resolution or a level, got both or neither",
+    )
     place = place_of(location, storage_options, backend)
     with asking_once():
         store, group = open_container(place, path, axis_order=axis_order)
         levels = [*map(_level, placed_levels(store, group, convention))]
-        require(
-            (resolution is None) != (level is None),
-            "expected either a resolution or a level, got both or neither",
-        )
         if level is None:
             chosen = _coarsest_within(levels, resolution or {})
         else:
@@ -184,13 +184,13 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
         )
 
 
-def _numbered(levels: list[PyramidLevel], number: int, where: str) -> PyramidLevel:
+def _numbered(levels: list[OpenableLevel], number: int, where: str) -> OpenableLevel:
     last = len(levels) - 1
     require(0 <= number <= last, f"level: expected 0 to {last}, got {number}", where)
     return levels[number]
 
 
-def _coarsest_within(levels: list[PyramidLevel], resolution: Mapping[str, float]) -> PyramidLevel:
+def _coarsest_within(levels: list[OpenableLevel], resolution: Mapping[str, float]) -> OpenableLevel:
     """Return the coarsest level with a resolution, or the finest one if none has it."""
     for dim, wanted in resolution.items():
         require(
@@ -210,7 +210,7 @@ def _coarsest_within(levels: list[PyramidLevel], resolution: Mapping[str, float]
     return (fine or levels[:1])[-1]
 
 
-def _size_in(unit: str | None, level: PyramidLevel, dim: str) -> float:
+def _size_in(unit: str | None, level: OpenableLevel, dim: str) -> float:
     """Return a level's voxel size in another unit; infinite if it is unknown."""
     factor = ratio(level.units.get(dim), unit)
     if factor is None or dim not in level.voxel_size:

@@ -194,11 +194,11 @@ def _check_not_shared(store: N5Store, placed: Placed, dim: str, where: str) -> N
         )
 
 
-def join_delayed(parts: Iterable[object]) -> Delayed | None:
+def join_delayed(parts: Iterable[Delayed | None]) -> Delayed | None:
     """Return an object that computes all parts that are not None; None if there are none."""
     remaining = [part for part in parts if part is not None]
-    if not remaining:
-        return None
+    if len(remaining) < 2:
+        return remaining[0] if remaining else None
     from dask.delayed import delayed  # noqa: PLC0415 - dask is an optional dependency
 
     joined: Delayed = delayed(list)(remaining)

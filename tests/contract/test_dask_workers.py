@@ -15,6 +15,7 @@ from distributed import Client, LocalCluster
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.tools.jobs.run import RunOptions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,6 +72,18 @@ def test_they_convert(tmp_path: Path) -> None:
         assert done.verified
         read: Any = zarr.open_array(out, path="v", mode="r")
         np.testing.assert_array_equal(read[...], values)
+
+
+@pytest.mark.long
+def test_they_share_the_memory(client: Any) -> None:
+    client.cluster.scale(3)
+    client.wait_for_workers(3)
+    try:
+        for scheduler in (client, client.scheduler.address, None):  # the active one
+            assert RunOptions(scheduler).memory_of_worker(3 * 2**20) == 2**20
+    finally:
+        client.cluster.scale(2)
+    assert RunOptions("threads", 5).memory_of_worker(5 * 2**20) == 2**20
 
 
 @pytest.mark.long

@@ -179,6 +179,17 @@ def test_geometry_is_written_in_each_convention(
     assert [float(ds[name][0]) for name in "zyx"] == [400, 80, 0.5]
 
 
+@pytest.mark.parametrize("by", ["array", "store"])
+def test_geometry_is_written_through_a_store_of_zarr_v2(tmp_path: Path, by: str) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(5, 7), dtype="u1")
+    store = N5Store(tmp_path / "c.n5", zarr_format=2)
+    array = zarr.open_array(store, path="a", zarr_format=2, mode="r+")
+    given: Any = (array,) if by == "array" else (store, "a")
+    found = n5zarr.set_geometry(*given, names="yx", scale=[0.5, 0.25], units=["um", "um"])
+    assert found == n5zarr.geometry(tmp_path / "c.n5", "a") == n5zarr.geometry(*given)
+    assert (found.names, found.scale, found.units) == (("y", "x"), (0.5, 0.25), ("um", "um"))
+
+
 def test_values_that_are_not_given_stay(place: Any) -> None:
     array = n5zarr.create_array(
         place, path="a", shape=(5, 7), dtype="u1", axes="yx", units=["um", "nm"], resolution=[2, 3]

@@ -162,6 +162,15 @@ def test_labels_are_listed_where_ome_zarr_wants_them(tmp_path: Path) -> None:
     np.testing.assert_array_equal(zarr.open_array(out / "table", mode="r")[...], np.arange(13.0))
 
 
+def test_the_list_of_images_has_the_places_where_they_are_written(tmp_path: Path) -> None:
+    source, out = tmp_path / "in.n5", tmp_path / "out.zarr"
+    for path in ("em/s0", "em/labels/s0"):  # of floats, which are no labels
+        n5zarr.create_array(source / path, data=np.zeros((3, 5), "f4"), axes="yx")
+    n5zarr.convert(source, out, ome=True)
+    assert ome_of(out / "OME")["series"] == ["em", "em/labels/labels"]
+    yaozarrs.validate_zarr_store(out / "em/labels/labels")
+
+
 def test_an_image_called_labels_in_an_image_goes_one_group_deeper(tmp_path: Path) -> None:
     source, out = tmp_path / "in.n5", tmp_path / "out.zarr"
     data = np.arange(3 * 5, dtype="u4").reshape(3, 5)

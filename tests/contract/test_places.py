@@ -22,6 +22,7 @@ import n5zarr
 from n5zarr import N5FSStore, N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.place import place_of
 from tests.command import CliRunner
 
 if TYPE_CHECKING:
@@ -226,3 +227,10 @@ def test_wrong_places_are_refused(wrong: Callable[[], Any]) -> None:
     with pytest.raises(N5UnrepresentableError) as err:
         wrong()
     assert err.value.kind == "option"
+
+
+@pytest.mark.parametrize("given", ["memory://lab/a.n5", UPath("memory://lab/a.n5")], ids=repr)
+def test_options_are_those_of_the_location_that_is_a_url(given: Any) -> None:
+    options = {"skip_instance_cache": True}
+    assert place_of(given, options, one_of_two=True) == place_of(given, options)
+    assert place_of("a.n5", options, one_of_two=True).storage_options is None

@@ -1118,6 +1118,10 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copied = run("b.h5", "plain", "--to", "zarr", "--overwrite")
     assert copied[:2] == (0, "plain: written, equal to b.h5\n")
     assert (tmp_path / "plain" / "zarr.json").is_file()
+    status, out, _ = run("a.n5", "c.h5", "--json")
+    assert (status, json.loads(out)) == (
+        0, {"source": "a.n5", "destination": "c.h5", "verified": True},
+    )  # fmt: skip
 
 
 def test_the_command_shows_how_far_it_is(tmp_path: Path, programs: Programs) -> None:

@@ -24,7 +24,7 @@ import zarr
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.find import ome_tree
-from n5zarr.viewing.serve.app import HeldValues
+from n5zarr.viewing.serve.app import HeldValues, make_app
 from n5zarr.viewing.serve.protocol import PatientProtocol
 from n5zarr.viewing.serve.views import N5View
 from tests.waiting import PATIENCE, wait_until
@@ -373,6 +373,24 @@ def test_every_spelling_of_this_machine_is_guarded(container: Path, host: str) -
     ):
         connection.sendall(f"GET {BLOCK} HTTP/1.1\r\nHost: evil.example\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 421 ")
+
+
+@pytest.mark.parametrize(("host", "name"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])
+def test_its_address_can_be_opened(container: Path, host: str, name: str) -> None:
+    with n5zarr.Server(make_app(container), host) as server:
+        assert server.url == f"http://{name}:{server.port}/"
+
+
+def test_a_dataset_that_is_replaced_is_served_as_it_is_now(tmp_path: Path) -> None:
+    (tmp_path / "attributes.json").write_text('{"n5": "4.0.0"}')
+    with n5zarr.serve(tmp_path) as server:
+        for dtype, chunks in (("u1", (2, 3)), ("u2", (3, 3))):
+            shutil.rmtree(tmp_path / "d", ignore_errors=True)
+            data = np.arange(1, 36, dtype=dtype).reshape(5, 7)
+            n5zarr.create_array(tmp_path, path="d", data=data, chunks=chunks, compression="raw")
+            found: Any = ask(server, "/zarr3/d/c/0/0")
+            expected = data[: chunks[0], :3].astype(data.dtype.newbyteorder(">")).tobytes()
+            assert (found.status, found.body) == (200, expected)
 
 
 @pytest.mark.parametrize("wrong", [{"port": 70000}, {"port": "80"}, {"host": 3}])

@@ -4,7 +4,8 @@
 
 - :class:`BlockCopy`: N5 to N5 with the same blocks: copies each file unchanged, or compresses it
   again;
-- :class:`ChunkCopy`: chunks and codecs are the same: copies payloads unchanged;
+- :class:`ChunkCopy`: chunks and codecs are the same: copies payloads unchanged; those of blocks
+  are a :class:`PayloadCopy`, which compares them without zarr;
 - :class:`ShardCopy`: the same inside the shards to write: joins payloads;
 - :class:`ValueCopy`: decodes and encodes boxes of whole units.
 """
@@ -12,6 +13,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from heapq import merge
@@ -21,15 +23,17 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 
 import numpy as np
 
-from n5zarr.arrays.boxes import box_shape, boxes, least_box, touched_boxes
+from n5zarr.arrays.boxes import box_at, box_shape, boxes, least_box, touched_boxes
 from n5zarr.arrays.join_shard import join_shard
 from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.codecs.block import format_block, parse_block
+from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.encoded_chunks import read_chunks
 from n5zarr.tools.convert.files import BATCH, Copied, Copy, Folder, Task
+from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 
 if TYPE_CHECKING:
@@ -64,8 +68,11 @@ def copy_of(source: ArraySource, target: ArrayTarget, max_bytes: int) -> ArrayCo
     elif source.encoded is not None and source.shape:
         written = target.encoded
         if _has_equal_chunks(written, source.encoded):
-            way = ChunkCopy if written.shards is None else ShardCopy
-            return way(source, target, max_bytes)
+            if written.shards is not None:
+                return ShardCopy(source, target, max_bytes)
+            if source.blocks is not None and isinstance(target, ZarrTarget):
+                return PayloadCopy(source, target, max_bytes, source.blocks)
+            return ChunkCopy(source, target, max_bytes)
     return ValueCopy(source, target, max_bytes)
 
 
@@ -128,8 +135,11 @@ class ArrayCopy(Copy):
 
     def box_of(self, position: Sequence[int]) -> Box:
         """Return the place of a unit in the array, in elements."""
-        each = zip(position, self.target.unit, self.source.shape, strict=True)
-        return tuple(slice(p * unit, min((p + 1) * unit, n)) for p, unit, n in each)
+        return box_at(position, self.target.unit, self.source.shape)
+
+    @override
+    def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
+        return super().in_batches(units, max(1, min(n, self.max_bytes // self.n_bytes_of_unit)))
 
     def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the extent of the boxes to read, if most chunks are stored, and if few are."""
@@ -180,7 +190,7 @@ class ValueCopy(ArrayCopy):
         for box in boxes(self.source.shape, steps[0]) if touched is None else touched:
             each = zip(box, self.target.unit, strict=True)
             units = list(product(*(range(s.start // u, -(-s.stop // u)) for s, u in each)))
-            missing = [unit for unit in units if self.target.key(unit) not in done]
+            missing = [u for u in units if self.target.key(u) not in done] if done else units
             if missing:
                 parts = [box] if len(missing) == len(units) else list(map(self.box_of, missing))
                 yield Task(self, (box, parts, len(missing)), self.n_bytes_in(box))
@@ -219,21 +229,6 @@ class ChunkCopy(ArrayCopy):
         """Read the units to write, encoded; None for each missing one."""
         return read_chunks(self.source, positions)
 
-    @override
-    def comparisons(self) -> Iterator[Task]:
-        """Yield the units that either side may have; both have one fill value."""
-        sides = [self.source.values, self.target]
-        touched = stored_boxes(self.source.shape, [self.target.unit], sides)
-        units = product(*map(range, self.grid)) if touched is None else touched.positions()
-        return self.in_batches(units, self.n_together)
-
-    @override
-    def compare(self, part: Sequence[tuple[int, ...]]) -> None:
-        """Compare what is stored, and the values only where that differs."""
-        for position, one, other in zip(part, self.read(part), self.target.read(part), strict=True):
-            if one != other:
-                super().compare(self.box_of(position))
-
 
 class ShardCopy(ChunkCopy):
     """Joins encoded chunks into shards."""
@@ -255,6 +250,45 @@ class ShardCopy(ChunkCopy):
         inside = [p for p in inner if all(map(lt, p, n_chunks))]
         values = dict(zip(inside, super().read(inside), strict=True))
         return join_shard([values.get(p) for p in inner])
+
+
+@dataclass(frozen=True, eq=False)
+class PayloadCopy(ChunkCopy):
+    """Passes payloads of N5 blocks through, as chunks of Zarr.
+
+    Parameters
+    ----------
+    blocks : N5Blocks
+        The blocks of the source.
+    """
+
+    target: ZarrTarget
+    blocks: N5Blocks
+
+    @override
+    def comparisons(self) -> Iterator[Task]:
+        """Yield the units that either side may have; both have one fill value."""
+        sides = [self.source.values, self.target]
+        touched = stored_boxes(self.source.shape, [self.target.unit], sides)
+        units = product(*map(range, self.grid)) if touched is None else touched.positions()
+        return self.in_batches(units)
+
+    @override
+    def compare(self, part: Sequence[tuple[int, ...]]) -> None:
+        """Compare what is stored; and values, where that differs or cannot be decoded."""
+        for position, one, other in zip(part, self.read(part), self.target.read(part), strict=True):
+            if one != other or not self._is_sound(one):
+                super().compare(self.box_of(position))
+
+    def _is_sound(self, chunk: BufferLike | None) -> bool:
+        """Whether a chunk can be decoded; a missing one holds the fill value."""
+        compression = self.blocks.compression
+        with suppress(N5Error):
+            if chunk is not None:
+                decompress = codec_of(compression).decompress
+                decompress(memoryview(chunk), self.n_bytes_of_unit, compression)
+            return True
+        return False
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +317,9 @@ class BlockCopy(ArrayCopy):
     @override
     def tasks(self, done: set[str]) -> Iterator[Task]:
         key, positions = self._folders[1].key, self.blocks.positions()
-        return self.in_batches(p for p in positions if key(block_path(p)) not in done)
+        if done:
+            positions = (p for p in positions if key(block_path(p)) not in done)
+        return self.in_batches(positions)
 
     @override
     def copy(self, part: Sequence[N5Tuple]) -> Copied:

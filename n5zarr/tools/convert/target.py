@@ -98,10 +98,6 @@ class ArrayTarget(ABC):
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
         """Write encoded units by position; return the number of bytes."""
 
-    @abstractmethod
-    def read(self, positions: Sequence[tuple[int, ...]]) -> Sequence[BufferLike | None]:
-        """Read encoded units, as :meth:`put` takes them; None for each missing one."""
-
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
         """List the chunks that are written; see :mod:`n5zarr.arrays.stored_chunks`."""
         return stored_chunks(self.array, within)
@@ -135,8 +131,8 @@ class ZarrTarget(ArrayTarget):
         self.storage.run(put_each([(self.key(position), value) for position, value in units]))
         return sum(memoryview(value).nbytes for _, value in units)
 
-    @override
     def read(self, positions: Sequence[tuple[int, ...]]) -> Sequence[BufferLike | None]:
+        """Read encoded units by position; None for each missing one."""
         return self.storage.run(get_each(list(map(self.key, positions))))
 
     @override
@@ -190,7 +186,7 @@ class Output(ABC):
         run = uuid4().hex
         done = begin(self.store, self.path, job, resume=resume, run=run)
         try:
-            yield {join(self.path, key) for key in done}
+            yield {join(self.path, key) for key in done} if self.path else done
             self.storage.run(confirm(str(self.storage), self.path, run, done))
             self.commit()
             finish(self.store, self.path)

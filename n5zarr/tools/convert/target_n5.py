@@ -76,17 +76,9 @@ class N5Target(ArrayTarget):
     def put(self, units: Sequence[tuple[tuple[int, ...], BufferLike]]) -> int:
         store = self.blocks.store
         for position, value in units:
-            store.run(store.container.write(self._presented(position), memoryview(value)))
+            key = DEFAULT_NAMES[3].key(self.path, position)
+            store.run(store.container.write(key, memoryview(value)))
         return sum(memoryview(value).nbytes for _, value in units)
-
-    @override
-    def read(self, positions: Sequence[tuple[int, ...]]) -> Sequence[BufferLike | None]:
-        store = self.blocks.store
-        return [store.run(store.container.read(self._presented(p))) for p in positions]
-
-    def _presented(self, position: tuple[int, ...]) -> str:
-        """Return the key of a chunk as the container presents it."""
-        return DEFAULT_NAMES[3].key(self.path, position)
 
 
 @dataclass(eq=False)

@@ -17,7 +17,7 @@ from concurrent.futures import (
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
@@ -72,10 +72,18 @@ class RunOptions:
     n_workers: int | None = None
     progress: Progress | None = None
 
-    @property
+    @cached_property
+    def _chosen(self) -> Scheduler:
+        return (_active_client() or "threads") if self.scheduler is None else self.scheduler
+
+    @cached_property
     def n_at_once(self) -> int:
-        """Number of tasks that run at once on this machine."""
-        return _n_cores() if self.n_workers is None else self.n_workers
+        """Number of tasks that run at once: on this machine, or on all workers of dask."""
+        here = _n_cores() if self.n_workers is None else self.n_workers
+        if self._chosen in ("threads", "processes") or here < 1:
+            return here
+        with _executor(self._chosen, here) as (_, n_at_once, _):
+            return n_at_once
 
     def memory_of_worker(self, max_memory: int) -> int:
         """Return the bytes that each worker may use, if all together may use ``max_memory``.
@@ -107,11 +115,7 @@ class RunOptions:
                 f"{self.scheduler!r}"
             )
         require(self.n_at_once >= 1, f"n_workers: expected a number above 0, got {self.n_at_once}")
-        scheduler = "threads" if hidden else self.scheduler
-        if scheduler is None:
-            scheduler = _active_client()
-        if scheduler is None:
-            scheduler = "threads"
+        scheduler = "threads" if hidden else self._chosen
         if scheduler != "threads":
             next(run_tasks(str, (), scheduler=scheduler, n_workers=self.n_workers), None)
         return replace(self, scheduler=scheduler)

@@ -167,7 +167,8 @@ def _check_part(store: N5Store, part: Part, *, deep: bool) -> PartReport:
             report.n_blocks += 1
             report.n_bytes += block.size
             form = _form(block, part, position, found)
-            shard = shard_in(block, part.dataset)
+            is_shard = any(each.kind == "shard" for each in found)
+            shard = shard_in(block, part.dataset) if is_shard else None
             if shard is not None and shard.n > 1:
                 report.grids = possible_grids(shard, position, part.dataset, report.grids)
         if form == "padded" and not (deep or part.outside):

@@ -219,7 +219,7 @@ def quarantine_blocks(
         listed = json.dumps({"container": str(store), "blocks": records}, indent=2)
         storage.run(put_each([(f"{folder}/{_LIST}", listed.encode())]))
     moved = [k for k, each in records.items() if store.run(_remove_same(k, each["sha256"]))]
-    kept |= dict.fromkeys((k for k in records if k not in moved), "it was written again meanwhile")
+    kept |= dict.fromkeys(sorted(records.keys() - moved), "it was written again meanwhile")
     place = f"{storage}/{folder}" if moved else ""
     return Quarantine(quarantine=place, moved=tuple(moved), kept=kept)
 

@@ -28,15 +28,15 @@ def host_name(host: str) -> str:
 
     Examples
     --------
-    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("[0:0:0:0:0:0:0:1]")
+    >>> host_name("LocalHost:8000"), host_name("[::1]:8000"), host_name("0:0:0:0:0:0:0:1")
     ('localhost', '[::1]', '[::1]')
     """
     host = host.strip().lower()
-    name, _, port = host.rpartition(":")
-    name = name if name and port.isdigit() else host
-    with suppress(ValueError):  # not an address
-        if name.startswith("[") and name.endswith("]"):
-            return f"[{IPv6Address(name[1:-1])}]"
+    before, _, port = host.rpartition(":")
+    name = before if before and port.isdigit() else host
+    for each in (host, name):  # users also write an address without brackets
+        with suppress(ValueError):  # not an address
+            return f"[{IPv6Address(each.removeprefix('[').removesuffix(']'))}]"
     return name
 
 

@@ -102,11 +102,11 @@ def start_server(  # noqa: PLR0913 - as its neighbours
     if isinstance(location, zarr.Array | zarr.Group):
         location = location.store_path
     check_address(host, port)
-    name, names = _name_in_url(host), texts("allow_hosts", allow_hosts)
-    hosts = {*LOOPBACK, name, *names} if _is_loopback(host) or names else None
+    names = texts("allow_hosts", allow_hosts)
+    hosts = {*LOOPBACK, host or "localhost", *names} if _is_loopback(host) or names else None
     options = {"storage_options": storage_options, "backend": backend}
     app = make_app(location, labels=labels, hosts=hosts, **options)  # type: ignore[arg-type] # of two types
-    return Server(app, host, port, name=name)
+    return Server(app, host, port)
 
 
 class Server:
@@ -118,8 +118,6 @@ class Server:
         The application.
     host, port : optional
         Address and port to listen on.
-    name : str, optional
-        The address in URLs; ``host`` by default.
 
     Attributes
     ----------
@@ -131,13 +129,11 @@ class Server:
         Its address, with a slash at the end.
     """
 
-    def __init__(
-        self, app: Starlette, host: str = "127.0.0.1", port: int = 0, *, name: str = ""
-    ) -> None:
+    def __init__(self, app: Starlette, host: str = "127.0.0.1", port: int = 0) -> None:
         self.app = app
         listening = _listen(host, port)
         self.port: int = listening.getsockname()[1]
-        self.url = f"http://{name or host}:{self.port}/"
+        self.url = f"http://{_name_in_url(host)}:{self.port}/"
         self._uvicorn = _Uvicorn(
             uvicorn.Config(
                 app,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 from n5zarr._zarr_private import from_other_loop
 from n5zarr.container.block_location import BlockLocation
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.images.ome_keys import OmeZarrKeys
@@ -200,12 +200,23 @@ class ZarrView(_StoredView):
                 document = yield from store.reopened().container.read(key)
                 return _found(_as_strict_json(document), known)
             if isinstance(parsed, ChunkKey):
-                files = yield from _files_of(store, parsed)
-                chunk = store.container.read(key, is_copied=True)
-                found = yield from self._unless_known(key, known, chunk, files)
+                try:
+                    found = yield from self._chunk(store, parsed, key, known)
+                except N5Error as err:
+                    if err.kind != "changed":
+                        raise
+                    self._stores[zarr_format] = store.reopened()
+                    found = yield from self._chunk(self._stores[zarr_format], parsed, key, known)
                 if found is not None:
                     return found
         return None
+
+    def _chunk(
+        self, store: N5Store, chunk: ChunkKey, key: str, known: str | None
+    ) -> Steps[Found | None]:
+        files = yield from _files_of(store, chunk)
+        value = store.container.read(key, is_copied=True)
+        return (yield from self._unless_known(key, known, value, files))
 
 
 def _files_of(store: N5Store, chunk: ChunkKey) -> Steps[Sequence[str]]:
@@ -241,7 +252,9 @@ class OmeView(ServedView):
         async with self._lock:
             if self._keys is None:
                 self._keys = await asyncio.to_thread(lambda: OmeZarrKeys(self._served.images()))
-        data = await asyncio.to_thread(self._keys.read, key)
+        data: BufferLike | None = self._keys.documents.get(key)
+        if data is None and f"/{key}".rpartition("/c/")[1]:  # other threads may encode chunks
+            data = await asyncio.to_thread(self._keys.read, key)
         return _found(_as_strict_json(data) if key.endswith(".json") else data, known)
 
 

@@ -125,6 +125,20 @@ def test_an_empty_axis_has_empty_parts() -> None:
         lazy.sel(x=1.0)
 
 
+@given(
+    n=st.integers(1, 20), scale=SCALES, translation=PLACES,
+    ends=st.tuples(*[st.floats(-3, 24) | st.none()] * 2),
+    step=st.integers(-4, -1) | st.integers(1, 4),
+)  # fmt: skip
+def test_a_slice_of_positions_with_a_step(
+    n: int, scale: float, translation: float, ends: tuple[float | None, float | None], step: int
+) -> None:
+    ordinary, lazy = both(n, scale, translation)
+    start, stop = (None if end is None else scale * end + translation for end in ends)
+    wanted = slice(start, stop, step)
+    assert_same(lazy.sel(x=wanted), ordinary.sel(x=wanted))
+
+
 @pytest.mark.parametrize("scale", [0.1, -0.1])
 def test_parts_with_steps_align(scale: float) -> None:
     _, lazy = both(30, scale, 3.0)
