@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     type Fields = indexing.Fields
     type NDArrayLikeOrScalar = ArrayOrScalar
     type OrthogonalSelection = indexing.OrthogonalSelection
+    type Selection = indexing.Selection
     type ChunkGridMetadata = v3.ChunkGridMetadata
     type SelectorTuple = indexing.SelectorTuple
     type ShapeLike = common.ShapeLike

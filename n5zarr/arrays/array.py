@@ -32,7 +32,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable
+    from collections.abc import Generator, Iterable, Sequence
 
     import numpy.typing as npt
     from zarr.abc.buffer import BufferPrototype, NDBuffer
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         Fields,
         NDArrayLikeOrScalar,
         OrthogonalSelection,
+        Selection,
     )
     from n5zarr.storage.interface import Storage
     from n5zarr.store.info import Info
@@ -98,6 +99,19 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     @override
     def with_config(self, config: ArrayConfigLike) -> Self:
         return self.__class__(with_fast_path(super().with_config(config)).async_array)
+
+    @override
+    def __getitem__(self, selection: Selection) -> NDArrayLikeOrScalar:
+        if _is_plain(selection):  # zarr takes longer to recognise it than to read a small box
+            box = self._read(selection)
+            if box is not None:
+                return box
+        return super().__getitem__(selection)
+
+    @override
+    def __setitem__(self, selection: Selection, value: npt.ArrayLike) -> None:
+        if not (_is_plain(selection) and self._write(selection, value)):
+            super().__setitem__(selection, value)
 
     @override
     def get_basic_selection(
@@ -165,20 +179,25 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         if dataset is None:
             return None
         out = np.empty(box.shape, self.dtype, self.config.order)
+        left = None
         if kernel.can_do(dataset):
-            left = kernel.read_box(dataset, box.start, out, self._fill_value, max_workers())
-            items = self._items(box, dataset, left)
-        else:
-            items = self._items(box, dataset)
-        reader = BlockReader(dataset, out, ())
-        results = read_blocks(reader, items, max_workers()) if items else []
+            left = kernel.read_box(dataset, box.start, out, self._fill_value)
+        if left is None or left:
+            self._read_left(box, dataset, left, out)
+        return out.squeeze(box.dropped) if box.dropped else out
+
+    def _read_left(
+        self, box: Box, dataset: OpenDataset, left: Sequence[N5Tuple] | None, out: np.ndarray
+    ) -> None:
+        """Read the blocks of a box that the kernel has left, all if it is None."""
+        items = self._items(box, dataset, left)
+        results = read_blocks(BlockReader(dataset, out, ()), items, max_workers())
         if None in results:
             self._tell(f"{results.count(None)} blocks do not have the size of their grid position")
         for item, result in zip(items, results, strict=True):
             if result is None:  # the block is not ordinary
                 part = box.inner(item[3])
                 out[item[3]] = super().get_basic_selection(part)
-        return out.squeeze(box.dropped) if box.dropped else out
 
     def _write(self, selection: object, value: object) -> bool:
         """Write a box without zarr's event loop; return False if zarr has to write."""
@@ -190,23 +209,23 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         dataset = self._dataset(to_write=True)
         if dataset is None:
             return False
+        left = None
         if kernel.can_do(dataset):
             keep_empty = self.config.write_empty_chunks
             left = kernel.write_box(
                 dataset, box.start, elements, self._fill_value, keep_empty=keep_empty
             )
+        if left is None or left:
             items = self._items(box, dataset, left)
-        else:
-            items = self._items(box, dataset)
-        writer = BlockWriter(dataset, cpu.NDBuffer(elements))
-        for item in write_blocks(writer, items, (), max_workers()) if items else ():
-            super().set_basic_selection(box.inner(item[3]), elements[item[3]])
+            writer = BlockWriter(dataset, cpu.NDBuffer(elements))
+            for item in write_blocks(writer, items, (), max_workers()):
+                super().set_basic_selection(box.inner(item[3]), elements[item[3]])
         return True
 
     def _dataset(self, *, to_write: bool) -> OpenDataset | None:
         """Return the dataset if it is local and its blocks hold the elements of the array."""
         store = self.store
-        if default_buffer_prototype().nd_buffer is not cpu.NDBuffer:
+        if not _uses_numpy():
             reason = "zarr is configured for memory other than numpy's"
         elif not to_write and not self.config.read_missing_chunks:
             reason = "missing blocks are errors"
@@ -258,6 +277,18 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             is_complete = part == chunk
             items.append((key, spec, part.relative_to(chunk), part.relative_to(box), is_complete))
         return items
+
+
+def _uses_numpy() -> bool:
+    """Whether zarr is configured for numpy's memory."""
+    default = zarr.config.get("ndbuffer") == "zarr.buffer.cpu.NDBuffer"
+    return default or default_buffer_prototype().nd_buffer is cpu.NDBuffer
+
+
+def _is_plain(selection: object) -> bool:
+    """Whether a selection has only integers and slices, and at least one."""
+    parts = selection if type(selection) is tuple else (selection,)
+    return bool(parts) and all(type(part) is slice or type(part) is int for part in parts)
 
 
 _NO_BOX = "the selection is not of integers, slices without steps and an ellipsis"

@@ -24,19 +24,20 @@ class Box(NamedTuple):
         Integers, slices without steps, and at most one ellipsis select a box.
         """
         parts = selection if isinstance(selection, tuple) else (selection,)
-        n_missing = len(shape) - len(parts)
-        if any(part is Ellipsis for part in parts):
-            at = next(i for i, part in enumerate(parts) if part is Ellipsis)
-            parts = (*parts[:at], *(slice(None),) * (n_missing + 1), *parts[at + 1 :])
-        else:
-            parts = (*parts, *(slice(None),) * n_missing)
+        if len(parts) != len(shape) or any(part is Ellipsis for part in parts):
+            parts = _with_all_axes(parts, len(shape))
         if len(parts) != len(shape):
             return None
-        bounds = [b for b in map(_bounds, parts, shape) if b is not None]
-        if len(bounds) < len(shape):
-            return None
-        dropped = tuple(i for i, part in enumerate(parts) if not isinstance(part, slice))
-        return cls(tuple(b for b, _ in bounds), tuple(e for _, e in bounds), dropped)
+        start, stop, dropped = [], [], []
+        for axis, (part, n) in enumerate(zip(parts, shape, strict=True)):
+            bounds = _bounds(part, n)
+            if bounds is None:
+                return None
+            start.append(bounds[0])
+            stop.append(bounds[1])
+            if not isinstance(part, slice):
+                dropped.append(axis)
+        return cls(tuple(start), tuple(stop), tuple(dropped))
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -79,6 +80,13 @@ class Box(NamedTuple):
             slice(begin - origin, end - origin)
             for begin, end, origin in zip(self.start, self.stop, other.start, strict=True)
         )
+
+
+def _with_all_axes(parts: tuple[object, ...], ndim: int) -> tuple[object, ...]:
+    """Replace the first ellipsis, or the missing end, by whole axes."""
+    at = next((k for k, part in enumerate(parts) if part is Ellipsis), len(parts))
+    rest = parts[at + 1 :]
+    return (*parts[:at], *(slice(None),) * (ndim - at - len(rest)), *rest)
 
 
 def _bounds(part: object, n: int) -> tuple[int, int] | None:

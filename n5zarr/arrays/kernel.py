@@ -9,8 +9,8 @@ same in Python. The logger of this module logs at DEBUG which blocks the kernel 
 from __future__ import annotations
 
 import logging
-import math
 import os
+from array import array as packed
 from functools import partial
 from importlib import import_module
 from itertools import product
@@ -83,7 +83,7 @@ def read_box(
     start: tuple[int, ...],
     out: np.ndarray,
     fill_value: object,
-    n_workers: int,
+    n_workers: int | None = None,
 ) -> list[N5Tuple]:
     """Read a box.
 
@@ -97,8 +97,8 @@ def read_box(
         Receives the elements; has the dataset's dtype in any byte order, and is not empty.
     fill_value : number
         Value of the elements of missing blocks.
-    n_workers : int
-        Largest number of threads, including this one.
+    n_workers : int, optional
+        Largest number of threads, including this one; by default as many as zarr allows.
 
     Returns
     -------
@@ -112,16 +112,16 @@ def read_box(
     else:
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
     n_stored += len(dataset.view.full_header)
-    work = partial(_kernel.read_box, *_first_arguments(dataset, start, out, fill_value))
+    arguments, n_blocks = _first_arguments(dataset, start, out, fill_value)
 
-    def read(taken: np.ndarray) -> list[N5Tuple]:
+    def read(taken: packed[int]) -> list[N5Tuple]:
         with scratch() as memory:
             stored = memory.bytes(n_stored, "read")
             elements = memory.bytes(n_elements, "elements")
-            left: list[N5Tuple] = work(taken, stored, elements, _decoder(compression, memory))
+            decompress = _decoder(compression, memory)
+            left: list[N5Tuple] = _kernel.read_box(*arguments, taken, stored, elements, decompress)
         return left
 
-    n_blocks = _n_blocks(dataset, start, out.shape)
     if isinstance(compression, Raw):
         n_bytes = 0 if n_bytes < _SMALL else out.nbytes // n_blocks
     left = _on_threads(read, n_blocks, n_blocks * n_bytes, n_workers)
@@ -183,19 +183,20 @@ def write_box(
             parameters = (level, shuffle, block_size, cname)
         case _:
             parameters = (0, 0, 0, "")
-    work = partial(_kernel.write_box, *_first_arguments(dataset, start, value, fill_value))
+    arguments, n_blocks = _first_arguments(dataset, start, value, fill_value)
 
-    def write(taken: np.ndarray) -> list[N5Tuple]:
+    def write(taken: packed[int]) -> list[N5Tuple]:
         durability = _DURABILITIES.index(dataset.durability)
         options = (pack, keep_empty, durability, *parameters, os.urandom(8).hex())
         with scratch() as memory:
             stored, elements = memory.bytes(n_stored, "read"), memory.bytes(n_bytes, "elements")
             decompress = _decoder(compression, memory)
-            left: list[N5Tuple] = work(taken, stored, elements, decompress, options)
+            left: list[N5Tuple] = _kernel.write_box(
+                *arguments, taken, stored, elements, decompress, options
+            )
         return left
 
-    n_blocks = _n_blocks(dataset, start, value.shape)
-    left = _on_threads(write, n_blocks, n_blocks * n_bytes, max_workers())
+    left = _on_threads(write, n_blocks, n_blocks * n_bytes)
     if dataset.durability == "durable":
         sync_directories(_directories(dataset, start, value.shape))
     _tell("write", dataset, start, value.shape, n_blocks, left)
@@ -254,34 +255,41 @@ def _kind(compression: Compression) -> int:
 
 def _first_arguments(
     dataset: OpenDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
-) -> tuple[Any, ...]:
-    """Return the first arguments of both functions of the kernel; _kernel.c checks them."""
+) -> tuple[tuple[Any, ...], int]:
+    """Return the first arguments of both functions of the kernel, and the number of blocks.
+
+    _kernel.c checks them.
+    """
     view, attributes = dataset.view, dataset.view.dataset
     in_n5_order = array.T if view.axis_order == "C" else array
     begin = from_presented(start, view.axis_order)
-    end = map(add, begin, in_n5_order.shape)
-    geometry = np.array((*attributes.block_size, *attributes.dimensions, *begin, *end), "i8")
-    stored, native = attributes.data_type.dtype, array.dtype.newbyteorder("=")
-    return (
+    end = tuple(map(add, begin, in_n5_order.shape))
+    n_blocks = 1
+    for first, last, size in zip(begin, end, attributes.block_size, strict=True):
+        n_blocks *= (last - 1) // size - first // size + 1
+    geometry = (*attributes.block_size, *attributes.dimensions, *begin, *end)
+    stored, given = attributes.data_type.dtype, array.dtype
+    arguments = (
         os.fsencode(dataset.directory),
-        geometry,
-        in_n5_order.view(native),
+        packed("q", geometry),
+        in_n5_order if given.isnative else in_n5_order.view(given.newbyteorder("=")),
         _kind(attributes.compression),
         np.array(fill_value, stored).tobytes(),
-        stored.isnative != array.dtype.isnative,
+        stored.isnative != given.isnative,
     )
-
-
-def _n_blocks(dataset: OpenDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> int:
-    sizes = zip(start, shape, dataset.view.chunk_shape, strict=True)
-    return math.prod((begin + n - 1) // size - begin // size + 1 for begin, n, size in sizes)
+    return arguments, n_blocks
 
 
 def _on_threads(
-    work: Callable[[np.ndarray], list[N5Tuple]], n_blocks: int, n_bytes: int, n_workers: int
+    work: Callable[[packed[int]], list[N5Tuple]],
+    n_blocks: int,
+    n_bytes: int,
+    n_workers: int | None = None,
 ) -> list[N5Tuple]:
     """Run ``work`` on this thread and others, each claiming blocks until none remain."""
-    taken = np.zeros(1, "i8")
+    taken = packed("q", (0,))
+    if n_blocks == 1 or n_bytes < _WORTH_THREADS:  # asking for the number of cores takes longer
+        return work(taken)
     left: list[N5Tuple] = []
 
     def take() -> None:
@@ -290,6 +298,5 @@ def _on_threads(
     def stop() -> None:
         taken[0] = n_blocks
 
-    n_workers = min(n_workers, n_blocks) if n_bytes >= _WORTH_THREADS else 1
-    work_together(take, n_workers, stop)
+    work_together(take, min(max_workers() if n_workers is None else n_workers, n_blocks), stop)
     return left

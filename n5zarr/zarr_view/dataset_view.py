@@ -226,12 +226,12 @@ class DatasetView:
 
     # ------------------------------------------------------------------ axes
 
-    @property
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """Extent in elements, in the order of the Zarr array."""
         return self.presented(self.dataset.dimensions)
 
-    @property
+    @cached_property
     def chunk_shape(self) -> tuple[int, ...]:
         """Extent of a chunk in elements, in the order of the Zarr array."""
         return self.presented(self.dataset.block_size)
