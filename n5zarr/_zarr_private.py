@@ -80,6 +80,8 @@ if TYPE_CHECKING:
     type ChunkTransform = chunk_utils.ChunkTransform
     type Fields = indexing.Fields
     type NDArrayLikeOrScalar = ArrayOrScalar
+    type CoordinateSelection = indexing.CoordinateSelection
+    type MaskSelection = indexing.MaskSelection
     type OrthogonalSelection = indexing.OrthogonalSelection
     type Selection = indexing.Selection
     type ChunkGridMetadata = v3.ChunkGridMetadata

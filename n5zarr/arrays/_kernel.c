@@ -42,6 +42,8 @@ enum { MAX_BYTES = 1 << 30 };
 /* GROUP: bytes of a raw block that one call reads. NEAR: a wanted part that begins this many bytes
  * after the header, or fewer, is read together with it. */
 enum { GROUP = 1 << 18, NEAR = 1 << 12 };
+/* ONE_MORE: bytes of a raw block that are read in the time that another read takes. */
+enum { ONE_MORE = 1 << 16 };
 enum { TILE = 16, PATIENCE = 50 }; /* elements; milliseconds between checks for signals */
 enum { RAW, GZIP, ZLIB, ZSTD, BLOSC, OTHER, N_KINDS }; /* as in kernel.py */
 enum { BLOSC_HEADER = 16, MAX_SPLITS = 16, MIN_STREAM = 128 }; /* as in blosc.py */
@@ -225,9 +227,10 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
 
 typedef struct {
     const Library *library;
-    int ndim, item, swap, kind, directory;
-    int64_t block[MAX_NDIM], dimensions[MAX_NDIM], start[MAX_NDIM], stop[MAX_NDIM];
-    int64_t first[MAX_NDIM], count[MAX_NDIM], n_blocks; /* grid positions */
+    int ndim, item, swap, kind, directory, has_steps;
+    int64_t block[MAX_NDIM], dimensions[MAX_NDIM];
+    int64_t start[MAX_NDIM], step[MAX_NDIM], shape[MAX_NDIM]; /* of the wanted elements */
+    int64_t first[MAX_NDIM], count[MAX_NDIM], n_blocks; /* grid positions of blocks with wanted elements */
     int64_t n_full;                                     /* bytes of a block that is not cut off */
     char *array;
     int64_t stride[MAX_NDIM];
@@ -248,9 +251,10 @@ typedef struct {
 typedef struct {
     int64_t position[MAX_NDIM];                /* in the grid */
     int64_t extent[MAX_NDIM];                  /* the part of the block inside of the dataset */
-    int64_t offset[MAX_NDIM], n[MAX_NDIM];     /* the part of the block that is wanted */
+    int64_t offset[MAX_NDIM], n[MAX_NDIM];     /* the elements of the block that are wanted */
     int64_t shape[MAX_NDIM], stride[MAX_NDIM]; /* of the stored block; strides in bytes */
     int64_t n_bytes;                           /* of its elements */
+    int is_empty;                              /* whether nothing of it is wanted */
     int is_inside;                             /* whether the dataset has all that is wanted */
     int is_whole;                              /* whether all that the dataset has is wanted */
     char *target;                              /* where the wanted part begins in the array */
@@ -277,29 +281,56 @@ static char *put_number(char *to, uint64_t number)
     return to;
 }
 
-static void find_block(const Box *box, int64_t index, Block *block)
+/* Find what is wanted of the block at block->position, and its place in the array. */
+static void find_part(const Box *box, Block *block)
 {
-    char *name = block->name;
     block->is_inside = block->is_whole = 1;
-    block->is_locked = block->was_recent = 0;
-    block->file = -1;
+    block->is_empty = 0;
     block->target = box->array;
     for (int d = 0; d < box->ndim; d++) {
-        int64_t size = box->block[d];
-        int64_t place = box->first[d] + index % box->count[d];
-        int64_t begin = high(box->start[d], place * size);
-        index /= box->count[d];
-        block->position[d] = place;
+        int64_t size = box->block[d], step = box->step[d], place = block->position[d];
+        int64_t before = place * size - box->start[d]; /* from the first wanted element */
+        int64_t end = before > INT64_MAX - size ? INT64_MAX : before + size;
+        int64_t first = high(before, 0), last = high(end, 0);
+        if (step > 1) {
+            first = first ? (first - 1) / step + 1 : 0;
+            last = last ? (last - 1) / step + 1 : 0;
+        }
+        last = low(box->shape[d], last);
         block->extent[d] = low(size, box->dimensions[d] - place * size);
-        block->offset[d] = begin - place * size;
-        block->n[d] = low(size, box->stop[d] - place * size) - block->offset[d];
-        block->is_inside &= block->offset[d] + block->n[d] <= block->extent[d];
+        block->offset[d] = first * step - before;
+        block->n[d] = last - first;
+        block->is_empty |= last <= first;
+        block->is_inside &= block->offset[d] + (last - first - 1) * step < block->extent[d];
         block->is_whole &= block->n[d] == block->extent[d];
-        block->target += (begin - box->start[d]) * box->stride[d];
-        name = put_number(name, (uint64_t)place);
+        block->target += first * box->stride[d];
+    }
+}
+
+/* Name the file of the block at block->position. */
+static void name_block(const Box *box, Block *block)
+{
+    char *name = block->name;
+    block->is_locked = block->was_recent = 0;
+    block->file = -1;
+    for (int d = 0; d < box->ndim; d++) {
+        name = put_number(name, (uint64_t)block->position[d]);
         *name++ = '/';
     }
     name[-1] = 0;
+}
+
+static void find_block(const Box *box, int64_t index, Block *block)
+{
+    for (int d = 0; d < box->ndim; d++) {
+        int64_t k = index % box->count[d];
+        int64_t skips = box->step[d] >= box->block[d]; /* over whole blocks */
+        block->position[d] = skips ? (box->start[d] + k * box->step[d]) / box->block[d]
+                                   : box->first[d] + k;
+        index /= box->count[d];
+    }
+    find_part(box, block);
+    name_block(box, block);
 }
 
 static void set_shape(const Box *box, Block *block, const int64_t *shape)
@@ -388,18 +419,25 @@ static void wanted_range(const Box *box, const Block *block, int64_t row, int64_
 {
     int slowest = box->ndim - 1;
     *begin = row * block->stride[slowest];
-    *end = (row + n_rows - 1) * block->stride[slowest] + box->item;
+    *end = *begin + (n_rows - 1) * box->step[slowest] * block->stride[slowest] + box->item;
     for (int d = 0; d < slowest; d++) {
         *begin += block->offset[d] * block->stride[d];
-        *end += (block->offset[d] + block->n[d] - 1) * block->stride[d];
+        *end += (block->offset[d] + (block->n[d] - 1) * box->step[d]) * block->stride[d];
     }
+}
+
+static void strides_of_wanted(const Box *box, const Block *block, int64_t *stride)
+{
+    for (int d = 0; d < box->ndim; d++)
+        stride[d] = block->stride[d] * box->step[d];
 }
 
 /* Copy what is wanted to the array; `from` is the first wanted element. */
 static void scatter_from(const Box *box, const Block *block, const char *from)
 {
-    copy_box(block->target, box->stride, from, block->stride, block->n, box->ndim, box->item,
-             box->swap);
+    int64_t stride[MAX_NDIM];
+    strides_of_wanted(box, block, stride);
+    copy_box(block->target, box->stride, from, stride, block->n, box->ndim, box->item, box->swap);
 }
 
 static int64_t wanted_offset(const Box *box, const Block *block)
@@ -416,7 +454,7 @@ static void scatter(const Box *box, const Block *block, const char *elements)
     scatter_from(box, block, elements + wanted_offset(box, block));
 }
 
-/* Read what is wanted of an uncompressed block, some rows of its slowest axis at a time. */
+/* Read what is wanted, without steps, of an uncompressed block, some rows of its slowest axis at a time. */
 static int read_raw(const Box *box, Block *block, int file, int64_t size)
 {
     int64_t header = n_header(box), begin, end;
@@ -710,7 +748,7 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
     int result = LEFT;
     if (S_ISDIR(status->st_mode))
         return MISSING;
-    if (box->kind == RAW && to == NULL) {
+    if (box->kind == RAW && to == NULL && !box->has_steps) {
         result = read_raw(box, block, file, status->st_size);
         return is_unchanged(file, status) ? result : LEFT;
     }
@@ -730,10 +768,13 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
             wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1],
                          &begin, &end);
         if (box->kind == RAW) {
-            if (n_payload == block->n_bytes && n_payload <= box->n_elements) {
+            if (n_payload != block->n_bytes || (to && n_payload > box->n_elements))
+                return LEFT;
+            if (to)
                 memcpy(to, payload, (size_t)block->n_bytes);
-                result = DONE;
-            }
+            else
+                scatter(box, block, payload);
+            result = DONE;
         } else if (block->n_bytes > box->n_elements) {
             result = LEFT;
         } else if (box->kind == OTHER) {
@@ -747,25 +788,113 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
     return result;
 }
 
-static int read_one(Box *box, Block *block)
+/* Read a block: all its elements to `to` or, without it, what is wanted to the array. */
+static int read_one(Box *box, Block *block, char *to)
 {
     struct stat status;
     int result = LEFT, is_locked = 0, is_recent;
     int file = openat(box->directory, block->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (file >= 0) {
         if (settle(file, &status, &is_locked, &is_recent))
-            result = read_settled(box, block, file, &status, &is_locked, NULL);
+            result = read_settled(box, block, file, &status, &is_locked, to);
         if (is_locked)
             unlock(file);
         close(file);
     } else if (is_absent(box, block->name)) {
         result = MISSING;
     }
-    if (result == MISSING) {
-        fill_part(box, block);
-        return DONE;
-    }
     return result;
+}
+
+/* Read what is wanted of a block to the array. */
+static int read_part(Box *box, Block *block)
+{
+    if (block->is_empty)
+        return DONE;
+    if (!block->is_inside)
+        return LEFT;
+    int result = box->directory < 0 ? MISSING : read_one(box, block, NULL);
+    if (result != MISSING)
+        return result;
+    fill_part(box, block);
+    return DONE;
+}
+
+/* ------------------------------------------------------------------ many boxes */
+
+/* Boxes of one shape, and the blocks that hold their elements; numbers in N5 order. Each number is
+ * checked where it is used: Python may change it meanwhile. */
+typedef struct {
+    Py_buffer starts, places, members, ends; /* of each box, of each block; see `read_group` */
+    int64_t n_boxes, stride;
+    char *array, *whole; /* `whole` has room for the elements of a block */
+} Boxes;
+
+static int64_t number_at(const Py_buffer *view, Py_ssize_t i)
+{
+    int64_t number; /* the memory may not be aligned */
+    memcpy(&number, (const char *)view->buf + i * (Py_ssize_t)sizeof number, sizeof number);
+    return number;
+}
+
+/* Make a box of the group current, and find what it wants of the block. */
+static int find_member(Box *box, const Boxes *boxes, int64_t k, Block *block)
+{
+    int64_t member = number_at(&boxes->members, (Py_ssize_t)k);
+    if (member < 0 || member >= boxes->n_boxes)
+        return 0;
+    box->array = boxes->array + member * boxes->stride;
+    for (int d = 0; d < box->ndim; d++) {
+        box->start[d] = number_at(&boxes->starts, (Py_ssize_t)member * box->ndim + d);
+        if (box->start[d] < 0 || box->start[d] > INT64_MAX - box->shape[d])
+            return 0;
+    }
+    find_part(box, block);
+    return 1;
+}
+
+/* Read the group of boxes that want elements of a block: members[ends[index - 1]:ends[index]]. */
+static int read_group(Box *box, const Boxes *boxes, int64_t index, Block *block)
+{
+    int64_t begin = index ? number_at(&boxes->ends, (Py_ssize_t)index - 1) : 0;
+    int64_t end = number_at(&boxes->ends, (Py_ssize_t)index);
+    int result = MISSING, is_read_once;
+    if (begin < 0 || end > boxes->members.len / 8)
+        return LEFT;
+    for (int d = 0; d < box->ndim; d++) {
+        block->position[d] = number_at(&boxes->places, (Py_ssize_t)index * box->ndim + d);
+        if (block->position[d] < 0 || block->position[d] > INT64_MAX / box->block[d])
+            return LEFT;
+    }
+    name_block(box, block);
+    /* a few parts of a block that is not compressed are read one by one */
+    is_read_once = end - begin > (box->kind == RAW ? high(1, box->n_full / ONE_MORE) : 1);
+    if (is_read_once && box->directory >= 0) {
+        Block whole = *block;
+        if (!find_member(box, boxes, begin, &whole))
+            return LEFT;
+        result = read_one(box, &whole, boxes->whole);
+        if (result == LEFT)
+            return LEFT;
+        memcpy(block->shape, whole.shape, sizeof whole.shape);
+        memcpy(block->stride, whole.stride, sizeof whole.stride);
+    }
+    for (int64_t k = begin; k < end; k++) {
+        if (!find_member(box, boxes, k, block))
+            return LEFT;
+        if (!is_read_once) {
+            if (read_part(box, block) != DONE)
+                return LEFT;
+        } else if (!block->is_empty) {
+            if (!block->is_inside)
+                return LEFT;
+            if (result == MISSING)
+                fill_part(box, block);
+            else
+                scatter(box, block, boxes->whole);
+        }
+    }
+    return DONE;
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -1074,8 +1203,9 @@ static int write_block(Box *box, Block *block, int64_t index)
     }
     set_shape(box, block, block->extent);
     char *to = box->elements + wanted_offset(box, block);
-    copy_box(to, block->stride, block->target, box->stride, block->n, box->ndim, box->item,
-             box->swap);
+    int64_t stride[MAX_NDIM];
+    strides_of_wanted(box, block, stride);
+    copy_box(to, stride, block->target, box->stride, block->n, box->ndim, box->item, box->swap);
     if (!box->keep_empty && is_all_fill(box, box->elements, block->n_bytes))
         return remove_file(box, block);
     int64_t n = block->n_bytes;
@@ -1146,31 +1276,25 @@ static int get_numbers(PyObject *object, Py_buffer *view, const char *name, cons
     return 1;
 }
 
-static int64_t number_at(const Py_buffer *view, Py_ssize_t i)
+/* The array of many boxes has one axis more, the last one: the boxes. */
+static int check_array(Box *box, const Py_buffer *array, int n_more)
 {
-    int64_t number; /* the memory may not be aligned */
-    memcpy(&number, (const char *)view->buf + i * (Py_ssize_t)sizeof number, sizeof number);
-    return number;
-}
-
-static int check_array(Box *box, const Py_buffer *array)
-{
-    if (array->ndim < 1 || array->ndim > MAX_NDIM || !array->shape || !array->strides
-        || array->suboffsets)
-        return refuse("array: expected 1 to %d dimensions with strides, got %d dimensions",
-                      (int)MAX_NDIM, array->ndim);
+    if (array->ndim < 1 + n_more || array->ndim > MAX_NDIM + n_more || !array->shape
+        || !array->strides || array->suboffsets)
+        return refuse("array: expected %d to %d dimensions with strides, got %d dimensions",
+                      1 + n_more, MAX_NDIM + n_more, array->ndim);
     Py_ssize_t item = array->itemsize;
     if ((item != 1 && item != 2 && item != 4 && item != 8) || native_letter(array) == 0)
         return refuse("array: expected numbers of 1, 2, 4 or 8 bytes in native byte order, got"
                       " items of %zd bytes, format '%s'", item,
                       array->format ? array->format : "B");
-    box->ndim = array->ndim;
+    box->ndim = array->ndim - n_more;
     box->item = (int)item;
     box->array = array->buf;
     return 1;
 }
 
-/* Check the numbers that describe the box: block size, dimensions, begin, end. */
+/* Check the numbers that describe the box: block size, dimensions, first element, step. */
 static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *array)
 {
     if (numbers->len != 4 * 8 * (Py_ssize_t)box->ndim)
@@ -1180,23 +1304,27 @@ static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *a
     box->n_blocks = 1;
     for (int d = 0; d < box->ndim; d++) {
         int64_t size = number_at(numbers, d), n = number_at(numbers, box->ndim + d);
-        int64_t start = number_at(numbers, 2 * box->ndim + d);
-        int64_t stop = number_at(numbers, 3 * box->ndim + d);
+        int64_t start = number_at(numbers, 2 * box->ndim + d), shape = array->shape[d];
+        int64_t step = number_at(numbers, 3 * box->ndim + d), last;
         if (size < 1 || size > MAX_BYTES / box->n_full)
             return refuse("geometry: expected a block of 1 to %d bytes, got block size %lld in"
                           " dimension %d", (int)MAX_BYTES, (long long)size, d);
-        if (n < 0 || start < 0 || stop <= start || stop - start != array->shape[d])
-            return refuse("geometry: expected a box of %zd elements in dimension %d, got %lld to"
-                          " %lld of %lld", array->shape[d], d, (long long)start,
-                          (long long)stop, (long long)n);
+        if (n < 0 || start < 0 || step < 1 || shape < 1
+            || __builtin_mul_overflow(shape - 1, step, &last)
+            || __builtin_add_overflow(last, start, &last))
+            return refuse("geometry: expected a box of 1 element or more in dimension %d, got %lld"
+                          " from %lld in steps of %lld, of %lld", d, (long long)shape,
+                          (long long)start, (long long)step, (long long)n);
         box->block[d] = size;
         box->dimensions[d] = n;
         box->start[d] = start;
-        box->stop[d] = stop;
+        box->step[d] = step;
+        box->shape[d] = shape;
+        box->has_steps |= step > 1;
         box->stride[d] = array->strides[d];
         box->n_full *= size;
         box->first[d] = start / size;
-        box->count[d] = (stop - 1) / size + 1 - box->first[d];
+        box->count[d] = step >= size ? shape : last / size + 1 - box->first[d];
         if (__builtin_mul_overflow(box->n_blocks, box->count[d], &box->n_blocks))
             return refuse("geometry: expected fewer than 2**63 blocks");
     }
@@ -1204,14 +1332,15 @@ static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *a
 }
 
 /* Check that `stored` and `elements` hold the largest block. */
-static int check_memory(const Box *box, int to_write)
+static int check_memory(const Box *box, int to_write, int has_boxes)
 {
     int64_t n_stored = box->n_full, n_elements = box->n_full;
     if (to_write) {
         n_stored += BLOSC_HEADER; /* of what blosc does not compress */
-    } else if (box->kind == RAW) { /* see `read_raw` */
-        n_stored = low(n_stored, high(GROUP, n_stored / box->block[box->ndim - 1]));
+    } else if (box->kind == RAW && !has_boxes) {
         n_elements = 0;
+        if (!box->has_steps) /* see `read_raw` */
+            n_stored = low(n_stored, high(GROUP, n_stored / box->block[box->ndim - 1]));
     }
     n_stored += n_header(box);
     if (box->n_stored < n_stored)
@@ -1244,23 +1373,25 @@ static Span span_of(const Py_buffer *view)
 
 /* Check that no two buffers share memory: they are copied with memcpy. */
 static int check_apart(const Py_buffer *array, const Py_buffer *taken, const Py_buffer *stored,
-                       const Py_buffer *elements)
+                       const Py_buffer *elements, const Py_buffer *whole)
 {
-    Span span[] = {span_of(array), span_of(taken), span_of(stored), span_of(elements)};
-    for (int i = 0; i < 4; i++)
+    Span span[] = {span_of(array), span_of(taken), span_of(stored), span_of(elements),
+                   span_of(whole)};
+    for (int i = 0; i < 5; i++)
         for (int j = 0; j < i; j++)
             if (span[i].begin < span[j].end && span[j].begin < span[i].end
                 && span[i].begin < span[i].end && span[j].begin < span[j].end)
-                return refuse("array, taken, stored and elements: expected separate memory, got"
-                              " memory that is shared");
+                return refuse("array, taken, stored, elements and whole: expected separate"
+                              " memory, got memory that is shared");
     return 1;
 }
 
 /* Check all that this file relies on, of what Python has passed; see the top. */
-static int check_arguments(Box *box, int to_write, Py_ssize_t n_fill, const Py_buffer *geometry,
-                           const Py_buffer *array, const Py_buffer *taken)
+static int check_arguments(Box *box, int to_write, int has_boxes, Py_ssize_t n_fill,
+                           const Py_buffer *geometry, const Py_buffer *array,
+                           const Py_buffer *taken)
 {
-    if (!check_array(box, array) || !check_geometry(box, geometry, array))
+    if (!check_array(box, array, has_boxes) || !check_geometry(box, geometry, array))
         return 0;
     if (box->kind < 0 || box->kind >= N_KINDS)
         return refuse("kind: expected 0 to %d, got %d", N_KINDS - 1, box->kind);
@@ -1274,7 +1405,30 @@ static int check_arguments(Box *box, int to_write, Py_ssize_t n_fill, const Py_b
     if (to_write && (strlen(box->unique) != UNIQUE
                      || strspn(box->unique, "0123456789abcdef") != UNIQUE))
         return refuse("unique: expected %d hexadecimal digits, got '%s'", (int)UNIQUE, box->unique);
-    return check_memory(box, to_write);
+    return check_memory(box, to_write, has_boxes);
+}
+
+/* Check the buffers of many boxes; `box` has been checked. */
+static int check_boxes(Box *box, Boxes *boxes, const Py_buffer *array, const Py_buffer *whole)
+{
+    const Py_ssize_t row = 8 * (Py_ssize_t)box->ndim;
+    boxes->n_boxes = array->shape[box->ndim];
+    boxes->stride = array->strides[box->ndim];
+    boxes->array = array->buf;
+    boxes->whole = whole->buf;
+    box->n_blocks = boxes->ends.len / 8;
+    if (box->has_steps)
+        return refuse("geometry: expected many boxes without steps");
+    if (boxes->starts.len / row != boxes->n_boxes || boxes->starts.len % row != 0)
+        return refuse("starts: expected the first elements of %lld boxes, got %zd bytes",
+                      (long long)boxes->n_boxes, boxes->starts.len);
+    if (boxes->places.len / row != box->n_blocks || boxes->places.len % row != 0)
+        return refuse("places: expected those of %lld blocks, got %zd bytes",
+                      (long long)box->n_blocks, boxes->places.len);
+    if (whole->len < box->n_full)
+        return refuse("whole: expected at least %lld bytes, got %zd", (long long)box->n_full,
+                      whole->len);
+    return 1;
 }
 
 /* ------------------------------------------------------------------ Python */
@@ -1351,21 +1505,31 @@ static int is_interrupted(Box *box, struct timespec *last)
     return failed;
 }
 
+enum { READ, WRITE, READ_BOXES };
+
 /* Claim blocks and read or write them, until none remain; other threads may claim some, too. */
-static PyObject *run(PyObject *args, int to_write)
+static PyObject *run(PyObject *args, int task)
 {
     const char *directory, *fill;
     Py_ssize_t n_fill;
-    Py_buffer geometry = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0};
-    PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL;
+    Py_buffer geometry = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0}, whole = {0};
+    PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL, *many[5] = {NULL};
     struct timespec last;
     const Library none = {0}, *library = atomic_load(&current);
     Box box = {.library = library ? library : &none, .cname = "", .unique = ""};
-    const char *format = to_write ? "yOOiy#iOOOO(OiiiiLss)" : "yOOiy#iOOOO";
-    if (!PyArg_ParseTuple(args, format, &directory, &geometry_owner, &array_owner, &box.kind, &fill,
-                          &n_fill, &box.swap, &taken_owner, &box.stored_owner, &box.elements_owner,
-                          &box.decompress, &box.compress, &box.keep_empty, &box.durability,
-                          &box.level, &box.shuffle, &box.blosc_block, &box.cname, &box.unique))
+    Boxes boxes = {.n_boxes = 0};
+    const int to_write = task == WRITE, has_boxes = task == READ_BOXES;
+    if (has_boxes
+            ? !PyArg_ParseTuple(args, "yOOiy#iOOOO(OOOOO)", &directory, &geometry_owner,
+                                &array_owner, &box.kind, &fill, &n_fill, &box.swap, &taken_owner,
+                                &box.stored_owner, &box.elements_owner, &box.decompress, &many[0],
+                                &many[1], &many[2], &many[3], &many[4])
+            : !PyArg_ParseTuple(args, to_write ? "yOOiy#iOOOO(OiiiiLss)" : "yOOiy#iOOOO",
+                                &directory, &geometry_owner, &array_owner, &box.kind, &fill,
+                                &n_fill, &box.swap, &taken_owner, &box.stored_owner,
+                                &box.elements_owner, &box.decompress, &box.compress,
+                                &box.keep_empty, &box.durability, &box.level, &box.shuffle,
+                                &box.blosc_block, &box.cname, &box.unique))
         return NULL;
     int flags = PyBUF_STRIDES | PyBUF_FORMAT | (to_write ? 0 : PyBUF_WRITABLE);
     if (!get_numbers(geometry_owner, &geometry, "geometry", "lq", 8, 0)
@@ -1374,12 +1538,20 @@ static PyObject *run(PyObject *args, int to_write)
         || !get_numbers(box.stored_owner, &stored, "stored", "Bbc", 1, PyBUF_WRITABLE)
         || !get_numbers(box.elements_owner, &elements, "elements", "Bbc", 1, PyBUF_WRITABLE))
         goto end;
+    if (has_boxes
+        && (!get_numbers(many[0], &boxes.starts, "starts", "lq", 8, 0)
+            || !get_numbers(many[1], &boxes.places, "places", "lq", 8, 0)
+            || !get_numbers(many[2], &boxes.members, "members", "lq", 8, 0)
+            || !get_numbers(many[3], &boxes.ends, "ends", "lq", 8, 0)
+            || !get_numbers(many[4], &whole, "whole", "Bbc", 1, PyBUF_WRITABLE)))
+        goto end;
     box.stored = stored.buf;
     box.n_stored = stored.len;
     box.elements = elements.buf;
     box.n_elements = elements.len;
-    if (!check_arguments(&box, to_write, n_fill, &geometry, &array, &taken)
-        || !check_apart(&array, &taken, &stored, &elements))
+    if (!check_arguments(&box, to_write, has_boxes, n_fill, &geometry, &array, &taken)
+        || !check_apart(&array, &taken, &stored, &elements, &whole)
+        || (has_boxes && !check_boxes(&box, &boxes, &array, &whole)))
         goto end;
     memcpy(box.fill, fill, (size_t)n_fill);
     left = PyList_New(0);
@@ -1398,14 +1570,17 @@ static PyObject *run(PyObject *args, int to_write)
         int result = LEFT;
         if (index < 0 || index >= box.n_blocks) /* Python may have written any number there */
             break;
-        find_block(&box, index, &block);
-        if (is_able && !is_gone && block.is_inside) {
-            if (box.directory < 0) {
-                fill_part(&box, &block);
-                result = DONE;
-            } else {
-                result = to_write ? write_one(&box, &block, index) : read_one(&box, &block);
-            }
+        if (has_boxes) {
+            memset(block.position, 0, sizeof block.position);
+            result = is_able && !is_gone ? read_group(&box, &boxes, index, &block) : LEFT;
+            block.position[0] = index; /* for Python, the number of the group */
+        } else {
+            find_block(&box, index, &block);
+            if (is_able && !is_gone)
+                result = !to_write         ? read_part(&box, &block)
+                         : block.is_empty  ? DONE
+                         : block.is_inside ? write_one(&box, &block, index)
+                                           : LEFT;
         }
         failed = is_interrupted(&box, &last);
         if (result != DONE && !failed) {
@@ -1421,20 +1596,26 @@ static PyObject *run(PyObject *args, int to_write)
     if (failed)
         Py_CLEAR(left);
 end:
-    for (int k = 0; k < 5; k++) {
-        Py_buffer *views[] = {&geometry, &array, &taken, &stored, &elements};
+    for (int k = 0; k < 10; k++) {
+        Py_buffer *views[] = {&geometry, &array, &taken, &stored, &elements, &whole,
+                              &boxes.starts, &boxes.places, &boxes.members, &boxes.ends};
         if (views[k]->obj)
             PyBuffer_Release(views[k]);
     }
     return left;
 }
 
-static PyObject *read_box(PyObject *Py_UNUSED(self), PyObject *args) { return run(args, 0); }
-static PyObject *write_box(PyObject *Py_UNUSED(self), PyObject *args) { return run(args, 1); }
+static PyObject *read_box(PyObject *Py_UNUSED(self), PyObject *args) { return run(args, READ); }
+static PyObject *write_box(PyObject *Py_UNUSED(self), PyObject *args) { return run(args, WRITE); }
+static PyObject *read_boxes(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    return run(args, READ_BOXES);
+}
 
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Take the addresses of the libraries' functions."},
     {"read_box", read_box, METH_VARARGS, "Read blocks into an array."},
+    {"read_boxes", read_boxes, METH_VARARGS, "Read blocks into an array of many boxes."},
     {"write_box", write_box, METH_VARARGS, "Write blocks from an array."},
     {NULL, NULL, 0, NULL},
 };

@@ -11,7 +11,7 @@ import numpy as np
 import zarr
 from zarr.dtype import parse_dtype
 
-from n5zarr.arrays.array import with_fast_path
+from n5zarr.arrays.group import with_fast_path
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.conventions.describe import Written

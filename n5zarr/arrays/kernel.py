@@ -14,7 +14,6 @@ from array import array as packed
 from functools import partial
 from importlib import import_module
 from itertools import product
-from operator import add
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -32,11 +31,12 @@ from n5zarr.storage.interface import Durability
 from n5zarr.storage.writing import sync_directories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
+    from n5zarr.arrays.many_boxes import Groups
     from n5zarr.arrays.open_dataset import OpenDataset
 
-__all__ = ["can_do", "is_compiled", "read_box", "write_box"]
+__all__ = ["can_do", "is_compiled", "read_box", "read_boxes", "write_box"]
 
 _log = logging.getLogger(__name__)
 
@@ -84,6 +84,8 @@ def read_box(
     out: np.ndarray,
     fill_value: object,
     n_workers: int | None = None,
+    *,
+    step: tuple[int, ...] | None = None,
 ) -> list[N5Tuple]:
     """Read a box.
 
@@ -99,6 +101,8 @@ def read_box(
         Value of the elements of missing blocks.
     n_workers : int, optional
         Largest number of threads, including this one; by default as many as zarr allows.
+    step : tuple of int, optional
+        Distance of the elements along each axis, in the presented order; by default 1.
 
     Returns
     -------
@@ -106,13 +110,15 @@ def read_box(
         Grid positions of the blocks that are left to Python.
     """
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
-    if isinstance(compression, Raw):
+    if not isinstance(compression, Raw):
+        n_stored, n_elements = _most_packed(n_bytes), n_bytes
+    elif step is not None:
+        n_stored, n_elements = n_bytes, 0
+    else:
         row = n_bytes // dataset.view.dataset.block_size[-1]
         n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
-    else:
-        n_stored, n_elements = _most_packed(n_bytes), n_bytes
     n_stored += len(dataset.view.full_header)
-    arguments, n_blocks = _first_arguments(dataset, start, out, fill_value)
+    arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step)
 
     def read(taken: packed[int]) -> list[N5Tuple]:
         with scratch() as memory:
@@ -129,13 +135,59 @@ def read_box(
     return left
 
 
+def read_boxes(
+    dataset: OpenDataset, groups: Groups, out: np.ndarray, fill_value: object
+) -> list[int]:
+    """Read many boxes of one shape; each block is read and decoded once.
+
+    Parameters
+    ----------
+    dataset : OpenDataset
+        The blocks and their presentation.
+    groups : Groups
+        The boxes that want elements of each block.
+    out : numpy.ndarray
+        Receives the elements: the boxes along the first axis, then the axes of the dataset in the
+        presented order; has the dataset's dtype in any byte order, and is not empty.
+    fill_value : number
+        Value of the elements of missing blocks.
+
+    Returns
+    -------
+    list of int
+        Numbers of the groups that are left to Python.
+    """
+    view, compression = dataset.view, dataset.view.dataset.compression
+    n_bytes, n_groups = view.full_n_bytes, len(groups.ends)
+    is_raw = isinstance(compression, Raw)
+    n_stored = len(view.full_header) + (n_bytes if is_raw else _most_packed(n_bytes))
+    # N5 order, then the boxes: out.T for axes in C order
+    boxes_last = out if view.axis_order == "C" else np.moveaxis(out, 0, -1)
+    zeros = (0,) * view.ndim
+    arguments, _ = _first_arguments(dataset, zeros, boxes_last, fill_value)
+    boxes = tuple(numbers.reshape(-1) for numbers in groups)
+
+    def read(taken: packed[int]) -> list[N5Tuple]:
+        with scratch() as memory:
+            stored = memory.bytes(n_stored, "read")
+            elements, whole = memory.bytes(n_bytes, "elements"), memory.bytes(n_bytes, "whole")
+            left: list[N5Tuple] = _kernel.read_boxes(
+                *arguments, taken, stored, elements, _decoder(compression, memory), (*boxes, whole)
+            )
+        return left
+
+    left = [position[0] for position in _on_threads(read, n_groups, n_groups * n_bytes)]
+    _tell("read", dataset, zeros, out.shape, n_groups, left)
+    return left
+
+
 def _tell(
     did: str,
     dataset: OpenDataset,
     start: tuple[int, ...],
     shape: tuple[int, ...],
     n_blocks: int,
-    left: list[N5Tuple],
+    left: Sequence[object],
 ) -> None:
     """Log a box, and the grid positions of the first blocks that are left to Python."""
     if _log.isEnabledFor(logging.DEBUG):
@@ -150,6 +202,7 @@ def write_box(
     fill_value: object,
     *,
     keep_empty: bool,
+    step: tuple[int, ...] | None = None,
 ) -> list[N5Tuple]:
     """Write a box; a block that is partly in the box keeps its other elements.
 
@@ -165,6 +218,8 @@ def write_box(
         Value of the elements of missing blocks.
     keep_empty : bool
         Whether to write blocks of only the fill value; else they are removed.
+    step : tuple of int, optional
+        Distance of the elements along each axis, in the presented order; by default 1.
 
     Returns
     -------
@@ -183,7 +238,7 @@ def write_box(
             parameters = (level, shuffle, block_size, cname)
         case _:
             parameters = (0, 0, 0, "")
-    arguments, n_blocks = _first_arguments(dataset, start, value, fill_value)
+    arguments, n_blocks = _first_arguments(dataset, start, value, fill_value, step)
 
     def write(taken: packed[int]) -> list[N5Tuple]:
         durability = _DURABILITIES.index(dataset.durability)
@@ -198,15 +253,19 @@ def write_box(
 
     left = _on_threads(write, n_blocks, n_blocks * n_bytes)
     if dataset.durability == "durable":
-        sync_directories(_directories(dataset, start, value.shape))
+        sync_directories(_directories(dataset, start, step or (1,) * len(start), value.shape))
     _tell("write", dataset, start, value.shape, n_blocks, left)
     return left
 
 
-def _directories(dataset: OpenDataset, start: tuple[int, ...], shape: tuple[int, ...]) -> set[str]:
+def _directories(
+    dataset: OpenDataset, start: tuple[int, ...], step: tuple[int, ...], shape: tuple[int, ...]
+) -> set[str]:
     """Return the directories of the blocks of a box, and those above, up to the dataset's."""
-    sizes = zip(start, shape, dataset.view.chunk_shape, strict=True)
-    ranges = [range(begin // size, (begin + n - 1) // size + 1) for begin, n, size in sizes]
+    sizes = zip(start, step, shape, dataset.view.chunk_shape, strict=True)
+    ranges = [
+        sorted({(begin + k * step) // size for k in range(n)}) for begin, step, n, size in sizes
+    ]
     axes = from_presented(ranges, dataset.view.axis_order)[:-1]
     return {
         dataset.directory + "/".join(map(str, position))
@@ -254,20 +313,26 @@ def _kind(compression: Compression) -> int:
 
 
 def _first_arguments(
-    dataset: OpenDataset, start: tuple[int, ...], array: np.ndarray, fill_value: object
+    dataset: OpenDataset,
+    start: tuple[int, ...],
+    array: np.ndarray,
+    fill_value: object,
+    step: tuple[int, ...] | None = None,
 ) -> tuple[tuple[Any, ...], int]:
-    """Return the first arguments of both functions of the kernel, and the number of blocks.
+    """Return the first arguments of the kernel's functions, and the number of blocks of a box.
 
     _kernel.c checks them.
     """
     view, attributes = dataset.view, dataset.view.dataset
     in_n5_order = array.T if view.axis_order == "C" else array
     begin = from_presented(start, view.axis_order)
-    end = tuple(map(add, begin, in_n5_order.shape))
+    steps = (1,) * view.ndim if step is None else from_presented(step, view.axis_order)
     n_blocks = 1
-    for first, last, size in zip(begin, end, attributes.block_size, strict=True):
-        n_blocks *= (last - 1) // size - first // size + 1
-    geometry = (*attributes.block_size, *attributes.dimensions, *begin, *end)
+    for first, n, each, size in zip(
+        begin, in_n5_order.shape, steps, attributes.block_size, strict=False
+    ):
+        n_blocks *= n if each >= size else (first + (n - 1) * each) // size - first // size + 1
+    geometry = (*attributes.block_size, *attributes.dimensions, *begin, *steps)
     stored, given = attributes.data_type.dtype, array.dtype
     arguments = (
         os.fsencode(dataset.directory),

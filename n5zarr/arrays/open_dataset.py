@@ -5,21 +5,27 @@ from __future__ import annotations
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
+import zarr
+from zarr.buffer import cpu, default_buffer_prototype
+
 from n5zarr.arrays.batch import chunk_coords
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
+from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import numpy as np
+    from zarr.types import AnyArray
 
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Steps
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["OpenDataset", "dataset_at", "is_local"]
+__all__ = ["OpenDataset", "dataset_at", "dataset_of_array", "is_local"]
 
 
 class OpenDataset(NamedTuple):
@@ -83,6 +89,45 @@ class OpenDataset(NamedTuple):
 def is_local(store: N5Store) -> bool:
     """Whether a container is in local files."""
     return store.storage.root is not None
+
+
+def dataset_of_array(
+    array: AnyArray, *, to_write: bool = False, tell: Callable[[str], None] = lambda _: None
+) -> OpenDataset | None:
+    """Return the dataset of an array if it is local and its blocks hold the array's elements.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        Any array.
+    to_write : bool, optional
+        Whether blocks are to be written; its document is then read again.
+    tell : callable, optional
+        Takes the reason if there is none.
+    """
+    store = array.store
+    if not _uses_numpy():
+        reason = "zarr is configured for memory other than numpy's"
+    elif not to_write and not array.config.read_missing_chunks:
+        reason = "missing blocks are errors"
+    elif not isinstance(store, N5Store) or not is_local(store):
+        reason = "the container is not in local files"
+    elif to_write and store.read_only:
+        reason = "the store is read only"
+    else:
+        zarr_format = array.async_array.metadata.zarr_format
+        dataset = store.run(dataset_at(store, array.path, zarr_format, anew=to_write))
+        if dataset is not None and dataset.holds(array.chunks, array.dtype):
+            return dataset
+        reason = "the dataset with these chunks and elements no longer exists"
+    tell(reason)
+    return None
+
+
+def _uses_numpy() -> bool:
+    """Whether zarr is configured for numpy's memory."""
+    default = zarr.config.get("ndbuffer") == "zarr.buffer.cpu.NDBuffer"
+    return default or default_buffer_prototype().nd_buffer is cpu.NDBuffer
 
 
 def dataset_at(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import zarr
 
-from n5zarr.arrays.array import values_of
+from n5zarr.arrays.group import values_of
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.container.node_names import Broken
 from n5zarr.container.path_patterns import PathPatterns

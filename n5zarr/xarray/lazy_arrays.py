@@ -11,7 +11,8 @@ from xarray.backends.zarr import ZarrArrayWrapper
 from xarray.core import indexing
 from zarr.storage import StorePath
 
-from n5zarr.arrays.array import N5Array, with_fast_path
+from n5zarr.arrays.array import N5Array
+from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
 
 if TYPE_CHECKING:

@@ -148,7 +148,7 @@ def some_number(rng: random.Random) -> int:
 def random_arguments(rng: random.Random, root: Path, target: Any) -> list[Any]:
     """Give arguments that fit the dataset of a random kind, up to two of them changed."""
     kind = rng.randrange(5)
-    geometry = np.array([3, 4, 8, 6, 0, 0, 8, 6], "i8")
+    geometry = np.array([3, 4, 8, 6, 0, 0, 1, 1], "i8")
     sizes = {"stored": 300, "elements": 24, "fill": 2, "taken": 1}
     array = target.T
     for _ in range(rng.randrange(3)):

@@ -1,0 +1,150 @@
+"""Parse selections of many positions into boxes of one shape: points, lists along an axis, chunks.
+
+A selection that is out of bounds, or of another kind, is None: zarr then handles it, or says what
+is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from n5zarr.arrays.box import Box
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Points", "Rows", "box_of_chunks", "points_of", "points_of_mask", "rows_of"]
+
+
+_MAX_ROWS = 10**6  # more take more memory than zarr does
+
+
+class Points(NamedTuple):
+    """Single elements.
+
+    Parameters
+    ----------
+    coords : numpy.ndarray
+        Their positions, shape (points, axes), int64.
+    shape : tuple of int
+        Shape of the result.
+    """
+
+    coords: np.ndarray
+    shape: tuple[int, ...]
+
+
+class Rows(NamedTuple):
+    """The parts of a box at some positions along some of its axes.
+
+    Parameters
+    ----------
+    positions : dict
+        For each of these axes, the positions, int64.
+    box : Box
+        The box, of one element along these axes.
+    """
+
+    positions: dict[int, np.ndarray]
+    box: Box
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Number of positions along each of these axes."""
+        return tuple(map(len, self.positions.values()))
+
+    @property
+    def starts(self) -> np.ndarray:
+        """First element of each part, the last of these axes fastest; shape (parts, axes)."""
+        starts = np.tile(np.array(self.box.start, "i8"), (math.prod(self.shape), 1))
+        for axis, each in zip(
+            self.positions, np.meshgrid(*self.positions.values(), indexing="ij"), strict=True
+        ):
+            starts[:, axis] = each.ravel()
+        return starts
+
+
+def points_of(selection: object, shape: tuple[int, ...]) -> Points | None:
+    """Parse one list of integers for each axis; they are broadcast.
+
+    Examples
+    --------
+    >>> points_of(([0, 2], [[1], [-1]]), (3, 5)).coords.tolist()
+    [[0, 1], [2, 1], [0, 4], [2, 4]]
+    """
+    parts = selection if isinstance(selection, tuple) else (selection,)
+    if len(parts) != len(shape):
+        return None
+    axes = [_positions(part, n) for part, n in zip(parts, shape, strict=True)]
+    known = [axis for axis in axes if axis is not None]
+    try:
+        each = np.broadcast_arrays(*known)
+    except ValueError:
+        return None
+    if len(known) < len(axes) or not each or each[0].size == 0:
+        return None
+    return Points(np.stack([axis.ravel() for axis in each], axis=1), each[0].shape)
+
+
+def points_of_mask(selection: object, shape: tuple[int, ...]) -> Points | None:
+    """Parse a boolean array of the shape of the array; None also if it has no element."""
+    mask = selection[0] if isinstance(selection, tuple) and len(selection) == 1 else selection
+    if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != shape:
+        return None
+    coords = np.argwhere(mask).astype("i8", copy=False)
+    return Points(coords, (len(coords),)) if len(coords) and shape else None
+
+
+def rows_of(selection: object, shape: tuple[int, ...]) -> Rows | None:
+    """Parse lists of integers or booleans along some axes, and a box along the others."""
+    parts = list(selection) if isinstance(selection, tuple) else [selection]
+    if len(parts) > len(shape) or any(part is Ellipsis for part in parts):
+        return None
+    positions = {}
+    for axis, part in enumerate(parts):
+        if isinstance(part, list | np.ndarray):
+            found = np.asarray(part)
+            is_mask = found.dtype == bool and found.shape == (shape[axis],)
+            known = _positions(np.flatnonzero(found) if is_mask else found, shape[axis])
+            if known is None or found.ndim != 1 or known.size == 0:
+                return None
+            positions[axis], parts[axis] = known, slice(0, 1)
+    box = Box.of(tuple(parts), shape)
+    if box is None or box.step is not None or not positions:
+        return None
+    rows = Rows(positions, box)
+    return rows if math.prod(rows.shape) <= _MAX_ROWS else None
+
+
+def box_of_chunks(
+    selection: object, shape: tuple[int, ...], chunk_shape: Sequence[int]
+) -> Box | None:
+    """Parse chunks of a regular grid: integers and slices without steps.
+
+    Examples
+    --------
+    >>> box_of_chunks((-1, slice(1, None)), (5, 7), (2, 3))
+    Box(start=(4, 3), stop=(5, 7), dropped=(), step=None)
+    """
+    grid = tuple(-(-n // size) for n, size in zip(shape, chunk_shape, strict=True))
+    chunks = Box.of(selection, grid)
+    if chunks is None or chunks.step is not None:
+        return None
+    ends = zip(chunks.stop, chunk_shape, shape, strict=True)
+    start = tuple(place * size for place, size in zip(chunks.start, chunk_shape, strict=True))
+    return Box(start, tuple(min(place * size, n) for place, size, n in ends))
+
+
+def _positions(part: object, n: int) -> np.ndarray | None:
+    """Return positions along an axis, counted from its begin; None if one is out of bounds."""
+    found = np.asarray(part)
+    if found.dtype.kind not in "iu" or isinstance(part, bool):
+        return None
+    found = np.atleast_1d(found)
+    if found.size and (found.max() >= n or found.min() < -n):
+        return None
+    found = found.astype("i8")
+    return np.where(found < 0, found + n, found)
