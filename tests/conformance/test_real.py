@@ -1,4 +1,4 @@
-"""Blocks, arrays and documents found in public repositories."""
+"""Blocks, arrays and documents from public repositories are read."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_the_golden_blocks_of_tensorstore_decode(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["RAW", "GZIP", "BZIP2", "XZ", "LZ4"])
 def test_the_blocks_of_rust_n5_decode(name: str) -> None:
-    """The lz4 one is in the LZ4 frame format, which is not Java's."""
+    """Blocks of rust-n5 are decoded; the lz4 one is an LZ4 frame, which Java does not write."""
     data = (RUST / f"TEST_BLOCK_I16_{name}.block").read_bytes()
     block = n5zarr.decode_block(
         data, data_type="int16", compression={"type": name.lower()}, axis_order="F"
@@ -93,7 +93,7 @@ def test_the_blocks_of_rust_n5_decode(name: str) -> None:
 
 
 def place(document: str, folder: Path) -> None:
-    """Put a document where it would be in a container, with the children that its source has."""
+    """Write a document to its place in a container, with the children that its source has."""
     folder.mkdir()
     shutil.copy(DOCUMENTS / document, folder / "attributes.json")
     if document.startswith("21-"):
@@ -143,7 +143,7 @@ PAINTERA = REAL / "constantinpape+elf/data/label_multiset/test_paintera.n5"
 
 
 def coarse_labels() -> np.ndarray:
-    """Give the label of `range/data/s1`: the lowest of eight, as each is there once."""
+    """Return the label of `range/data/s1`: the lowest of eight, as each is there once."""
     z, y, x = np.indices((16, 16, 16)).astype("u8") * 2
     labels: np.ndarray = (z * 32 + y) * 32 + x
     return labels

@@ -1,4 +1,4 @@
-"""``n5zarr.convert`` and ``rechunk`` where users ask for what cannot be done: nothing is lost."""
+"""``convert`` and ``rechunk`` refuse what cannot be done, and lose nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VALUES = np.arange(1, 144, dtype="u2").reshape(11, 13)
 
 
 def tensorstore_values(path: Path) -> np.ndarray[Any, Any]:
-    """The values of a dataset, C order, by tensorstore."""
+    """Read a dataset with tensorstore, in C order."""
     spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
     values: np.ndarray[Any, Any] = ts.open(spec).result().read().result()
     return values.T

@@ -1,4 +1,4 @@
-"""Test ``n5zarr.to_n5``: write objects of xarray as N5, and read the same back."""
+"""Objects of xarray are written as N5 by ``n5zarr.to_n5``, and read back the same."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_positions_keep_their_last_bit(
     tmp_path_factory: pytest.TempPathFactory,
     scale: float, place: float, n: int, cut: int, convention: Any,
 ) -> None:  # fmt: skip
-    """A part of an axis is not always scale and offset to the last bit: then it is a dataset."""
+    """Positions keep their last bit; where scale and offset cannot, they become a dataset."""
     array = volume((2, n + cut), "yx", scale=(3.0, scale), place=(1.0, place))
     path = tmp_path_factory.mktemp("bits") / "c.n5"
     n5zarr.to_n5(array.isel(x=slice(cut, None)), path, convention=convention)

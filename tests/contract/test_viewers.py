@@ -1,4 +1,4 @@
-"""What ``to_n5``, ``create_array`` and ``set_geometry`` write, as viewers read it."""
+"""Viewers read the attributes of ``to_n5``, ``create_array`` and ``set_geometry`` as meant."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def root(tmp_path: Path, how: Any, unit: str) -> Path:
 
 
 def test_n5_universe_reads_as_its_parsers_did() -> None:
-    """The reader, by what the real parsers said of a container that has every convention."""
+    """The rules of n5-universe in these tests agree with the output of the real parsers."""
     lines = (JAVA / "metadata.expected.jsonl").read_text().splitlines()
     said = {line["path"].strip("/"): line for line in map(json.loads, lines)}
     checked = 0

@@ -76,7 +76,7 @@ return [...document.querySelectorAll(".md-typeset__scrollwrap")]
 
 
 class Page(HTMLParser):
-    """What a page loads, links to, and is linked to."""
+    """The files that a page loads, its links, and the links to it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The cache: fewer requests, and nothing out of date but what was allowed to be."""
+"""The cache saves requests, and shows old values only where that was allowed."""
 
 from __future__ import annotations
 

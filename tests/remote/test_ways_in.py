@@ -1,4 +1,4 @@
-"""How many requests each way of opening a location sends until it knows what is there.
+"""Each way of opening a location sends few requests to find the kind of its content.
 
 The locations are those whose format no name tells: N5 without ``.n5``, Zarr with and without its
 suffix, and BigDataViewer's XML. ``test_requests.py`` has those of containers with ``.n5``.

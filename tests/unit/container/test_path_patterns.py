@@ -1,4 +1,4 @@
-"""Patterns of paths: what they select, and where selected nodes may be."""
+"""Patterns of paths select nodes, and tell where selected nodes may be."""
 
 from __future__ import annotations
 

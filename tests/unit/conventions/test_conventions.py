@@ -1,4 +1,4 @@
-"""Every convention, against a truth made by hand from what the generator wrote into each node."""
+"""Every convention is read as it was written by hand into the generator."""
 
 from __future__ import annotations
 
@@ -334,7 +334,7 @@ def test_levels_of_n5_viewer_have_the_full_resolution(own: Any, group: Any, s0: 
 
 
 def test_a_pyramid_that_begins_at_s3() -> None:
-    """The level of OpenOrganelle, without the transform that says the same."""
+    """A pyramid that begins at s3 is placed by its factors, as by its transform."""
     document = json.loads((REAL / "02-openorganelle-fibsem-array-s3.json").read_text())
     said = document.pop("transform")
     group = {
@@ -395,7 +395,7 @@ def test_a_transform_that_stands_on_the_group_only(k: int) -> None:
 
 @pytest.mark.parametrize("key", ["order", "ordering"])
 def test_the_order_of_a_transform(key: str) -> None:
-    """``order`` in cellmap-schemas, ``ordering`` in n5-universe and render."""
+    """The order of a transform is ``order``, or ``ordering`` as in n5-universe."""
     transform = {"axes": ["x", "y", "z"], "scale": [1, 2, 3], "translate": [4, 5, 6], key: "F"}
     axes = geometry_of(node({"transform": transform})).axes
     assert [(a.name, a.scale, a.translation) for a in axes] == [
@@ -472,7 +472,7 @@ def test_attributes_of_funlib_are_in_c_order() -> None:
 
 @pytest.mark.parametrize("n", [2, 3])
 def test_channels_of_funlib_have_no_size(n: int) -> None:
-    """Of lists with all axes, funlib leaves their values out, too."""
+    """Channels of funlib have no size, whether or not the lists include them."""
     given: dict[str, Any] = {
         "axis_names": ["c^", "y", "x"],
         "units": ["px", "nm", "um"][-n:],
@@ -552,7 +552,7 @@ def registered(xml: bytes, factors: list[int] | None = None, **how: Any) -> Any:
 
 
 def test_the_transform_that_is_listed_last_is_applied_first() -> None:
-    """spimdata ViewRegistration.updateModel: model = T1 * T2 * ..."""
+    """The transform that is listed last is applied first, as in spimdata."""
     axes = registered(xml_of(MOVED, SCALED)).geometry.axes
     assert [axis.scale for axis in axes] == [0.2, 0.3, 1.5]
     assert [axis.translation for axis in axes] == [10, -20, 30]

@@ -1,4 +1,4 @@
-"""Test which images a container has, and their keys as OME-Zarr."""
+"""Images of a container are found, and shown with keys of OME-Zarr."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_limits_are_those_of_the_data(tmp_path: Path) -> None:
 
 
 def test_limits_of_large_data_are_those_of_a_sample_of_all_of_it(tmp_path: Path) -> None:
-    """The blocks at the borders are missing, and do not influence the limits."""
+    """Contrast limits of large data ignore missing blocks at the borders."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="a", shape=(470, 430, 530), chunks=(50, 50, 50), dtype="u2"
     )
@@ -113,7 +113,7 @@ def test_limits_are_those_of_what_is_drawn_where_the_sample_is_empty(tmp_path: P
 def test_colours_and_limits_that_are_none_are_left_out(
     color: str, ends: list[float], expected: tuple[Any, Any], tmp_path: Path
 ) -> None:
-    """With them, pictures and viewers would fail for all images."""
+    """Invalid colours and limits are left out, so that viewers show the image."""
     array: Any = n5zarr.create_array(tmp_path / "c.n5/a", shape=(7, 5), chunks=(3, 5), dtype="u1")
     array[...] = 40
     window = {"min": 0, "max": 255, "start": ends[0], "end": ends[1]}
@@ -157,7 +157,7 @@ def _grey(folder: Path) -> Path:
 
 
 def test_few_bytes_are_read_for_limits_where_blocks_are_large(tmp_path: Path) -> None:
-    """Only one block of nearly 2 GiB is decoded."""
+    """Only one block of nearly 2 GiB is read for contrast limits."""
     n5zarr.create_array(tmp_path / "c.n5/a", shape=(5000,) * 3, chunks=(1023,) * 3, dtype="u2")
     assert n_chunks_sampled(find_images(tmp_path / "c.n5")[0]) == 1
 
