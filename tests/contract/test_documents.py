@@ -585,14 +585,14 @@ def test_an_existing_node_is_only_replaced_when_asked_for(tmp_path: Path) -> Non
     n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")[:] = 1
     with pytest.raises(zarr.errors.ContainsArrayError):
         n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")
-    wrong: list[dict[str, Any]] = [
-        {"shape": (2**31,), "chunks": (2**31,)},
-        {"compression": {"type": "jpeg"}},
-        {"axes": "xy"},
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"shape": (2**31,), "chunks": (2**31,)}, "expected at most 2147483647 bytes in a block"),
+        ({"compression": {"type": "jpeg"}}, "compression: jpeg can only be read"),
+        ({"axes": "xy"}, "axes: expected 1 values, one for each dimension, got 2"),
     ]
     plain: dict[str, Any] = {"shape": (3,), "dtype": "u1", "overwrite": True}
-    for how in wrong:
-        with pytest.raises(n5zarr.N5Error):
+    for how, message in wrong:
+        with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.create_array(tmp_path / "c.n5" / "a", **(plain | how))
         assert np.asarray(opened(tmp_path / "c.n5", "a")[:]).tolist() == [1, 1, 1]
     array = n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1", overwrite=True)
@@ -771,19 +771,23 @@ def test_a_name_that_looks_unfinished_is_a_name(tmp_path: Path) -> None:
 
 
 def test_more_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    wrong: list[dict[str, Any]] = [
-        {"shape": (2**64, 2), "chunks": (4, 1)},
-        {"dtype": "nope"},
-        {"chunks": "big"},
-        {"chunks": (3,)},
-        {"chunk_aspect_ratio": [0, 1]},
-        {"chunk_aspect_ratio": [1]},
-        {"compression": {"type": "jpeg"}},
-        {"compression": {"type": "blosc", "cname": "snappy"}, "dtype": "bool"},
-        {"path": "attributes.json/x"},
+    snappy = {"compression": {"type": "blosc", "cname": "snappy"}, "dtype": "bool"}
+    wrong: list[tuple[dict[str, Any], str]] = [
+        (
+            {"shape": (2**64, 2), "chunks": (4, 1)},
+            r"shape \(18446744073709551616, 2\), .*too large",
+        ),
+        ({"dtype": "nope"}, "dtype: expected one that zarr knows, got 'nope'"),
+        ({"chunks": "big"}, "chunks: expected 'auto' or one number .*, got 'big'"),
+        ({"chunks": (3,)}, "chunks: expected 2 values, one for each dimension, got 1"),
+        ({"chunk_aspect_ratio": [0, 1]}, r"chunk_aspect_ratio: expected .* got \[0, 1\]"),
+        ({"chunk_aspect_ratio": [1]}, r"chunk_aspect_ratio: expected .* got \[1\]"),
+        ({"compression": {"type": "jpeg"}}, "compression: jpeg can only be read"),
+        (snappy, "compression: blosc with snappy can only be read"),
+        ({"path": "attributes.json/x"}, "N5 reserves the name 'attributes.json'"),
     ]
-    for how in wrong:
-        with pytest.raises(n5zarr.N5Error):
+    for how, message in wrong:
+        with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.create_array(tmp_path / "c.n5", **({"shape": (3, 5), "dtype": "u1"} | how))
     for condition in ({"mode": "w", "ndim": 2}, {"mode": "a", "dtype": "u1"}):
         with pytest.raises(N5UnrepresentableError, match="conditions: expected the mode"):

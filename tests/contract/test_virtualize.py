@@ -137,15 +137,16 @@ def test_xarray_finds_axes_with_units(read: Read, tmp_path: Path) -> None:
             path = f"/{truth['path']}"
             axes = found.get(path) or found[f"{path}/{path.rpartition('/')[2]}"]
             for i, dim in enumerate(truth["axes"] if truth["unit"] else ()):
-                first, second, unit = axes.get(dim, ("", "", ""))
-                if isinstance(first, str):  # an axis of channels
+                first, second, unit = axes[dim]
+                if labels := truth.get("labels", {}).get(dim):
+                    assert [first, second] == labels
                     continue
                 scale, start = truth["scale"][i], truth["translation"][i]
                 np.testing.assert_allclose([first, second - first], [start, scale])
                 units = truth["unit"]
                 assert unit == (units if isinstance(units, str) else units[i])
                 n_axes += 1
-    assert n_axes > 60
+    assert n_axes == 2 * 80
 
 
 def registry() -> ObjectStoreRegistry[Any]:

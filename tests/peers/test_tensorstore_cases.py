@@ -17,7 +17,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5Error, N5Warning
+from n5zarr.errors import N5BlockError, N5Error, N5Warning
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 
@@ -241,9 +241,9 @@ def test_damaged_blocks(tmp_path: Path, data: bytes, codecs: str) -> None:
     dataset = write(tmp_path, DOCUMENT, {"0/0/0": data})
     with pytest.raises(ValueError, match="Error reading"):
         theirs(dataset)[0, 0, 0].read().result()
-    with pytest.raises(N5Error):
+    with pytest.raises(N5BlockError, match="block 0/0/0: "):
         ours(dataset, codecs=codecs)[:3, :2, :1]
-    with pytest.raises(N5Error):
+    with pytest.raises(N5BlockError, match="block 0/0/0: "):
         n5zarr.open_array(dataset)[:3, :2, :1]
     assert ours(dataset, codecs=codecs)[3, 0, 0] == 0  # other blocks are read
 

@@ -113,7 +113,7 @@ def test_an_error_is_one_line_and_ends_with_2(location: str, message: str, tmp_p
         (line,) = run(command, path, status=2).splitlines()
         assert line.startswith("n5zarr: error: ")
         assert message in line
-    with pytest.raises((n5zarr.N5Error, OSError)):
+    with pytest.raises((n5zarr.N5Error, OSError), match=re.escape(message)):
         CliRunner().invoke(app, ["info", "--debug", path], catch_exceptions=False)
 
 
