@@ -212,9 +212,10 @@ def attributes_of(root: Path, path: str, zarr_format: Any = 3) -> str:
 
 
 def check_kept(root: Path, path: str, way: Callable[[Path, str], object], name: str) -> None:
-    before = attributes_of(root, path)
+    before, stored = attributes_of(root, path), (root / path / "attributes.json").read_text()
     assert name in json.loads(before)
     way(root, path)
+    assert (root / path / "attributes.json").read_text() != stored
     assert attributes_of(root, path) == before
     assert attributes_of(root, path, 2) == before
     json.loads((root / path / "attributes.json").read_text(), parse_constant=pytest.fail)

@@ -95,7 +95,7 @@ def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_opening_costs_the_views_and_not_their_blocks(tmp_path: Path) -> None:
-    """Opening 20 views of a large tile takes less than 20 MiB and reads no block."""
+    """Opening 20 views of a large tile takes less than 20 MiB, in few chunks."""
     shape = (28672, 10640, 14192)
     xml = write_views(tmp_path, shape, 20, moved=True)
     n5zarr.open_bdv(xml)  # imports

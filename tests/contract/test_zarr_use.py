@@ -395,8 +395,9 @@ def test_no_key_leaves_the_container(container: Path, path: str) -> None:
         with pytest.raises(n5zarr.N5Error) as err:
             store.get_sync(key)
         assert err.value.kind == "path"
-    with pytest.raises(n5zarr.N5Error):
+    with pytest.raises(n5zarr.N5Error) as err:
         n5zarr.read_block(container, path, (0, 0, 0))
+    assert err.value.kind == "path"
 
 
 def test_links_are_followed_but_loops_are_not(container: Path) -> None:

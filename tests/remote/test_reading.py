@@ -388,13 +388,13 @@ def test_the_command_line_takes_urls(bucket: str, s3_server: str, local: Path) -
 
 
 def test_bad_options_are_refused(tmp_path: Path) -> None:
-    bad: list[dict[str, Any]] = [
-        {"backend": "boto"},
-        {"backend": "obstore"},
-        {"storage_options": {}},
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"backend": "boto"}, "backend.*got 'boto'"),
+        ({"backend": "obstore"}, "backend.*URL"),
+        ({"storage_options": {}}, "storage_options.*URL"),
     ]
-    for options in bad:
-        with pytest.raises(N5UnrepresentableError):
+    for options, message in bad:
+        with pytest.raises(N5UnrepresentableError, match=message):
             N5Store(tmp_path, **options)
     with pytest.raises(N5UnsupportedError, match="obstore"):
         N5Store("nosuch://x/y", backend="obstore")

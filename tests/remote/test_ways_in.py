@@ -130,4 +130,5 @@ TABLE: dict[tuple[str, str], tuple[int, int]] = {
 @pytest.mark.parametrize(("name", "path"), TABLE)
 def test_no_way_asks_more_often(way: Way, name: str, path: str) -> None:
     asked = way.requests(lambda: CALLS[name](way, path))
-    assert len(asked) <= TABLE[name, path][way.url.startswith("http")], asked
+    most = TABLE[name, path][way.url.startswith("http")]
+    assert min(most, 1) <= len(asked) <= most, asked

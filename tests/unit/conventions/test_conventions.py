@@ -190,40 +190,55 @@ def test_any_other_xml_is_none_of_bigdataviewer(xml: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attributes", "groups", "problem"),
+    ("attributes", "groups", "problem", "left"),
     [
-        ({"transform": {"axes": ["x", "y", "z"], "scale": [10**400, 1, 1]}}, (), "transform.scale"),
-        ({"pixelWidth": 0.0, "pixelUnit": "um", "numSlices": 3}, (), "axis 'x': expected"),
+        (
+            {"transform": {"axes": ["x", "y", "z"], "scale": [10**400, 1, 1]}},
+            (),
+            "transform.scale",
+            None,
+        ),
+        (
+            {"pixelWidth": 0.0, "pixelUnit": "um", "numSlices": 3},
+            (),
+            "axis 'x': expected",
+            "imagej",
+        ),
         (
             {"axes": ["x", "y", "z"], "coordinateArrays": {"z": ["a"]}},
             (),
             "coordinateArrays: z: expected 3 strings",
+            "names",
         ),
         (
             {"units": ["nm"] * 3, "resolution": [1, 1, 1]},
             ({"downsamplingFactors": [[1, 1, 1], [2, 2]]},),
             r"downsamplingFactors of the group\[1\]: expected 3 numbers",
+            None,
         ),
-        ({}, ({"resolution": [1, 1, 1], "offset": "far"},), "group of the levels: offset"),
+        ({}, ({"resolution": [1, 1, 1], "offset": "far"},), "group of the levels: offset", None),
         (
             {"pixelResolution": [1, 1, 1], "transform": {"axes": ["x"], "scale": [1]}},
             (),
             "transform.axes: expected 3 strings",
+            None,
         ),
         (
             {"pixelWidth": 10**400, "pixelUnit": "um", "numSlices": 2},
             (),
             "pixelWidth: expected a number, got 1000",
+            None,
         ),
     ],
 )
 def test_senseless_attributes_are_one_problem(
-    attributes: dict[str, Any], groups: Any, problem: str
+    attributes: dict[str, Any], groups: Any, problem: str, left: str | None
 ) -> None:
     found = find_geometry(node(attributes, ancestors=groups))
     assert len(found.problems) == 1
     assert re.search(problem, found.problems[0])
-    assert found.geometry is None or found.geometry.convention in ("names", "imagej")
+    # the convention of those axes that the problem does not concern
+    assert (found.geometry and found.geometry.convention) == left
 
 
 def test_pixels_without_unit_stay_pixels() -> None:

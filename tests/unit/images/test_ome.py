@@ -116,7 +116,6 @@ def test_omero_is_written_where_something_is_known() -> None:
     of_real: Any = omero(Shown(limits=(0.25, 0.5)), real, 1)
     assert of_real["channels"][0]["window"] == {"min": 0.25, "max": 0.5, "start": 0.25, "end": 0.5}
     named: Any = omero(Shown(), word, 2, ["DAPI", "GFP"])
-    v05.Image.model_fields["omero"]
     assert [c["label"] for c in named["channels"]] == ["DAPI", "GFP"]
     own: Any = {"channels": [{"color": "00FF00", "window": dict.fromkeys(
         ("min", "max", "start", "end"), 0)}], "rdefs": {"model": "color"}}  # fmt: skip

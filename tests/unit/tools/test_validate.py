@@ -29,7 +29,8 @@ from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from n5zarr.storage import files
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.requests import Ends
 from n5zarr.tools.validate.findings import KINDS, Finding
 from n5zarr.tools.validate.state import open_state
 from tests.contract.bigstitcher import write_project
@@ -306,14 +307,20 @@ def test_each_kind_is_in_the_page(kind: KindOfFinding) -> None:
 
 
 def test_only_the_ends_of_blocks_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = files.read
+    asked: list[Any] = []
+    answer = LocalFiles.answer
 
-    def documents_only(path: str, **options: Any) -> bytes | None:
-        assert str(path).endswith("attributes.json")
-        return read(path, **options)
+    def noting(self: LocalFiles, request: Any, warn: Any) -> object:
+        asked.append(request)
+        return answer(self, request, warn)
 
-    monkeypatch.setattr(files, "read", documents_only)
+    monkeypatch.setattr(LocalFiles, "answer", noting)
     assert n5zarr.validate(root).n_blocks == 63
+    files = [p for p in root.rglob("*") if p.is_file() and not p.suffix]
+    blocks = {p.relative_to(root).as_posix() for p in files}
+    of_blocks = [request for request in asked if getattr(request, "key", None) in blocks]
+    assert {request.key for request in of_blocks} == blocks
+    assert {(type(each), each.first, each.last) for each in of_blocks} == {(Ends, 4096, 4096)}
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
