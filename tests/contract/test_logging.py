@@ -1,4 +1,4 @@
-"""What n5zarr does is told to a program that listens, at DEBUG, and costs others nothing."""
+"""n5zarr logs its work at DEBUG, which costs little where nothing listens."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def container(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def heard(caplog: pytest.LogCaptureFixture) -> Iterator[Callable[[str], list[str]]]:
-    """Give a function that returns what a logger has said since it was last asked."""
+    """Return a function that returns the messages of a logger since the last call."""
     caplog.set_level(logging.DEBUG, "n5zarr")
 
     def say(name: str) -> list[str]:
