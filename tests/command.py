@@ -1,4 +1,4 @@
-"""The command in this process: Typer's runner, with its commands built once and not each time."""
+"""Run the command line in this process, with its commands built only once."""
 
 from __future__ import annotations
 

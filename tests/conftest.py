@@ -1,4 +1,4 @@
-"""For all tests: processes, hypothesis, a mark of xarray's tests, and which skips are right.
+"""Set up all tests: processes, hypothesis, a mark of xarray's tests, and permitted skips.
 
 Folders of tests run in one process more than there are cores, as many tests wait; files and what
 is chosen by ``-k`` run in this one, and ``-n`` chooses otherwise.
@@ -94,25 +94,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Remove what was compiled of modules that tests have made in temporary folders."""
+    """Remove the compiled files of modules that tests have made in temporary folders."""
     if not hasattr(config, "workerinput"):
         temporary = Path(tempfile.gettempdir()).resolve()
         shutil.rmtree(BYTECODE.joinpath(*temporary.parts[1:]), ignore_errors=True)
 
 
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """Collect coroutines that zarr leaves where a request fails, while their warning is ignored."""
+    """Collect coroutines that zarr leaves behind failed requests, and ignore their warning."""
     if any("never awaited" in mark.args[0] for mark in item.iter_markers("filterwarnings")):
         gc.collect()
 
 
 def is_choice(config: pytest.Config) -> bool:
-    """Whether words or marks choose tests."""
+    """Return whether words or marks choose tests."""
     return bool(config.option.keyword or config.option.markexpr)
 
 
 def has_folder(config: pytest.Config) -> bool:
-    """Whether folders of tests run, and not a choice of them."""
+    """Return whether whole folders of tests run, and not a choice of them."""
     is_part = is_choice(config) or config.option.collectonly
     return not is_part and any(Path(argument).is_dir() for argument in config.args)
 
@@ -140,7 +140,7 @@ def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Choose the short form, and do what xarray's conftest does: skip some parameters."""
+    """Choose the short form, and skip some parameters, as xarray's conftest does."""
     is_folder = hasattr(config, "workerinput") or has_folder(config)
     if is_folder and not ALL and not is_choice(config):
         leave_out(config, items)
@@ -155,12 +155,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def is_right(reason: str) -> bool:
-    """Whether a skip for this reason is right where all peers are installed."""
+    """Return whether a skip for this reason is permitted where all peers are installed."""
     return any(re.match(f"(Skipped: )?{known}", reason) for known in RIGHT_SKIPS)
 
 
 def fail_if_missing(report: pytest.TestReport | pytest.CollectReport) -> None:
-    """Turn a skip into a failure if it is for something that is missing and must be there."""
+    """Turn a skip into a failure if something is missing that can be installed."""
     if report.outcome == "skipped" and not hasattr(report, "wasxfail"):
         details = report.longrepr
         reason = str(details[2]) if isinstance(details, tuple) else str(details)
@@ -171,7 +171,7 @@ def fail_if_missing(report: pytest.TestReport | pytest.CollectReport) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Require peers of each test."""
+    """Turn skips of tests into failures where peers are required."""
     report = yield
     if REQUIRED:
         fail_if_missing(report)
@@ -180,7 +180,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
 
 @pytest.hookimpl(wrapper=True)
 def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-    """Require peers of each module of tests."""
+    """Turn skips of whole modules into failures where peers are required."""
     report = yield
     if REQUIRED:
         fail_if_missing(report)

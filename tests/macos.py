@@ -11,7 +11,7 @@ import sys
 
 
 def pytest_load_initial_conftests() -> None:
-    """Begin before anything imports n5zarr; a module that is only imported changes nothing."""
+    """Install the plugin before anything imports n5zarr; importing this module changes nothing."""
     assert "n5zarr" not in sys.modules, "n5zarr is imported already"
     sys.modules["n5zarr.arrays._kernel"] = None  # type: ignore[assignment] # not to be imported
     for name in ("F_OFD_SETLK", "F_OFD_SETLKW", "F_OFD_GETLK"):

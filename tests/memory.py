@@ -1,4 +1,4 @@
-"""Where tests write thousands of small files that are not about a disk: in memory, if there is one.
+"""Choose a place for tests that write thousands of small files: in memory, if there is one.
 
 To make and remove a folder takes a tenth of the computing, and no waiting for the disk.
 """

@@ -1,4 +1,4 @@
-"""Execute the notebooks, and store what they show.
+"""Execute the notebooks, and store their outputs.
 
 Run ``uv run python -m tests.notebooks`` to make the stored outputs anew. They are read where they
 lie, so they are small, and the same on every machine: no paths of it, no times, no addresses.
@@ -72,7 +72,7 @@ def execute(notebooks: Sequence[Any], folder: Path, *, times: int = 1) -> list[A
 
 
 def _joined(outputs: list[Any]) -> list[Any]:
-    """Join what was printed in several pieces, which depends on the time."""
+    """Join output that was printed in several pieces, as the pieces depend on the time."""
     joined: list[Any] = []
     for output in outputs:
         is_more = joined and output.output_type == "stream" == joined[-1].output_type

@@ -1,4 +1,4 @@
-"""Processes that start at once: forked from one that has imported what tests need."""
+"""Start processes quickly, by forking one that has imported the modules that tests need."""
 
 from __future__ import annotations
 

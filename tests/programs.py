@@ -1,4 +1,4 @@
-"""Programs of tests: processes of their own, forked from one that has imported what all need.
+"""Run programs in processes of their own, forked from one that has imported all they need.
 
 Such a process differs from a new one in nothing but that the imports are done.
 """
@@ -38,7 +38,7 @@ for line in sys.stdin:
 
 
 class Programs:
-    """Runs programs as ``python -c`` does, after the same first lines.
+    """A server that runs programs as ``python -c`` does, after the same first lines.
 
     Where processes cannot fork, each is a new one.
 
@@ -72,7 +72,7 @@ class Programs:
         folder: Path | None = None,
         environment: dict[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run a program for at most two minutes; return its exit status and what it prints.
+        """Run a program for at most two minutes; return its exit status and its output.
 
         Parameters
         ----------

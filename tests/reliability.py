@@ -47,7 +47,7 @@ HEAD = "| what | cases and outcomes | on |\n|---|---|---|\n"
 
 
 def counted(report: Path) -> dict[str, Counter[str]]:
-    """Add up what the tests of a report of pytest have counted, by kind.
+    """Add up the counts of the tests in a report of pytest, by kind.
 
     Raises
     ------
@@ -66,7 +66,7 @@ def counted(report: Path) -> dict[str, Counter[str]]:
 
 
 def text_of(counts: Mapping[str, float]) -> str:
-    """Say how often each outcome was seen, whatever led to it.
+    """Return how often each outcome was seen, as text.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def text_of(counts: Mapping[str, float]) -> str:
 
 
 def run_tests(files: Iterable[Path], *, is_long: bool) -> dict[str, str]:
-    """Run tests; return the rows that they make."""
+    """Run tests; return their rows."""
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         options = ["-q", "-n", "0", "-o", "junit_family=xunit1", f"--junitxml={report}"]
@@ -112,7 +112,7 @@ def table(rows: Mapping[str, tuple[str, str]]) -> Iterator[str]:
 
 
 def updated(page: str, found: Mapping[str, str], day: str) -> str:
-    """Return a page with the rows of its table replaced by those that were found.
+    """Return a page with the rows of its table replaced by new ones.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What an installed n5zarr must do at the least; run outside of the checkout by `.ci/run`."""
+"""Check the basic functions of an installed n5zarr; `.ci/run` runs it outside the checkout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Measure how the package is built: imports, sizes, and what is left of the type checker's holes.
+"""Measure the structure of the package: imports, sizes, and gaps of the type checker.
 
 Run ``uv run python -m tests.structure`` for the table, with a folder or a revision of git to
 measure another tree, with ``--map`` for the map of modules that CONTRIBUTING.md holds. The tests of
@@ -90,17 +90,17 @@ class Module:
 
     @cached_property
     def text(self) -> str:
-        """The source."""
+        """Return the source."""
         return self.path.read_text(encoding="utf-8")
 
     @cached_property
     def tree(self) -> ast.Module:
-        """The source, parsed."""
+        """Return the parsed source."""
         return ast.parse(self.text)
 
     @cached_property
     def imports(self) -> set[tuple[str, bool]]:
-        """All names that it imports, and whether a function does so."""
+        """Return all imported names, and whether a function imports each."""
         inner = {
             name
             for function in ast.walk(self.tree)
@@ -117,17 +117,17 @@ class Module:
 
     @property
     def summary(self) -> str:
-        """The first line of the docstring."""
+        """Return the first line of the docstring."""
         return (ast.get_docstring(self.tree) or "").partition("\n")[0]
 
     @property
     def room(self) -> str:
-        """The name below the package that holds the module."""
+        """Return the name below the package that holds the module."""
         return room(self.name)
 
 
 def room(name: str) -> str:
-    """Name the part of the package that a module belongs to; ``__init__`` for the package itself.
+    """Return the part of the package that a module belongs to; ``__init__`` for the package.
 
     >>> room("n5zarr.format.block"), room("n5zarr.errors"), room("n5zarr")
     ('format', 'errors', '__init__')
@@ -148,7 +148,7 @@ def read_modules(folder: Path) -> dict[str, Module]:
 
 
 def imported_names(tree: ast.AST) -> Iterator[str]:
-    """Give the names that import statements name: modules, and what is taken from them.
+    """Return the names in import statements: modules, and objects from them.
 
     >>> list(imported_names(ast.parse("import a.b; from c import d, e")))
     ['a.b', 'c.d', 'c.e']
@@ -161,7 +161,7 @@ def imported_names(tree: ast.AST) -> Iterator[str]:
 
 
 def _known(name: str, names: Iterable[str]) -> str | None:
-    """Name the module that an imported name is or comes from."""
+    """Return the module that an imported name is or comes from."""
     if name in names:
         return name
     above = name.rpartition(".")[0]
@@ -169,7 +169,7 @@ def _known(name: str, names: Iterable[str]) -> str | None:
 
 
 def imports_of(module: Module, modules: Mapping[str, Module]) -> set[Import]:
-    """Give a module's imports of other modules of the package, those for types too."""
+    """Return a module's imports of other modules of the package, those for types too."""
     known = {(_known(name, modules), in_function) for name, in_function in module.imports}
     return {Import(target, inside) for target, inside in known if target not in (None, module.name)}
 
@@ -183,7 +183,7 @@ def _imports_outside_functions(tree: ast.AST) -> Iterator[str]:
 
 
 def module_graph(modules: Mapping[str, Module]) -> Graph:
-    """Give for each module the modules that it imports."""
+    """Return, for each module, the modules that it imports."""
     return {
         name: {each.target for each in imports_of(module, modules)}
         for name, module in modules.items()
@@ -191,7 +191,7 @@ def module_graph(modules: Mapping[str, Module]) -> Graph:
 
 
 def room_graph(graph: Graph) -> Graph:
-    """Give for each name at the top level the names that it imports."""
+    """Return, for each name at the top level, the names that it imports."""
     rooms: Graph = {room(name): set() for name in graph}
     for importer, imported in graph.items():
         rooms[room(importer)] |= {room(name) for name in imported} - {room(importer)}
@@ -199,7 +199,7 @@ def room_graph(graph: Graph) -> Graph:
 
 
 def cycles(graph: Graph) -> list[tuple[str, ...]]:
-    """Give each group of names that import each other in a circle, sorted."""
+    """Return each group of names that import each other in a circle, sorted."""
     reachable = {name: _reachable(name, graph) for name in graph}
     groups = {
         tuple(sorted(other for other in reachable[name] if name in reachable[other]))
@@ -221,7 +221,7 @@ def _reachable(start: str, graph: Graph) -> set[str]:
 
 
 def longest_chain(graph: Graph) -> tuple[str, ...]:
-    """Give the longest chain of imports, importer first; names in a circle count once."""
+    """Return the longest chain of imports, importer first; names in a circle count once."""
     best: dict[str, tuple[str, ...]] = {}
 
     def chain(name: str, above: frozenset[str]) -> tuple[str, ...]:
@@ -236,7 +236,7 @@ def longest_chain(graph: Graph) -> tuple[str, ...]:
 
 
 def upward(graph: Graph, ranks: Ranks) -> list[tuple[str, str]]:
-    """Give the imports of a name whose layer is above the importer's or not known."""
+    """Return the imports of a name whose layer is above the importer's or not known."""
     return sorted(
         (importer, name)
         for importer, imported in graph.items()
@@ -263,7 +263,7 @@ def read_ranks(folder: Path) -> Ranks:
 
 
 def functions(module: Module) -> list[Function]:
-    """Give all functions and methods of a module, with their lengths in lines."""
+    """Return all functions and methods of a module, with their lengths in lines."""
     return list(_functions(module.tree, ""))
 
 
@@ -313,7 +313,7 @@ def count_comments(module: Module, pattern: str) -> int:
 
 
 def top_level(folder: Path) -> list[str]:
-    """Give the names at the top level of the package: modules and folders of modules."""
+    """Return the names at the top level of the package: modules and folders of modules."""
     entries = (folder / PACKAGE).iterdir()
     return sorted(
         path.stem
@@ -323,14 +323,14 @@ def top_level(folder: Path) -> list[str]:
 
 
 def map_of(modules: Mapping[str, Module]) -> str:
-    """Give the map of CONTRIBUTING.md: a line for each module, under its package, in layers."""
+    """Return the map of CONTRIBUTING.md: a line for each module, under its package, in layers."""
     order = {name: rank for rank, name in enumerate(LAYERS)}
     names = sorted(modules, key=lambda name: (order.get(room(name), len(order)), name))
     return "\n".join(map_line(modules[name]) for name in names)
 
 
 def map_line(module: Module) -> str:
-    """Give the line of one module in the map: its file and the first line of its docstring."""
+    """Return the line of one module in the map: its file and the first line of its docstring."""
     parts = module.name.split(".")[1:]
     if module.path.stem == "__init__":
         label = "/".join([*parts, ""]) if parts else "__init__.py"
@@ -414,7 +414,7 @@ def _store_rows(modules: Mapping[str, Module]) -> dict[str, str]:
 
 
 def measure(folder: Path) -> dict[str, str]:
-    """Measure the package in a folder: what is measured, and its value as text."""
+    """Measure the package in a folder; return the values as text by name."""
     modules = read_modules(folder)
     return _graph_rows(folder, modules) | _store_rows(modules) | _size_rows(modules)
 

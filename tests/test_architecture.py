@@ -1,4 +1,4 @@
-"""The rules that the package is built by: layers, sizes, and what only one place may do."""
+"""The package keeps its rules: layers, sizes, and tasks of a single place."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ def test_formats_and_translations_know_no_compression_library() -> None:
 
 
 def names_in(module: Module) -> Iterator[str]:
-    """Give the dotted names that a module imports or reads, such as ``zarr.core.sync``."""
+    """Return the dotted names that a module imports or reads, such as ``zarr.core.sync``."""
     yield from imported_names(module.tree)
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Attribute):
@@ -170,7 +170,7 @@ def test_private_names_of_zarr_stand_in_one_module(module: Module) -> None:
 
 
 def asks_for_local_store(module: Module) -> bool:
-    """Whether a module calls ``isinstance(..., LocalStore)`` or compares a type with it."""
+    """Return whether a module compares a type with ``LocalStore``, or calls ``isinstance``."""
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Compare | ast.Call) and (
             isinstance(node, ast.Compare) or ast.unparse(node.func) in ("isinstance", "issubclass")
@@ -194,7 +194,7 @@ def test_only_storage_asks_whether_a_store_is_local() -> None:
 
 
 def too_long(sizes: dict[str, int], limit: int, exceptions: dict[str, int]) -> list[str]:
-    """Say what is longer than it may be, and which exceptions are not needed any more."""
+    """Return what is longer than permitted, and permissions that are not needed any more."""
     allowed = {name: exceptions.get(name, limit) for name in sizes}
     lines = [
         f"{name} has {n} lines, at most {allowed[name]}; split it"
@@ -294,7 +294,7 @@ assert isinstance(parse_key("a/zarr.json", 3), MetadataKey)
 
 
 def run_without(packages: set[str], code: str) -> str:
-    """Run code in a process in which some packages cannot be found; give what it prints."""
+    """Run code in a process without some packages; return its output."""
     done = subprocess.run(
         [sys.executable, "-c", f"REFUSED = {packages!r}\n{REFUSE}\n{code}"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""The error tree: what a handler can rely on."""
+"""Errors form a tree on which handlers can rely."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def run(folder: Path, required: str, *arguments: str) -> str:
 
 
 def accepts_anything(node: ast.AST) -> bool:
-    """Whether a piece of code accepts any exception or ignores any warning."""
+    """Return whether a piece of code accepts any exception or ignores any warning."""
     if isinstance(node, ast.ExceptHandler):
         return node.type is None or bool(names(node.type) & {"Exception", "BaseException"})
     if isinstance(node, ast.Call) and node.args:

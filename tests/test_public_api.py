@@ -1,4 +1,4 @@
-"""The public names and their parameters: a change of them is a difference of ``public_api.txt``."""
+"""The public names and their parameters are those of ``public_api.txt``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.public_api import MODULES, SNAPSHOT, listed, names_of
 
 
 def test_the_public_names_have_these_parameters() -> None:
-    """``uv run python -m tests.public_api`` takes over a change."""
+    """The snapshot is up to date; ``uv run python -m tests.public_api`` writes it."""
     assert listed() == SNAPSHOT.read_text().splitlines()
 
 
@@ -40,7 +40,7 @@ def test_the_codecs_are_found_without_importing_n5zarr_first() -> None:
 
 
 def test_the_readers_are_found_under_the_name_of_the_distribution() -> None:
-    """As BioIO and napari ask for."""
+    """BioIO and napari find the readers under the name of the distribution."""
     assert "n5zarr" in entry_points(group="bioio.readers").names
     assert "n5zarr" in entry_points(group="napari.manifest").names
 

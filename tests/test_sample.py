@@ -1,4 +1,4 @@
-"""The container that comes with the package: small, and the bytes that Java writes."""
+"""The container in the package is small, and has the bytes that Java writes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The counting functions of ``tests.structure``, on a small package that is made here."""
+"""The functions of ``tests.structure`` count right on a small package."""
 
 from __future__ import annotations
 

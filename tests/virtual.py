@@ -1,4 +1,4 @@
-"""A process that reads references and cannot import n5zarr, see :mod:`tests.virtual_reader`."""
+"""Run a process that reads references without n5zarr, see :mod:`tests.virtual_reader`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ type Read = Callable[[list[dict[str, Any]]], Any]
 
 
 def reference(written: Virtualization, **options: Any) -> dict[str, Any]:
-    """Return what the reader is told of references."""
+    """Return the location of references for the reader, with options."""
     return {"path": written.path, "prefix": written.prefix, **options}
 
 

@@ -1,4 +1,4 @@
-"""Read references as a program without n5zarr does, and print what they read to.
+"""Read references as a program without n5zarr does, and print the values.
 
 Started by tests as a process of its own: importing n5zarr is an error here. Takes lines of JSON on
 standard input: a list of references, each with the options of its reader; prints lines of JSON: for
@@ -72,7 +72,7 @@ def contents(reference: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def axes(reference: Mapping[str, Any]) -> dict[str, Any]:
-    """Open all groups with xarray; give first and second position and unit along each axis."""
+    """Open all groups with xarray; return first and second position and unit along each axis."""
     import xarray as xr  # noqa: PLC0415 - as above
 
     if reference["axes"] == "kerchunk":  # whose engine opens one group at a time

@@ -1,4 +1,4 @@
-"""Wait for other threads, processes and tasks: by what they tell, else by polling a condition."""
+"""Wait for other threads, processes and tasks, by their signals, else by polling."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PATIENCE = 60  # seconds: none of what is waited for takes so long on a busy mac
 
 
 def wait_until(condition: Callable[[], bool], patience: float = PATIENCE) -> None:
-    """Wait until a condition holds, and fail if it does not in the end."""
+    """Wait until a condition holds, and fail if it never does."""
     end = time.monotonic() + patience
     while not condition():
         assert time.monotonic() < end, f"not so within {patience} seconds"
@@ -31,7 +31,7 @@ async def let_others_run() -> None:
 
 
 def is_inside(thread: threading.Thread, function: Callable[..., object]) -> bool:
-    """Whether a thread is executing a function of Python, or something that it called."""
+    """Return whether a thread is executing a function of Python, or one that it called."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None and frame.f_code is not function.__code__:
         frame = frame.f_back
@@ -40,7 +40,7 @@ def is_inside(thread: threading.Thread, function: Callable[..., object]) -> bool
 
 @contextmanager
 def when_another_program_holds_a_lock(do: Callable[[], object]) -> Iterator[None]:
-    """Call a function when n5zarr is about to wait for another program's lock, which it must."""
+    """Call a function when n5zarr is about to wait for another program's lock; check it waits."""
     n_waits = 0
 
     class Waiting(logging.Handler):

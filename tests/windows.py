@@ -33,7 +33,7 @@ IMPORTS = re.compile(rb"^( *)import (os|fcntl)$", re.MULTILINE)
 
 
 def identities(paths: Iterable[Path], *, follow: bool = False) -> Iterator[tuple[int, int]]:
-    """Yield device and number of each file that is there."""
+    """Yield device and number of each existing file."""
     for path in paths:
         with contextlib.suppress(OSError):  # closed or removed since
             status = path.stat(follow_symlinks=follow)
@@ -41,7 +41,7 @@ def identities(paths: Iterable[Path], *, follow: bool = False) -> Iterator[tuple
 
 
 def check_closed(path: Any) -> None:
-    """Raise what Windows raises for a file that is open, and for a directory with one."""
+    """Raise the error of Windows for a file that is open, and for a directory with one."""
     place = Path(path)
     below = place.rglob("*") if place.is_dir() and not place.is_symlink() else ()
     held = set(identities(Path("/proc/self/fd").iterdir(), follow=True))
@@ -86,7 +86,7 @@ class Os(ModuleType):
 
 
 class Loader(importlib.machinery.SourceFileLoader):
-    """Load a module of n5zarr that finds :class:`Os`, and no ``fcntl``."""
+    """A loader of modules of n5zarr that find :class:`Os`, and no ``fcntl``."""
 
     def get_code(self, fullname: str) -> CodeType:
         path = self.get_filename(fullname)
@@ -95,7 +95,7 @@ class Loader(importlib.machinery.SourceFileLoader):
 
 
 class Finder(importlib.abc.MetaPathFinder):
-    """Find the modules of n5zarr."""
+    """A finder of the modules of n5zarr."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -115,7 +115,7 @@ OPEN, RENAME = system.open, refusing(system.rename)
 
 
 def pytest_load_initial_conftests() -> None:
-    """Begin before anything imports n5zarr; a module that is only imported changes nothing."""
+    """Install the plugin before anything imports n5zarr; importing this module changes nothing."""
     assert "n5zarr" not in sys.modules, "n5zarr is imported already"
     sys.meta_path.insert(0, Finder())
     system.open, system.rename = open_file, rename  # type: ignore[assignment]

@@ -9,7 +9,7 @@ import logging
 import math
 from itertools import product
 from operator import add
-from typing import TYPE_CHECKING, Self, override
+from typing import TYPE_CHECKING, Self, TypeGuard, override
 
 import numpy as np
 import zarr
@@ -103,18 +103,21 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     def with_config(self, config: ArrayConfigLike) -> Self:
         return self.__class__(super().with_config(config).async_array)
 
+    # zarr takes longer to recognise integers and slices than to read a small box
+
     @override
     def __getitem__(self, selection: Selection) -> NDArrayLikeOrScalar:
-        if _is_plain(selection):  # zarr takes longer to recognise it than to read a small box
-            box = self._read(selection)
-            if box is not None:
-                return box
-        return super().__getitem__(selection)
+        if not _is_plain(selection, self.ndim):
+            return super().__getitem__(selection)
+        values = self._read(selection)
+        return super().get_orthogonal_selection(selection) if values is None else values
 
     @override
     def __setitem__(self, selection: Selection, value: npt.ArrayLike) -> None:
-        if not (_is_plain(selection) and self._write(selection, value)):
+        if not _is_plain(selection, self.ndim):
             super().__setitem__(selection, value)
+        elif not self._write(selection, value):
+            super().set_orthogonal_selection(selection, value)
 
     @override
     def get_basic_selection(
@@ -141,11 +144,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
         if out is None and prototype is None and not fields:
-            box = self._read(selection)
-            if box is None:
-                box = self._read_rows(rows_of(selection, self.shape))
-            if box is not None:
-                return box
+            rows = rows_of(selection, self.shape)
+            values = self._read(selection) if rows is None else self._read_rows(rows)
+            if values is not None:
+                return values
         return super().get_orthogonal_selection(
             selection, out=out, fields=fields, prototype=prototype
         )
@@ -257,10 +259,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         is_read = read_local(self, points.coords, (1,) * self.ndim, out)
         return out.reshape(points.shape) if is_read else None
 
-    def _read_rows(self, rows: Rows | None) -> np.ndarray | None:
+    def _read_rows(self, rows: Rows) -> np.ndarray | None:
         """Read parts of a box with the kernel, block by block; None if zarr has to read."""
-        if rows is None:
-            return None
         parts = np.empty((math.prod(rows.shape), *rows.box.shape), self.dtype)
         if not read_local(self, rows.starts, rows.box.shape, parts):
             return None
@@ -347,10 +347,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         return items
 
 
-def _is_plain(selection: object) -> bool:
-    """Whether a selection has only integers and slices, and at least one."""
+def _is_plain(selection: object, ndim: int) -> TypeGuard[OrthogonalSelection]:
+    """Whether a selection has only integers and slices, at least one and not too many."""
     parts = selection if type(selection) is tuple else (selection,)
-    return bool(parts) and all(type(part) is slice or type(part) is int for part in parts)
+    if not 0 < len(parts) <= ndim:
+        return False
+    return all(type(part) is slice or type(part) is int for part in parts)
 
 
 _NO_BOX = "the selection is not of integers, slices and an ellipsis"

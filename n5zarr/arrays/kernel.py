@@ -33,7 +33,7 @@ from n5zarr.storage.writing import sync_directories
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from n5zarr.arrays.many_boxes import Groups
+    from n5zarr.arrays.groups import Groups
     from n5zarr.arrays.open_dataset import OpenDataset
 
 __all__ = ["can_do", "is_compiled", "read_box", "read_boxes", "write_box"]
@@ -245,10 +245,8 @@ def write_box(
         options = (pack, keep_empty, durability, *parameters, os.urandom(8).hex())
         with scratch() as memory:
             stored, elements = memory.bytes(n_stored, "read"), memory.bytes(n_bytes, "elements")
-            decompress = _decoder(compression, memory)
-            left: list[N5Tuple] = _kernel.write_box(
-                *arguments, taken, stored, elements, decompress, options
-            )
+            buffers = (taken, stored, elements, _decoder(compression, memory))
+            left: list[N5Tuple] = _kernel.write_box(*arguments, *buffers, options)
         return left
 
     left = _on_threads(write, n_blocks, n_blocks * n_bytes)

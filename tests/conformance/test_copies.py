@@ -1,4 +1,4 @@
-"""Copying every key of an N5Store gives plain Zarr, which other programs read without n5zarr."""
+"""A copy of every key of an N5Store is plain Zarr, which other programs read without n5zarr."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Containers written by Java N5, tensorstore and zarr-python 2, read to their checksums."""
+"""Containers of Java N5, tensorstore and zarr-python 2 are read, and their checksums agree."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def in_c_order(array: AnyArray | zarr.Group, axis_order: str) -> np.ndarray:
 
 
 def checksum(array_c: np.ndarray) -> str:
-    """SHA-256 of the elements as big-endian bytes, first axis of N5 order fastest."""
+    """Return SHA-256 of the elements as big-endian bytes, first axis of N5 order fastest."""
     big_endian = np.ascontiguousarray(array_c, array_c.dtype.newbyteorder(">"))
     return hashlib.sha256(big_endian.tobytes()).hexdigest()
 

@@ -1,4 +1,4 @@
-"""What Java 4 writes beyond the specification: the values, or an error, never other numbers."""
+"""Containers of Java N5 4 beyond the specification give the right values or an error."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VALUES = (np.arange(7)[:, None] * 100 + np.arange(11)).astype("uint16")
 
 
 class Expected(NamedTuple):
-    """What a node gives: values, or an error."""
+    """The result of reading a node: its values, or an error."""
 
     values: np.ndarray[Any, Any] | None = None
     error: str = ""  # kind and words of it
@@ -86,7 +86,7 @@ def open_node(name: str, way: str, root: Path = ROOT) -> Any:
 
 
 def reads_in_order(way: str) -> bool:
-    """Whether the first of several damaged blocks is named; zarr's pipelines name any of them."""
+    """Return whether the first of several damaged blocks is named; zarr's pipelines name any."""
     name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
     return way in ("kernel", "python", "F") or zarr.config.get("codec_pipeline.path") == name
 
@@ -110,7 +110,7 @@ def test_java_4(name: str, way: str) -> None:
 
 
 def test_blocks_of_a_dataset_without_block_size(tmp_path: Path, way: str) -> None:
-    """Java takes it for one block of the size of the dataset, and what its block lacks for 0."""
+    """A dataset without a block size has one block of its own size, which is filled with 0."""
     root = tmp_path / "c.n5"
     shutil.copytree(ROOT / "plain", root / "a/b")
     shutil.copy(ROOT / "doc-no-blocksize" / "attributes.json", root / "a/b")
@@ -150,7 +150,7 @@ def test_shards_are_read_with_their_size(name: str, codecs: Any) -> None:
              "shard-END-1"],
 )  # fmt: skip
 def test_a_copy_needs_no_codecs(tmp_path: Path, name: str, options: Any) -> None:
-    """Other programs read only `compression`."""
+    """A converted copy has no `codecs`, as other programs read only `compression`."""
     out = tmp_path / "out.n5"
     n5zarr.convert(ROOT / name, out / "a", shards_of_java=(4, 8), **options)
     document = json.loads((out / "a" / "attributes.json").read_text())
@@ -182,7 +182,7 @@ def test_every_node_is_in_the_table() -> None:
 
 
 def test_codecs_as_an_attribute_do_not_stop_java(tmp_path: Path) -> None:
-    """A dataset with a plain `codecs` makes Java fail on each group above it."""
+    """An attribute `codecs` is stored in the record, as it would stop Java at a dataset."""
     root = tmp_path / "c.n5"
     array: Any = n5zarr.create_array(root, path="g/a", shape=(5,), chunks=(3,), dtype="u1")
     array[:] = range(5)

@@ -1,4 +1,4 @@
-"""tensorstore and z5py: what they write is read here, and blocks encoded here are read there."""
+"""Blocks of tensorstore and z5py are read here, and blocks of n5zarr are read by both."""
 
 from __future__ import annotations
 

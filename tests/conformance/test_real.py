@@ -1,4 +1,4 @@
-"""Blocks, arrays and documents found in public repositories."""
+"""Blocks, arrays and documents from public repositories are read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
+from tests.virtual import reference
+from tests.virtual_reader import opened
 
 if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import Codecs
@@ -83,7 +85,7 @@ def test_the_golden_blocks_of_tensorstore_decode(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["RAW", "GZIP", "BZIP2", "XZ", "LZ4"])
 def test_the_blocks_of_rust_n5_decode(name: str) -> None:
-    """The lz4 one is in the LZ4 frame format, which is not Java's."""
+    """Blocks of rust-n5 are decoded; the lz4 one is an LZ4 frame, which Java does not write."""
     data = (RUST / f"TEST_BLOCK_I16_{name}.block").read_bytes()
     block = n5zarr.decode_block(
         data, data_type="int16", compression={"type": name.lower()}, axis_order="F"
@@ -93,7 +95,7 @@ def test_the_blocks_of_rust_n5_decode(name: str) -> None:
 
 
 def place(document: str, folder: Path) -> None:
-    """Put a document where it would be in a container, with the children that its source has."""
+    """Write a document to its place in a container, with the children that its source has."""
     folder.mkdir()
     shutil.copy(DOCUMENTS / document, folder / "attributes.json")
     if document.startswith("21-"):
@@ -143,7 +145,7 @@ PAINTERA = REAL / "constantinpape+elf/data/label_multiset/test_paintera.n5"
 
 
 def coarse_labels() -> np.ndarray:
-    """Give the label of `range/data/s1`: the lowest of eight, as each is there once."""
+    """Return the label of `range/data/s1`: the lowest of eight, as each is there once."""
     z, y, x = np.indices((16, 16, 16)).astype("u8") * 2
     labels: np.ndarray = (z * 32 + y) * 32 + x
     return labels
@@ -178,9 +180,9 @@ def test_tools_read_coarser_levels_of_paintera(tmp_path: Path) -> None:
     block = n5zarr.read_block(PAINTERA, "range/data/s1", (0, 0, 0))
     assert block is not None
     assert block.header.block_shape == (32, 32, 32)  # as it is stored
-    references = tmp_path / "r.json"
-    n5zarr.virtualize(PAINTERA, references)
-    assert references.exists()
+    written = n5zarr.virtualize(PAINTERA, tmp_path / "r.json", coords=False)
+    shown: Any = zarr.open_array(opened(reference(written)), path="range/data/s1", mode="r")
+    np.testing.assert_array_equal(shown[...], coarse_labels())
 
 
 def test_a_level_without_the_attribute_of_its_siblings_says_how_to_set_it(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What each release wrote is read with the same values, types, fill values and attributes."""
+"""Containers of each release keep their values, types, fill values and attributes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets that were resized, read by other programs."""
+"""Resized datasets are read by other programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def by_n5zarr(path: Path) -> np.ndarray:
 
 @st.composite
 def histories(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple[int, ...], list[Any]]:
-    """Make block size and shape, and what is done: a shape, or an axis and how much is appended."""
+    """Draw a block size, a shape, and changes: a new shape, or an axis and a length to append."""
     ndim = draw(st.integers(1, 3))
     sides = st.tuples(*[st.integers(1, 13)] * ndim)
     appended = st.tuples(st.integers(0, ndim - 1), st.integers(1, 5))

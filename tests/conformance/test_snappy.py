@@ -1,4 +1,4 @@
-"""blosc with snappy, which numcodecs cannot decode; written by c-blosc, see `make_snappy.py`."""
+"""blosc with snappy is read, which numcodecs cannot decode; see `make_snappy.py`."""
 
 from __future__ import annotations
 

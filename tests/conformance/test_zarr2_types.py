@@ -1,4 +1,4 @@
-"""What zarr-python 2 wrote under names that N5 does not have, and datasets without dimensions."""
+"""Data types that only zarr-python 2 wrote are read, and datasets without dimensions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VIEWS = list(itertools.product((3, 2), ("C", "F"), ("zarr", "n5", "portable")))
 
 
 def expected(path: str) -> np.ndarray:
-    """Give what zarr-python 2 itself read."""
+    """Return the values that zarr-python 2 itself read."""
     wanted = EXPECTED[path]
     return np.frombuffer(bytes.fromhex(wanted["elements"]), wanted["dtype"]).reshape(
         wanted["shape"]
@@ -163,7 +163,7 @@ def test_copied_keys_are_plain_zarr(zarr_format: Any, codecs: Any) -> None:
 
 
 def test_a_document_is_believed_that_says_float16(tmp_path: Path) -> None:
-    """As for any data type: nothing tells that a block was meant to hold something else.
+    """A dataset whose document says float16 is read as float16, whatever its blocks were.
 
     This one is made by hand, with uint16 in it. Java does not know the type.
     """
@@ -180,7 +180,7 @@ def test_a_document_is_believed_that_says_float16(tmp_path: Path) -> None:
 
 
 def stored(folder: Path, block: str, dtype: str, n_axes: int) -> np.ndarray:
-    """Decode a block with nothing of this library."""
+    """Decode a block without n5zarr."""
     data = (folder / block).read_bytes()
     mode, ndim = struct.unpack_from(">HH", data)
     assert (mode, ndim) == (0, n_axes)
@@ -235,7 +235,7 @@ def test_attributes_and_size_change_and_the_type_stays(
 
 @pytest.mark.parametrize("dtype", ["bool", "float16", "datetime64[s]"])
 def test_new_arrays_are_what_every_reader_knows(tmp_path: Path, dtype: str) -> None:
-    """An array that replaces one of zarr-python 2 takes nothing over."""
+    """A new array in the place of one of zarr-python 2 has a data type of N5."""
     shutil.copytree(ROOT, tmp_path / "c.n5")
     path = f"{dtype}/raw"
     array = n5zarr.create_array(
@@ -250,7 +250,7 @@ def test_new_arrays_are_what_every_reader_knows(tmp_path: Path, dtype: str) -> N
 
 
 def test_a_record_of_something_else_is_not_taken_for_it(tmp_path: Path) -> None:
-    """zarr-python 2 keeps the keys that it does not know, when it replaces an array."""
+    """A record is ignored if zarr-python 2 has since replaced the array and kept the record."""
     zarr.create_array(N5Store(tmp_path), name="a", shape=(3,), dtype="bool", fill_value=True)
     file = tmp_path / "a" / "attributes.json"
     document = json.loads(file.read_text())

@@ -1,4 +1,4 @@
-"""A BigStitcher project, written by the rules of its sources, without n5zarr.
+"""Write a BigStitcher project by the rules of its sources, without n5zarr.
 
 XML: spimdata ``XmlIoSpimData``, ``XmlIoViewSetups``, ``XmlIoTimePoints``, ``XmlIoMissingViews``,
 ``XmlIoTile``, and multiview-reconstruction ``XmlIoSpimData2``. Attributes: the documents 16, 19 and
@@ -29,7 +29,7 @@ FINEST = 0.2  # um, the unit of BigStitcher's world
 
 
 class Setup(NamedTuple):
-    """A setup, as it was recorded."""
+    """A setup of a BigStitcher project: angle, size and place as the microscope recorded them."""
 
     name: str
     shape: tuple[int, int, int]  # z, y, x
@@ -55,7 +55,7 @@ TURN = np.array([[0, 0, 1, 0], [0, 1, 0, 0], [-1, 0, 0, 0]], float)
 
 
 def affines(setup: Setup) -> list[np.ndarray[Any, Any]]:
-    """Give the transforms of a view as the XML lists them: the one applied first is the last."""
+    """Return the transforms of a view as the XML lists them: the one applied first is the last."""
     moved = np.column_stack([np.eye(3), setup.moved])
     scale = np.diag([size / FINEST for size in setup.voxel_size])
     calibration = np.column_stack([scale, np.zeros(3)])
@@ -63,7 +63,7 @@ def affines(setup: Setup) -> list[np.ndarray[Any, Any]]:
 
 
 def world(setup: Setup, x: float, y: float, z: float) -> np.ndarray[Any, Any]:
-    """Give the position of an element in um, applying one transform after the other."""
+    """Return the position of an element in um, applying one transform after the other."""
     point = np.array([x, y, z], float)
     for affine in reversed(affines(setup)):
         point = affine[:, :3] @ point + affine[:, 3]
@@ -71,12 +71,12 @@ def world(setup: Setup, x: float, y: float, z: float) -> np.ndarray[Any, Any]:
 
 
 def levels(setup: Setup) -> list[tuple[int, int, int]]:
-    """Give the downsampling factors of the levels, x first."""
+    """Return the downsampling factors of the levels, x first."""
     return [(1, 1, 1), (2, 2, 1)]
 
 
 def elements(number: int, timepoint: int, level: int) -> np.ndarray[Any, Any]:
-    """Give the elements of a dataset, z first."""
+    """Return the elements of a dataset, z first."""
     setup = SETUPS[number]
     by = levels(setup)[level][::-1]
     shape = tuple(-(-n // f) for n, f in zip(setup.shape, by, strict=True))

@@ -1,4 +1,4 @@
-"""``get_attribute``, ``set_attribute``, ``remove_attribute`` and ``n5zarr attrs``."""
+"""Attributes are read, set and removed by functions and by ``n5zarr attrs``."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ TEXT = (
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A container that is one dataset."""
+    """Return a container that is one dataset."""
     path = tmp_path / "a.n5"
     path.mkdir()
     (path / "attributes.json").write_text(TEXT, encoding="utf-8")
@@ -196,7 +196,7 @@ OF_DATASETS: dict[str, Callable[[Path, str], object]] = {
 
 
 def attributes_of(root: Path, path: str, zarr_format: Any = 3) -> str:
-    """Spell the attributes, so that NaN equals NaN, and 1 does not equal 1.0."""
+    """Return the attributes as text, so that NaN equals NaN, and 1 does not equal 1.0."""
     node = zarr.open(N5Store(root, zarr_format=zarr_format), path=path, mode="r")
     changed = (
         "before",
@@ -212,9 +212,10 @@ def attributes_of(root: Path, path: str, zarr_format: Any = 3) -> str:
 
 
 def check_kept(root: Path, path: str, way: Callable[[Path, str], object], name: str) -> None:
-    before = attributes_of(root, path)
+    before, stored = attributes_of(root, path), (root / path / "attributes.json").read_text()
     assert name in json.loads(before)
     way(root, path)
+    assert (root / path / "attributes.json").read_text() != stored
     assert attributes_of(root, path) == before
     assert attributes_of(root, path, 2) == before
     json.loads((root / path / "attributes.json").read_text(), parse_constant=pytest.fail)
@@ -241,7 +242,7 @@ def test_attributes_of_groups_with_names_of_n5_keep_nan(
 def test_codecs_of_a_dataset_that_are_an_attribute_keep_nan(
     tmp_path: Path, way: Callable[[Path, str], object], value: str
 ) -> None:
-    """Java N5 4 writes a list; anything else is an attribute."""
+    """An attribute `codecs` of a dataset that is no list of Java N5 4 keeps NaN."""
     members = f'{{"a":{value}}}' if value == "NaN" else value
     document = DATASET.format(name="codecs", value=members)
     (tmp_path / "c.n5" / "a").mkdir(parents=True)
@@ -287,7 +288,7 @@ def test_the_version_of_the_root_stays_if_all_attributes_are_removed(
 def test_a_licence_at_the_head_of_a_document_stays(
     tmp_path: Path, way: Callable[[Path, str], object]
 ) -> None:
-    """As in MoBIE's and bigwarp's documents; Java's Gson reads all of these comments."""
+    """Comments around the members of a document stay, as in those of MoBIE and bigwarp."""
     head = "/*\n * {licence} // of all\n */\n// and\n# by hand\n"
     text = '{"dimensions":[5,3],"blockSize":[2,2],"dataType":"uint8","compression":{"type":"raw"},'
     text += '"before" /* of it */: 1 }\n// the end'

@@ -1,4 +1,4 @@
-"""Views of BigDataViewer as lazy arrays: what they cost, and what a selection reads."""
+"""Views of BigDataViewer are lazy arrays: a selection reads only its own blocks."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_opening_costs_the_views_and_not_their_blocks(tmp_path: Path) -> None:
-    """The tiles of pydantic-bigstitcher's bigstitcher_0.xml have this size, x 14192."""
+    """Opening 20 views of a large tile takes less than 20 MiB, in few chunks."""
     shape = (28672, 10640, 14192)
     xml = write_views(tmp_path, shape, 20, moved=True)
     n5zarr.open_bdv(xml)  # imports
@@ -115,7 +115,7 @@ def test_opening_costs_the_views_and_not_their_blocks(tmp_path: Path) -> None:
 
 
 def test_chunks_of_dask_are_joined_blocks(tmp_path: Path) -> None:
-    """128 MiB is the default of dask's array.chunk-size."""
+    """Chunks of dask are whole blocks, joined up to dask's ``array.chunk-size``."""
     data: Any = n5zarr.open_bdv(write_views(tmp_path, (1000, 2000, 3000), 1))["s0/data"]
     sizes = [chunks[0] for chunks in data.chunks]
     assert sizes[:2] == [1, 1]

@@ -1,4 +1,4 @@
-"""A BigStitcher project: its views by name and in their places."""
+"""Views of a BigStitcher project are found by name and lie in their places."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_views_have_their_elements(tree: Any) -> None:
 
 
 def test_tiles_lie_at_their_places_in_the_world(tree: Any) -> None:
-    """spimdata ViewRegistration.updateModel: the transform that is listed last is applied first."""
+    """Tiles lie in the world where spimdata's ViewRegistration.updateModel puts them."""
     for number, setup in SETUPS.items():
         for level, by in enumerate(project.levels(setup)):
             data = tree[f"setup{number}/s{level}/data"]
@@ -122,7 +122,7 @@ def test_setups_that_are_alike_are_selected_by_name(xml: Path) -> None:
 
 
 def test_a_view_that_the_xml_calls_missing_is_not_shown(tmp_path: Path) -> None:
-    """spimdata ViewDescription.isPresent, by which BigDataViewer shows a view"""
+    """A view among MissingViews is absent, as spimdata's ViewDescription.isPresent says."""
     xml = project.write_project(tmp_path, [0])
     more = '<MissingViews><MissingView timepoint="2" setup="0" />'
     xml.write_text(xml.read_text().replace("<MissingViews>", more))
@@ -164,7 +164,7 @@ def alike(xml: Path) -> Path:
     ],
 )
 def test_time_points_are_parsed_as_in_java(timepoints: str, expected: Any) -> None:
-    """spimdata IntegerPattern.parseIntegerString, XmlIoTimePoints.fromXml"""
+    """Time points are parsed as by spimdata's IntegerPattern and XmlIoTimePoints."""
     loader = "<ImageLoader><n5>a.n5</n5></ImageLoader>"
     sequence = f"<SequenceDescription>{loader}<Timepoints {timepoints}</Timepoints>"
     text = f"<SpimData>{sequence}</SequenceDescription></SpimData>"
@@ -258,7 +258,7 @@ def test_the_xml_may_name_a_container_elsewhere(xml: Path, tmp_path: Path, tree:
 
 @pytest.mark.parametrize("loader", ["bdv.hdf5", "split.viewerimgloader"])
 def test_images_that_are_not_n5_are_named(tmp_path: Path, loader: str) -> None:
-    """XmlIoSplitViewerImgLoader: the loader of the images is inside, with setups of its own."""
+    """Images that are not N5 are an error that names their format, also inside of split views."""
     n5 = '<ImageLoader format="bdv.n5" version="1.0">'
     inner = f'<ImageLoader format="{loader}">{n5}' if "split" in loader else n5
     text = project.project_xml().replace(n5, inner.replace("bdv.n5", loader, "split" not in loader))

@@ -1,4 +1,4 @@
-"""``write_block``, and ``encode_block`` with a data type: blocks of every mode."""
+"""Blocks of every mode are written by ``write_block``, and encoded with a data type."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ write: Any = n5zarr.write_block  # with arguments that its types refuse
 
 
 def dataset(root: Path, path: str, data_type: str, compression: Any = RAW) -> Path:
-    """Make a dataset as another program does, with its own keys only."""
+    """Write the document of a dataset as another program does, with its own keys only."""
     document = {
         "dataType": data_type, "dimensions": [7, 5], "blockSize": [3, 2],
         "compression": compression,
@@ -51,7 +51,7 @@ def test_numbers_are_read_by_others(tmp_path: Path, compression: Any) -> None:
 
 
 def test_bytes_of_each_mode(tmp_path: Path) -> None:
-    """N5 spec, "File-system specification", item 9; mode 2 as Java."""
+    """Blocks have the bytes of the N5 specification's item 9, and those of mode 2 as in Java."""
     root = dataset(tmp_path / "c.n5", "numbers", "uint16")
     n5zarr.write_block(root, "numbers", (0, 0), [1, 2, 3, 4], block_shape=(3, 2))
     stored = (root / "numbers/0/0").read_bytes()
@@ -76,7 +76,7 @@ def test_bytes_of_each_mode(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["varlen.n5", "strings.n5", "blocks.n5", "labels.n5"])
 def test_blocks_of_java_come_back(tmp_path: Path, name: str) -> None:
-    """What is read and written again is read as before, to the last bit."""
+    """Blocks of Java that are read and written again are read as before, to the last bit."""
     root = tmp_path / "c.n5"
     shutil.copytree(JAVA / name, root)
     n_blocks = 0
@@ -195,7 +195,7 @@ def test_encode_block_takes_what_decode_block_takes() -> None:
 
 
 def test_the_number_of_elements_of_automatic_chunks(tmp_path: Path) -> None:
-    """As tensorstore chooses them."""
+    """Automatic chunks have as many elements as those that tensorstore chooses."""
     shape, ratio = (70, 110, 130), [1, 2, 4]
     spec: Any = {
         "driver": "n5", "kvstore": {"driver": "memory"},

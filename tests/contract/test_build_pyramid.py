@@ -1,4 +1,4 @@
-"""``build_pyramid``: values by tensorstore, places by viewers' rules, interruption, memory."""
+"""``build_pyramid`` agrees with tensorstore and viewers, also after interruptions."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ def noise(shape: Sequence[int], dtype: str = "u2") -> np.ndarray:
 
 
 def by_tensorstore(path: Path) -> np.ndarray:
-    """What tensorstore reads, in C order."""
+    """Read a dataset with tensorstore, in C order."""
     kvstore = {"driver": "file", "path": str(path)}
     opened = tensorstore.open({"driver": "n5", "kvstore": kvstore}, read=True).result()
     return np.asarray(opened.read().result()).T
 
 
 def files_of(group: Path) -> dict[str, tuple[int, int, bytes]]:
-    """All files of a group: inode, time and content; without what killed writers left."""
+    """Return inode, time and content of all files of a group, without temporary ones."""
     return {
         path.relative_to(group).as_posix(): (
             path.stat().st_ino,
@@ -302,7 +302,7 @@ n5zarr.build_pyramid(sys.argv[1], progress=progress, **options)
 
 
 def kill(group: Path, after: float | None) -> None:
-    """Build in a process that is killed after some seconds; with None after some tasks."""
+    """Build in a process that is killed after some seconds, or with None after some tasks."""
     n_tasks = "7" if after is None else "-1"
     command = [sys.executable, "-c", CHILD, str(group), n_tasks]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
@@ -324,7 +324,7 @@ def blocks_of(files: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[np.ndarray, Path, float]:
-    """The elements of s0, the group of a complete pyramid, and the seconds that it took."""
+    """Return the elements of s0, the group of a complete pyramid, and the seconds it took."""
     data = np.repeat(noise((128, 128, 64), "u1"), 2, axis=2)
     group = placed(tmp_path_factory.mktemp("undisturbed") / "c.n5" / "em", data, (16, 16, 16))
     start = time.perf_counter()
@@ -410,7 +410,7 @@ def test_a_run_that_ends_among_its_documents_is_resumed(
     left = iter(range(step))
 
     def die_at(method: Any) -> Any:
-        """Die in the step of this number: a change of a file that is no block."""
+        """Make a method raise at the step of this number, a change of a document."""
 
         def do(self: object, request: Any, *more: object, **named: object) -> Any:
             key = getattr(request, "key", request)

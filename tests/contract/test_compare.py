@@ -1,4 +1,4 @@
-"""``compare`` and ``n5zarr diff``: copies are equal, planted changes are found."""
+"""``compare`` and ``n5zarr diff`` find copies equal, and find planted changes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ JAVA = Path(__file__).parents[1] / "data" / "java"
 
 @pytest.fixture(scope="module", params=[2, 3], ids=["v2", "v3"])
 def copied(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The sample as plain Zarr, written by zarr."""
+    """Copy the sample to plain Zarr with zarr."""
     path = tmp_path_factory.mktemp("copied") / "sample.zarr"
     source = zarr.open_group(N5Store(SAMPLE, zarr_format=request.param), mode="r")
     target = zarr.open_group(path, mode="w", zarr_format=request.param)

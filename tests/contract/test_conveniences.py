@@ -1,4 +1,4 @@
-"""``open_array``, ``open_group``, ``create_array(data=)`` and ``fill_missing``."""
+"""``open_array``, ``open_group``, ``create_array(data=)`` and ``fill_missing`` work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``n5zarr.convert``: values, passed-through bytes, documents, interrupted runs.
+"""``n5zarr.convert`` keeps values, bytes and documents, and resumes interrupted runs.
 
 What is written is read by tensorstore, and by zarr in a process that cannot import n5zarr.
 """
@@ -165,7 +165,7 @@ def test_containers_are_copied_byte_for_byte(tmp_path: Path) -> None:
 
 @pytest.fixture
 def volume(tmp_path: Path) -> tuple[Path, np.ndarray]:
-    """A dataset of 17 x 23 x 31 in blocks of 5 x 7 x 11, written by tensorstore: padded edges."""
+    """Write a dataset of 17 x 23 x 31 in blocks of 5 x 7 x 11 with tensorstore: padded edges."""
     values = np.random.default_rng(5).integers(0, 60000, (17, 23, 31), "u2")
     path = tmp_path / "in.n5" / "v"
     spec = {
@@ -388,7 +388,7 @@ n5zarr.convert(source, out, progress=step, **options)
 
 
 def files_of(folder: Path) -> dict[str, tuple[int, int]]:
-    """The chunks in a folder, by name, with what changes when one is written again."""
+    """Return the chunks in a folder by name, with what changes when one is written again."""
     found = {}
     for file in folder.rglob("*"):
         name = file.relative_to(folder).as_posix()
@@ -399,7 +399,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def states(folder: Path) -> dict[Path, tuple[int, int]]:
-    """What changes when a file is written again, by file."""
+    """Return, for each file, what changes when it is written again."""
     return {f: (f.stat().st_ino, f.stat().st_mtime_ns) for f in folder.rglob("*")}
 
 

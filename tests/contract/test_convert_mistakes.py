@@ -1,4 +1,4 @@
-"""``n5zarr.convert`` and ``rechunk`` where users ask for what cannot be done: nothing is lost."""
+"""``convert`` and ``rechunk`` refuse what cannot be done, and lose nothing."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ VALUES = np.arange(1, 144, dtype="u2").reshape(11, 13)
 
 
 def tensorstore_values(path: Path) -> np.ndarray[Any, Any]:
-    """The values of a dataset, C order, by tensorstore."""
+    """Read a dataset with tensorstore, in C order."""
     spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
     values: np.ndarray[Any, Any] = ts.open(spec).result().read().result()
     return values.T
@@ -241,44 +241,46 @@ def test_fill_values_that_n5_does_not_have_are_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "message"),
     [
-        {"compression": "jpeg"},
-        {"scheduler": "nobody"},
-        {"n_workers": 0},
-        {"resume": True},
-        {"shards": 64},
-        {"labels": "labels/*"},
-        {"level": 9},
-        {"exclude": "*"},
-        {"chunks": (16, 16)},
+        ({"compression": "jpeg"}, "compression: jpeg can only be read"),
+        ({"scheduler": "nobody"}, "scheduler: expected .*, got 'nobody'"),
+        ({"n_workers": 0}, r"n_workers .*: expected a number above 0, got 0"),
+        ({"resume": True}, r"expected either overwrite .* or resume .*, got both"),
+        ({"shards": 64}, r"shards .*: expected Zarr v3 as destination"),
+        ({"labels": "labels/*"}, r"labels .*: expected only with ome=True"),
+        ({"level": 9}, "expected arrays to copy at level 9, got none"),
+        ({"exclude": "*"}, "expected arrays to copy, got none"),
+        ({"chunks": (16, 16)}, r"chunks: expected .* each of 3 axes, got \(16, 16\)"),
     ],
     ids=str,
 )
-def test_a_wrong_option_removes_nothing(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_wrong_option_removes_nothing(
+    options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
     out = Path(shutil.copytree(SAMPLE, tmp_path / "out.n5"))
     before = files_in(out)
-    with pytest.raises(N5Error):
+    with pytest.raises(N5Error, match=message):
         n5zarr.convert(SAMPLE / "em", out, overwrite=True, **options)
     assert files_in(out) == before
 
 
 @pytest.mark.parametrize(
-    ("destination", "options"),
+    ("destination", "options", "message"),
     [
-        ("a.zarr/v/inner", {}),
-        ("a.zarr/inner", {"to": "zarr2"}),
-        ("a.zarr/inner.n5", {}),
-        ("a.n5/em/s0/inner", {}),
+        ("a.zarr/v/inner", {}, "expected groups of its format above it, got an array at /v"),
+        ("a.zarr/inner", {"to": "zarr2"}, "above it, got a group of Zarr v3 at /"),
+        ("a.zarr/inner.n5", {}, r"that ends in \.n5 or \.zarr, got inner\.n5 in it"),
+        ("a.n5/em/s0/inner", {}, "above it, got a dataset at /em/s0"),
     ],
 )
 def test_nothing_is_written_where_no_program_finds_it(
-    destination: str, options: dict[str, Any], tmp_path: Path
+    destination: str, options: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     make_zarr(tmp_path)
     shutil.copytree(SAMPLE, tmp_path / "a.n5")
     before = files_in(tmp_path)
-    with pytest.raises(N5UnrepresentableError):
+    with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.convert(SAMPLE / "em/s1", tmp_path / destination, **options)
     assert files_in(tmp_path) == before
 

@@ -1,4 +1,4 @@
-"""``N5Store(..., coords=True)``: axes as coordinate arrays, for ``xr.open_zarr``."""
+"""``N5Store(..., coords=True)`` shows axes as coordinate arrays to ``xr.open_zarr``."""
 
 from __future__ import annotations
 

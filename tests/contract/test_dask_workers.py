@@ -1,4 +1,4 @@
-"""Two workers of dask, in processes of their own, do what one process does."""
+"""Two workers of dask in separate processes give the results of a single process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TRUTH = [json.loads(line) for line in (JAVA / "metadata.truth.jsonl").read_text(
 
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
-    """The scheduler of all that is lazy, too."""
+    """Start a cluster of two processes, which computes all lazy arrays of these tests."""
     options: Any = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, **options) as cluster,  # type: ignore[no-untyped-call]

@@ -1,4 +1,4 @@
-"""Arrays, groups and stores say what they are; zarr's own classes say what they always did."""
+"""Arrays, groups and stores describe themselves; zarr's own classes print as before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``attributes.json`` holds after zarr has written, and what other programs wrote into it."""
+"""``attributes.json`` has the right members after zarr has written, beside those of others."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def test_a_group_of_bigstitcher_keeps_its_keys(root: Path) -> None:
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_plain_numbers_leave_no_record(tmp_path: Path, dtype: str, zarr_format: Any) -> None:
-    """In v2, in N5's byte order: it says which."""
+    """Arrays of plain numbers need no record; in Zarr v2 that holds for N5's byte order."""
     store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
     array = zarr.create_array(
         store,
@@ -225,7 +225,7 @@ def test_plain_n5_stays_big_endian_in_v2(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("data_type", ["int32", "float64", "uint16"])
 def test_a_recorded_byte_order_of_other_elements_is_ignored(tmp_path: Path, data_type: str) -> None:
-    """Another tool has replaced the array and kept the keys that it does not know."""
+    """A recorded byte order is ignored if another program has replaced the array."""
     v2_array(tmp_path, "<f4")
     file = tmp_path / "a" / "attributes.json"
     file.write_text(json.dumps({**document(tmp_path, "a"), "dataType": data_type}))
@@ -248,7 +248,7 @@ def test_a_byte_order_is_forgotten_with_the_array_that_had_it(tmp_path: Path) ->
 
 @pytest.mark.parametrize("dtype", ["<f4", "<u2", "<i8"])
 def test_swapped_chunks_are_made_without_compressing_them(tmp_path: Path, dtype: str) -> None:
-    """They are decoded at once: a stored stream is the cheapest."""
+    """Chunks in another byte order are streams without compression, as they are decoded at once."""
     store = N5Store(tmp_path, zarr_format=2)
     values = np.zeros((40, 70), dtype)
     zarr.create_array(
@@ -494,7 +494,7 @@ def test_an_array_that_n5_cannot_hold_is_refused_before_any_write(
 
 
 def test_the_other_format_is_refused_by_name(root: Path) -> None:
-    """By a store that shows all nodes in one format."""
+    """A store that shows one Zarr format refuses the other, and the message names the option."""
     formats: list[tuple[Any, Any]] = [(3, 2), (2, 3)]
     for fixed, other in formats:
         with pytest.raises(N5UnrepresentableError, match=rf"N5Store\(.*, zarr_format={fixed}\)"):
@@ -585,14 +585,14 @@ def test_an_existing_node_is_only_replaced_when_asked_for(tmp_path: Path) -> Non
     n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")[:] = 1
     with pytest.raises(zarr.errors.ContainsArrayError):
         n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1")
-    wrong: list[dict[str, Any]] = [
-        {"shape": (2**31,), "chunks": (2**31,)},
-        {"compression": {"type": "jpeg"}},
-        {"axes": "xy"},
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"shape": (2**31,), "chunks": (2**31,)}, "expected at most 2147483647 bytes in a block"),
+        ({"compression": {"type": "jpeg"}}, "compression: jpeg can only be read"),
+        ({"axes": "xy"}, "axes: expected 1 values, one for each dimension, got 2"),
     ]
     plain: dict[str, Any] = {"shape": (3,), "dtype": "u1", "overwrite": True}
-    for how in wrong:
-        with pytest.raises(n5zarr.N5Error):
+    for how, message in wrong:
+        with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.create_array(tmp_path / "c.n5" / "a", **(plain | how))
         assert np.asarray(opened(tmp_path / "c.n5", "a")[:]).tolist() == [1, 1, 1]
     array = n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(3,), dtype="u1", overwrite=True)
@@ -771,19 +771,23 @@ def test_a_name_that_looks_unfinished_is_a_name(tmp_path: Path) -> None:
 
 
 def test_more_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    wrong: list[dict[str, Any]] = [
-        {"shape": (2**64, 2), "chunks": (4, 1)},
-        {"dtype": "nope"},
-        {"chunks": "big"},
-        {"chunks": (3,)},
-        {"chunk_aspect_ratio": [0, 1]},
-        {"chunk_aspect_ratio": [1]},
-        {"compression": {"type": "jpeg"}},
-        {"compression": {"type": "blosc", "cname": "snappy"}, "dtype": "bool"},
-        {"path": "attributes.json/x"},
+    snappy = {"compression": {"type": "blosc", "cname": "snappy"}, "dtype": "bool"}
+    wrong: list[tuple[dict[str, Any], str]] = [
+        (
+            {"shape": (2**64, 2), "chunks": (4, 1)},
+            r"shape \(18446744073709551616, 2\), .*too large",
+        ),
+        ({"dtype": "nope"}, "dtype: expected one that zarr knows, got 'nope'"),
+        ({"chunks": "big"}, "chunks: expected 'auto' or one number .*, got 'big'"),
+        ({"chunks": (3,)}, "chunks: expected 2 values, one for each dimension, got 1"),
+        ({"chunk_aspect_ratio": [0, 1]}, r"chunk_aspect_ratio: expected .* got \[0, 1\]"),
+        ({"chunk_aspect_ratio": [1]}, r"chunk_aspect_ratio: expected .* got \[1\]"),
+        ({"compression": {"type": "jpeg"}}, "compression: jpeg can only be read"),
+        (snappy, "compression: blosc with snappy can only be read"),
+        ({"path": "attributes.json/x"}, "N5 reserves the name 'attributes.json'"),
     ]
-    for how in wrong:
-        with pytest.raises(n5zarr.N5Error):
+    for how, message in wrong:
+        with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.create_array(tmp_path / "c.n5", **({"shape": (3, 5), "dtype": "u1"} | how))
     for condition in ({"mode": "w", "ndim": 2}, {"mode": "a", "dtype": "u1"}):
         with pytest.raises(N5UnrepresentableError, match="conditions: expected the mode"):
@@ -932,7 +936,7 @@ def test_an_array_that_is_a_group_by_now_changes_nothing(tmp_path: Path, zarr_fo
 def test_keys_of_datasets_on_groups_are_plain_unless_they_would_make_one(
     tmp_path: Path, zarr_format: Any
 ) -> None:
-    """BigDataViewer reads `dataType` of `setup0`."""
+    """Attributes of groups named like keys of datasets are plain unless they make a dataset."""
     root = tmp_path / "c.n5"
     store = N5Store(root, zarr_format=zarr_format)
     group = zarr.create_group(store, path="setup0", zarr_format=zarr_format)
@@ -1019,7 +1023,7 @@ def test_the_version_of_a_container_is_no_attribute(tmp_path: Path) -> None:
 
 
 def test_attributes_of_a_group_stay_when_it_becomes_an_array(tmp_path: Path) -> None:
-    """As zarr makes an array of format 2 by two documents, in any order."""
+    """Attributes of a group stay when Zarr v2 makes it an array, in either order of writing."""
     root = tmp_path / "c.n5"
     attributes: dict[str, Any] = {"dimensions": [99], "n5": "mine", "dataType": "mine", "x": 1}
     store = N5Store(root, zarr_format=2)
@@ -1059,7 +1063,7 @@ def test_a_bigstitcher_group_takes_attributes_as_they_are(tmp_path: Path) -> Non
 
 
 def test_empty_directories_below_the_root_are_groups(tmp_path: Path) -> None:
-    """Java's createGroup and z5py's create_group make no document."""
+    """Empty directories below the root are groups, as Java and z5py create them."""
     root = tmp_path / "c.n5"
     z5py.File(str(root), "a").create_group("a/b")
     (root / "c/d").mkdir(parents=True)

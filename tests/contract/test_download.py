@@ -1,4 +1,4 @@
-"""``download`` of parts of containers: the same places in all levels, and what is refused."""
+"""``download`` copies the same places of all levels, and refuses impossible parts."""
 
 from __future__ import annotations
 

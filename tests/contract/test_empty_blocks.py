@@ -1,4 +1,4 @@
-"""``remove_empty_blocks`` and ``n5zarr rm-empty``: sparser containers that read the same."""
+"""``remove_empty_blocks`` and ``n5zarr rm-empty`` remove files and change no values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``engine="n5"``: axes and units as coordinates, with every warning an error."""
+"""``engine="n5"`` shows axes and units as coordinates, and warns of nothing."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_dataset_that_xarray_wrote_is_read_back(tmp_path: Path) -> None:
 
 
 def test_plain_zarr_is_written_from_it(tmp_path: Path) -> None:
-    """With the compression of N5's standard presentation, readable without n5zarr."""
+    """A dataset of the engine is written as plain Zarr that is readable without n5zarr."""
     dataset = xr.open_dataset(SAMPLE, engine="n5", group="em/s1")
     dataset.to_zarr(tmp_path / "plain.zarr", consolidated=False)
     document = json.loads((tmp_path / "plain.zarr" / "s1" / "zarr.json").read_text())
@@ -154,7 +154,7 @@ def test_the_engine_is_found_without_being_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["by the group", "by s0"])
 def test_levels_with_their_own_resolution(tmp_path: Path, said: str) -> None:
-    """As fibsem-tools writes them: `pixelResolution` is that of each level."""
+    """Levels of fibsem-tools are placed by the `pixelResolution` that each level states."""
     resolutions = {"s0": [4.0, 5.0, 40.0], "s1": [8.0, 10.0, 80.0]}
     for name, shape in (("s0", (3, 5, 7)), ("s1", (2, 3, 4))):
         resolution: Any = {"dimensions": resolutions[name], "unit": "nm"}
@@ -174,7 +174,7 @@ def test_levels_with_their_own_resolution(tmp_path: Path, said: str) -> None:
 
 
 def test_a_level_has_its_positions_where_no_name_tells_the_container(tmp_path: Path) -> None:
-    """As those of the Human Organ Atlas: what says where it lies stands on the group above."""
+    """A level gets its positions from the group above without a name that ends with `.n5`."""
     group = tmp_path / "LADAF" / "25.08um_bm05"
     (group / "s2").mkdir(parents=True)
     documents = JAVA.parent / "attributes"

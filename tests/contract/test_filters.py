@@ -1,4 +1,4 @@
-"""Arrays with filters: zarr reads from N5 what it reads from plain Zarr."""
+"""Arrays with filters have the same values in N5 as in plain Zarr."""
 
 from __future__ import annotations
 

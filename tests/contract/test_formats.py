@@ -1,4 +1,4 @@
-"""Nodes in the Zarr format in which they were written: groups, arrays, consolidated metadata."""
+"""Groups, arrays and consolidated metadata are shown in the Zarr format of their writer."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_an_array_is_not_lost_to_one_of_the_other_format(place: Any, overwrite: 
 
 @pytest.mark.parametrize("fast", [True, False])
 def test_open_arrays_go_on_when_the_format_changes(tmp_path: Path, fast: bool) -> None:
-    """The form of a chunk's key says which bytes are wanted."""
+    """Open arrays keep working when the format changes, as each chunk key has its own form."""
     root = tmp_path / "c.n5"
     pipeline = "n5zarr.arrays.pipeline.N5CodecPipeline"
     if not fast:
@@ -154,7 +154,7 @@ def test_members_of_both_formats_are_opened(tmp_path: Path) -> None:
 
 
 def test_keys_that_both_formats_have(tmp_path: Path) -> None:
-    """``a/c/1`` is a chunk of ``a`` in v3, and of ``a/c`` in v2."""
+    """Keys of chunks that both formats share, as ``a/c/1``, give the chunk of the array there."""
     root = tmp_path / "c.n5"
     store = N5Store(root)
     zarr.create_array(store, name="g/c", shape=(6,), chunks=(2,), dtype="u1", zarr_format=2)[:] = 5
@@ -177,7 +177,7 @@ def names_in_v3(root: Path, path: str) -> Any:
     "document", [{"axes": ["x", "y"]}, {"zarr": {"dimension_names": ["x", "y"]}}]
 )
 def test_names_of_axes_in_v2(tmp_path: Path, document: dict[str, Any]) -> None:
-    """They are the attribute that xarray looks for; who changes one changes the other."""
+    """In v2 the names of axes are xarray's attribute, and changing either changes the other."""
     root = tmp_path / "c.n5"
     n5zarr.create_array(root, path="a", shape=(5, 7), dtype="u2")[...] = VALUES
     stored = json.loads((root / "a/attributes.json").read_text())
@@ -223,7 +223,7 @@ def test_open_shows_the_nodes_of_both_formats(tmp_path: Path) -> None:
 
 
 def test_xarray_says_that_an_array_of_v2_has_no_names(place: Any) -> None:
-    """It asks the store for the document without a prototype, as zarr's own stores allow."""
+    """xarray reports that an array of v2 has no names of axes, as for zarr's own stores."""
     zarr.create_array(N5Store(place), name="a", shape=(3,), dtype="i4", zarr_format=2)
     with pytest.raises(KeyError, match="required for xarray to determine variable dimensions"):
         xr.open_zarr(N5Store(place), consolidated=False)
@@ -235,7 +235,7 @@ def test_xarray_says_that_an_array_of_v2_has_no_names(place: Any) -> None:
 def test_missing_values_of_either_format_are_missing_in_each_way(
     tmp_path: Path, zarr_format: Any, encoding: dict[str, Any], fill: int
 ) -> None:
-    """In v2 xarray keeps ``_FillValue`` in the array's document, in v3 in its attributes."""
+    """Missing values of either format are missing in each way of opening."""
     values = np.array([1, np.nan, 2])
     xr.Dataset({"a": ("x", values)}).to_zarr(
         N5Store(tmp_path / "c.n5"),
@@ -253,7 +253,7 @@ def test_missing_values_of_either_format_are_missing_in_each_way(
 
 
 def test_zeros_are_not_missing_without_a_fill_value_of_xarrays(tmp_path: Path) -> None:
-    """zarr's default fill value is 0; in plain Zarr v2, xarray takes it for missing."""
+    """Zeros are not missing values unless xarray has stated a fill value."""
     array: Any = zarr.create_array(
         N5Store(tmp_path / "c.n5"), name="a", shape=(3,), dtype="i2", zarr_format=2
     )

@@ -1,4 +1,4 @@
-"""``n5zarr.geometry`` and ``n5zarr.set_geometry``: the axes of arrays without xarray."""
+"""``geometry`` and ``set_geometry`` read and write axes of arrays without xarray."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_the_geometry_of_what_says_nothing(place: Any) -> None:
 
 
 def test_the_geometry_of_the_levels_of_others(tmp_path: Path) -> None:
-    """COSEM's, in C order, as OpenOrganelle's containers have them; n5-viewer's, in N5 order."""
+    """Levels that COSEM and n5-viewer describe have the geometry that these state."""
     root = tmp_path / "c.n5"
     for k in (1, 0, 2):
         scale = [5.24 * 2**k, 4.0 * 2**k, 4.0 * 2**k]
@@ -159,7 +159,7 @@ def attributes_of(root: Path, path: str) -> dict[str, Any]:
 def test_geometry_is_written_in_each_convention(
     tmp_path: Path, convention: str, before: str | None
 ) -> None:
-    """Attributes of another convention go; those of others stay."""
+    """Geometry replaces attributes of another convention; unrelated attributes stay."""
     root = tmp_path / "c.n5"
     array = n5zarr.create_array(
         root, path="em/s0", shape=(5, 7, 11), dtype="u1", attributes={"mine": [1, 2.5]}
@@ -276,7 +276,7 @@ def test_a_dataset_at_the_root_has_no_group(tmp_path: Path) -> None:
 def test_factors_follow_from_the_shapes(
     tmp_path: Path, sizes: list[int], factors: list[int]
 ) -> None:
-    """Each level is made of the one before, rounded up or down."""
+    """Factors of levels follow from the shapes, rounded up or down at each level."""
     root = tmp_path / "c.n5"
     for level, size in enumerate(sizes):
         n5zarr.create_array(root, path=f"g/s{level}", shape=(7, size), dtype="u1", chunks=(7, 64))

@@ -1,4 +1,4 @@
-"""BigStitcher's interest points: there and back, against a reader by the rules of Java."""
+"""BigStitcher's interest points survive a round trip, by a reader with the rules of Java."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BACK = [(11, 0, "0,0,beads", -1), (13, 5, "0,0,beads", 0)]
 
 @pytest.fixture
 def points(tmp_path: Path) -> Path:
-    """Interest points as Java wrote them, and the XML that names them, except for one list."""
+    """Write interest points as Java does, and XML that names all lists but one."""
     container = tmp_path / "interestpoints.n5"
     project.write_list(container, "tpId_0_viewSetupId_0/beads", BEADS, PAIRS)
     project.write_list(container, "tpId_2_viewSetupId_1/a, b", OTHERS, BACK, version=1)

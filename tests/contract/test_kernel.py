@@ -1,4 +1,4 @@
-"""The compiled kernel does what the Python path does, to the byte, whatever the blocks hold."""
+"""The compiled kernel gives the same bytes as the Python path for any blocks."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def name(compression: dict[str, Any]) -> str:
 
 
 def boxes_of(integer: Callable[[int, int], int], shape: tuple[int, ...]) -> tuple[slice, ...]:
-    """Choose a box that is not empty; ``integer`` gives a number of a range, ends included."""
+    """Choose a box that is not empty; ``integer`` draws a number of a range, ends included."""
     starts = [integer(0, n - 1) for n in shape]
     return tuple(
         slice(start, integer(start + 1, n)) for start, n in zip(starts, shape, strict=True)
@@ -376,7 +376,7 @@ def test_a_dataset_whose_directory_is_not_there(tmp_path: Path) -> None:
 
 
 def test_without_the_libraries_functions(tmp_path: Path) -> None:
-    """A package that is built otherwise costs speed only."""
+    """Without functions of the compression libraries, the kernel gives the same values."""
     script = """
 import sys, numpy as np
 import n5zarr.arrays.native as native
@@ -400,7 +400,7 @@ for name in ("raw", "gzip", "zstd", "blosc"):
 
 
 def arguments(tmp_path: Path, **changes: Any) -> list[Any]:
-    """What :mod:`n5zarr.arrays.kernel` passes for a whole dataset, with changes."""
+    """Return the arguments of :mod:`n5zarr.arrays.kernel` for a whole dataset, with changes."""
     (tmp_path / "c.n5" / "d").mkdir(parents=True, exist_ok=True)
     valid = {
         "directory": bytes(tmp_path / "c.n5" / "d"),
@@ -556,7 +556,7 @@ def test_blosc_parameters_out_of_range_are_left_to_python(
 
 
 def test_blocks_outside_of_the_dataset_are_left_to_python(tmp_path: Path) -> None:
-    """Another program may have made the dataset smaller."""
+    """The kernel leaves blocks outside of the dataset to Python."""
     geometry = np.array([3, 4, 0, 6, 0, 0, 1, 1], "i8")
     array = np.ones((8, 6), "u2")
     assert len(kernel._kernel.read_box(*arguments(tmp_path, geometry=geometry, array=array))) == 6
@@ -565,7 +565,7 @@ def test_blocks_outside_of_the_dataset_are_left_to_python(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("n", [23, 25, 47, 48, 2000])
 def test_a_codec_that_gives_another_size(tmp_path: Path, n: int) -> None:
-    """A block with the full shape at the border: its elements do not fit into the memory."""
+    """The kernel leaves a block to Python if its codec returns another number of bytes."""
     call = arguments(tmp_path, kind=5, decompress=lambda *_: bytes(n))
     (tmp_path / "c.n5" / "d" / "2").mkdir(parents=True)
     header = np.array([2, 3, 4], ">u4").tobytes()

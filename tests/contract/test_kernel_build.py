@@ -1,4 +1,4 @@
-"""The compiled kernel is built where it can be: its tests are not skipped unnoticed."""
+"""The compiled kernel is built where a compiler is found, so that its tests run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of many children: each document is read once, and memory holds their names."""
+"""Listing a group of many children reads each document once and stores little."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels that state no scale, in every view of a container, and groups that are no image.
+"""Levels that state no scale have the same places in every view of a container.
 
 n5-universe at a4e759a4: ``N5GenericSingleScaleMetadataParser`` places levels by their factors,
 ``OmeNgffV03MetadataProcessor.inferRelativeResolution`` by their shapes.
@@ -43,13 +43,13 @@ def group(container: Path, path: str, **attributes: Any) -> None:
 
 
 def by_factors(root: Path) -> None:
-    """As BigStitcher-Spark writes fused images."""
+    """Write factors as BigStitcher-Spark does for fused images."""
     put(root, "g/s0", S0, downsamplingFactors=[1, 1, 1])
     put(root, "g/s1", S1, downsamplingFactors=[2, 2, 1])
 
 
 def by_factors_of_s1(root: Path) -> None:
-    """As n5-spark writes levels beside a dataset that has no resolution."""
+    """Write factors as n5-spark does beside a dataset that has no resolution."""
     put(root, "g/s0", S0)
     put(root, "g/s1", S1, downsamplingFactors=[2, 2, 1])
 
@@ -65,7 +65,7 @@ def named(root: Path) -> None:
 
 
 def listed(root: Path) -> None:
-    """As bioformats2raw before OME-NGFF 0.3."""
+    """Write a list of levels as bioformats2raw did before OME-NGFF 0.3."""
     levels = [{"path": "0"}, {"path": "1"}]
     group(root, "g", multiscales=[{"version": "0.2", "datasets": levels}])
     put(root, "g/0", S0)
@@ -298,7 +298,7 @@ def test_new_levels_leave_a_finest_level_with_factors_where_it_is(
 def test_new_levels_have_the_factors_of_the_finest_too(
     root: Path, path: str, above: Any, method: Any
 ) -> None:
-    """In Paintera's groups and BigDataViewer's as well."""
+    """New levels include the factors of the finest, also for Paintera and BigDataViewer."""
     group(root, path, **above)
     put(root, f"{path}/s0", (32, 20, 8), downsamplingFactors=[2, 2, 3])
     before = n5zarr.geometry(root, f"{path}/s0")
@@ -353,7 +353,7 @@ def test_the_finest_level_may_be_the_one_without_a_scale(root: Path) -> None:
 
 
 def test_the_first_listed_level_is_the_finest_also_in_0_3(root: Path) -> None:
-    """``OmeNgffV03MetadataProcessor``: to the first dataset of the list, and without rounding."""
+    """OME-NGFF 0.3 levels are relative to the first in the list, as in n5-universe."""
     levels = [{"path": "./0"}, {"path": "1/"}]
     image = {"version": "0.3", "axes": ["x", "y", "z"], "datasets": levels}
     group(root, "g", multiscales=[image])
@@ -365,7 +365,7 @@ def test_the_first_listed_level_is_the_finest_also_in_0_3(root: Path) -> None:
 
 
 def test_opening_a_level_asks_for_no_more(root: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The finest level is read where `s0` was read before: the groups above and one sibling."""
+    """Opening a level without a scale asks for as many documents as opening ``s1``."""
     listed(root)
     group(root, "h")
     counts = []
@@ -402,7 +402,7 @@ def image(name: str, n_axes: int, *levels: str) -> dict[str, Any]:
     ],
 )
 def test_images_that_n5_universe_misreads_are_recognised(images: Any, why: str | None) -> None:
-    """``OmeNgffMetadataParser.parseMetadata`` of saalfeldlab/n5-universe at a4e759a4.
+    """Lists of images that end ``OmeNgffMetadataParser`` of n5-universe a4e759a4 are recognised.
 
     Its ``nd`` and ``attrs`` are those of the last image when it builds the metadata of all of them.
     ``buildMetadata`` then indexes arrays of ``nd`` by the axes of each image, and ``attrs`` by its

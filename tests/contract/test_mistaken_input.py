@@ -1,4 +1,4 @@
-"""What is not N5, not there, or of the other kind: the same line by library, engine and command."""
+"""Mistaken input gives the same message from the library, the engine and the command."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ DATASET = b'{"dataType":"uint8","compression":{"type":"raw"},"blockSize":[2],"di
 
 
 class Mistake(NamedTuple):
-    """A path, a node below it, and what the message says: what is there, and the way out."""
+    """A path, a node below it, and the message: what is there, and the way out."""
 
     path: str
     node: str
@@ -351,7 +351,7 @@ def test_zarr_inside_a_container_is_told(tmp_path: Path) -> None:
 
 
 def test_documents_of_zarr_beside_those_of_n5(tmp_path: Path) -> None:
-    """As zarr-n5 writes them, over a container of tensorstore's, whose groups have no document."""
+    """A container is N5 where zarr-n5 has written documents of Zarr beside those of N5."""
     node = tmp_path / "t.n5" / "em" / "s0"
     (node / "0").mkdir(parents=True)
     (node / "attributes.json").write_bytes(DATASET)
@@ -368,7 +368,7 @@ ZARR_GROUPS = {"zarr.json": '{"zarr_format":3,"node_type":"group"}', ".zgroup": 
 
 @pytest.mark.parametrize("document", ZARR_GROUPS)
 def test_a_stray_document_of_zarr_above_n5(tmp_path: Path, document: str) -> None:
-    """Groups of N5 need no document, at any depth."""
+    """A document of a Zarr group above N5 datasets hides none of them."""
     place = tmp_path / "p.n5"
     dataset = place / "em" / "x" / "s0"
     (dataset / "0").mkdir(parents=True)
@@ -436,7 +436,7 @@ def test_servers(memory: Any, name: str) -> None:
 
 
 class NoLists(SimpleHTTPRequestHandler):
-    """A web server that gives no lists."""
+    """Serve files without lists of directories."""
 
     def log_message(self, *_: object) -> None:
         pass

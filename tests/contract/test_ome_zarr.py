@@ -1,4 +1,4 @@
-"""OME-Zarr from N5 and back, as validators, ome-zarr-py, Java's parsers and tensorstore see it."""
+"""Conversions between N5 and OME-Zarr agree with validators and other readers."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ JAVA = Path(__file__).parents[1] / "data" / "java"
 
 
 def placed(path: Path) -> list[tuple[list[float], list[float]]]:
-    """Scale and translation of each level, by ome-zarr-py; the arrays have the axes' names."""
+    """Return scale and translation of each level by ome-zarr-py; check the names of axes."""
     (node, *_) = Reader(parse_url(path))()
     found = []
     ndim = len(node.metadata["axes"])
@@ -83,7 +83,7 @@ def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path) -> Non
               "ngff-0.3"],
 )  # fmt: skip
 def test_each_convention_is_placed_as_java_places_it(tmp_path: Path, image: str) -> None:
-    """Scale and translation of each level are those that n5-universe's parsers say."""
+    """Images of each convention have the scales and translations of n5-universe's parsers."""
     lines = (JAVA / "metadata.expected.jsonl").read_text().splitlines()
     parsed = {entry["path"].strip("/"): entry for entry in map(json.loads, lines)}
     levels = sorted(p for p in parsed if p.startswith(f"{image}/s"))
@@ -116,7 +116,7 @@ def test_all_conventions_validate(tmp_path: Path) -> None:
 
 
 def test_axes_of_imagej_are_put_in_order(tmp_path: Path) -> None:
-    """ImageJ has x, y, c, z, t; OME-Zarr wants t, c, z, y, x."""
+    """ImageJ's axes x, y, c, z, t are put into the order t, c, z, y, x of OME-Zarr."""
     data = np.arange(2 * 5 * 3 * 7 * 11, dtype="u2").reshape(2, 5, 3, 7, 11)  # t, z, c, y, x
     source = tmp_path / "in.n5"
     array = n5zarr.create_array(source / "img", data=data, chunks=(1, 2, 2, 4, 5))
@@ -267,7 +267,7 @@ CHANNELS = [
 
 
 def write_image(group: zarr.Group, axes: slice = slice(None), **others: Any) -> list[Any]:
-    """Write an image as the specifications of 0.4 and 0.5 have it; return its levels."""
+    """Write an image as the specifications of 0.4 and 0.5 describe; return its levels."""
     shapes = [(2, 5, 7, 11)[axes], (2, 3, 4, 6)[axes]]
     is_new = group.metadata.zarr_format == 3
     rng = np.random.default_rng(7)
@@ -295,7 +295,7 @@ def set_ome(group: zarr.Group, **attributes: Any) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3], ids=["0.4", "0.5"])
 def test_ome_zarr_becomes_n5(tmp_path: Path, zarr_format: Any) -> None:
-    """A collection of two series, the second with labels."""
+    """A collection of two OME-Zarr series becomes N5, with the labels of the second."""
     source, out = tmp_path / "in.zarr", tmp_path / "out.n5"
     root = zarr.create_group(source, zarr_format=zarr_format)
     set_ome(root, **{"bioformats2raw.layout": 3})
@@ -363,7 +363,7 @@ def test_a_dataset_that_is_no_image_is_refused_or_kept_as_an_array(tmp_path: Pat
 
 
 def test_a_group_whose_levels_do_not_fit_is_no_image(tmp_path: Path) -> None:
-    """Its datasets are images of their own, and nothing names levels that are not there."""
+    """A group whose levels do not fit is no image, but its datasets are images."""
     source = tmp_path / "in.n5"
     shutil.copytree(JAVA / "metadata.n5" / "ngff-0.5-n5order", source / "g")
     n5zarr.create_array(source / "g" / "s1", data=np.zeros((4, 2, 3, 4), "u1"), overwrite=True)

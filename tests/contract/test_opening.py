@@ -1,4 +1,4 @@
-"""Opening: what is opened is what zarr opens; each document is read once, without an event loop."""
+"""Opening gives what zarr opens, and reads each document once without an event loop."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def container(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def opened_files(monkeypatch: pytest.MonkeyPatch, container: Path) -> Counter[str]:
-    """Count the files of the container that are opened, and the directories that are listed."""
+    """Record the files of the container that are opened, and the directories that are listed."""
     counts: Counter[str] = Counter()
 
     def counting(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,7 +85,7 @@ def opened(*args: Any, **options: Any) -> Any:
 
 
 def described(node: Any) -> dict[str, Any]:
-    """Return all that a user sees of a node."""
+    """Return everything that a user sees of a node."""
     seen = {"name": node.name, "attributes": node.attrs.asdict(), "store": node.store}
     if isinstance(node, zarr.Array):
         own = node.async_array.metadata.to_dict()

@@ -1,4 +1,4 @@
-"""The fast path reads and writes what zarr's own pipelines do, whatever is asked for."""
+"""The fast path reads and writes the same as zarr's own pipelines for any selection."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def values() -> np.ndarray[Any, Any]:
 
 @pytest.fixture(scope="module", params=["kernel", "python"], autouse=True)
 def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Whether there is a compiled kernel; the pipeline is on, whatever the environment says."""
+    """Choose the kernel or Python; the pipeline is on, whatever the environment says."""
     name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
     with pytest.MonkeyPatch.context() as patch, zarr.config.set({"codec_pipeline.path": name}):
         if request.param == "python":
@@ -115,7 +115,7 @@ def index(n: int) -> st.SearchStrategy[Any]:
 
 
 def integers(n: int) -> st.SearchStrategy[Any]:
-    """Sorted, unsorted, repeated, negative."""
+    """Return integers of an axis: sorted, unsorted, repeated or negative."""
     found = st.lists(st.integers(-n, n - 1), min_size=1, max_size=6)
     return st.one_of(found, found.map(sorted)).map(np.array)
 
@@ -134,7 +134,7 @@ class Selection(NamedTuple):
     shape: tuple[int, ...]  # of what is selected
 
     def is_unique(self, whole: tuple[int, ...]) -> bool:
-        """Whether no element is selected twice."""
+        """Return whether no element is selected twice."""
         chosen = np.arange(math.prod(whole)).reshape(whole)[self.numpys]
         return bool(np.unique(chosen).size == chosen.size)
 
@@ -172,7 +172,7 @@ def coordinates(data: st.DataObject, shape: tuple[int, ...]) -> Selection:
 def selections(
     data: st.DataObject, shape: tuple[int, ...], chunks: tuple[int, ...]
 ) -> Iterator[Selection]:
-    """One selection of every kind that zarr has."""
+    """Return one selection of every kind that zarr has."""
     basic = ("get_basic_selection", "set_basic_selection")
     yield orthogonal(data, shape, index, basic)
     names = ("get_orthogonal_selection", "set_orthogonal_selection")
@@ -502,7 +502,7 @@ def test_gzip_is_small_whatever_the_data(level: int) -> None:
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("dtype", ["u2", ">u2", "i2", "f2", "u1", "f4", ">f8", "bool", "c16"])
 def test_an_output_of_another_type(container: Path, dtype: str, order: Any) -> None:
-    """zarr takes an output of any type, and converts the elements."""
+    """An output of another type gets the converted elements."""
     array: Any = zarr.open_array(N5Store(container), path="gzip", mode="r")
     out = np.zeros(SHAPE, dtype, order=order)
     array.get_basic_selection(out=zarr.buffer.cpu.NDBuffer.from_numpy_array(out))
@@ -525,7 +525,7 @@ LITTLE: dict[str, dict[str, Any]] = {
 def test_the_store_that_created_an_array_reads_blocks_too(
     tmp_path: Path, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """zarr's default codecs are little-endian: no codec of zarr's is needed for the elements."""
+    """A store that has created an array reads blocks without codecs of zarr."""
     zarr_format = options.get("zarr_format", 3)
     store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
     given = {"dtype": "u2", "shape": SHAPE, "chunks": BLOCK} | options

@@ -1,4 +1,4 @@
-"""Importing n5zarr makes its pipeline zarr's default, and changes nothing for other stores."""
+"""Importing n5zarr makes its pipeline zarr's default, and leaves other stores alone."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def environment(**given: str) -> dict[str, str]:
 
 
 class Run:
-    """Run a program in a process that has imported zarr; return what it shows."""
+    """Run a program in a process that has imported zarr; return its output."""
 
     def __init__(self, programs: Programs) -> None:
         self._programs = programs
@@ -118,7 +118,7 @@ def test_a_variable_chooses_another() -> None:
 
 
 def test_a_variable_names_ours(container: str) -> None:
-    """Then there is nothing to replace, but who imports n5zarr finds it."""
+    """If the variable names n5zarr's pipeline, importing n5zarr activates it."""
     code = """
         import sys, n5zarr
         array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
@@ -187,7 +187,7 @@ def test_while_something_else_is_set(run: Run) -> None:
 
 @pytest.mark.parametrize("how", ["reset", "refresh"])
 def test_resetting_gives_zarrs(run: Run, container: str, how: str) -> None:
-    """A reset is a choice too: it asks for zarr's own configuration."""
+    """Resetting zarr's configuration brings back zarr's own pipeline."""
     code = f"""
         import sys, n5zarr
         array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
@@ -270,7 +270,7 @@ def test_a_subclass_of_the_store(run: Run, container: str) -> None:
 
 @pytest.fixture
 def pickles(container: str, tmp_path: Path) -> str:
-    """An array of a container, and one of another store, both made while the pipeline is on."""
+    """Pickle an array of a container and one of another store while the pipeline is on."""
     with zarr.config.set({"codec_pipeline.path": OURS}):
         ours = zarr.open_array(N5Store(container), path="a", mode="r")
         other: Any = zarr.create_array(tmp_path / "other.zarr", shape=(3,), dtype="u2")
@@ -331,7 +331,7 @@ def test_processes(run: Run, container: str, tmp_path: Path, method: str) -> Non
 
 
 class CountingStore(N5Store):
-    """A store that does something of its own with what is read."""
+    """A store that overrides reading, and records the keys."""
 
     async def get(self, key: str, *args: Any, **kwargs: Any) -> Any:
         vars(self).setdefault("keys", []).append(key)

@@ -1,4 +1,4 @@
-"""What people give as the place of a container, in every function that takes one."""
+"""Every function that takes the location of a container takes all kinds of locations."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> str:
 
 @pytest.fixture
 def in_memory(root: str) -> Iterator[str]:
-    """The URL of a copy in fsspec's memory."""
+    """Return the URL of a copy in fsspec's memory."""
     fs = fsspec.filesystem("memory")
     fs.put(root, "/lab/c.n5", recursive=True)
     yield "memory://lab/c.n5"
@@ -50,7 +50,7 @@ def in_memory(root: str) -> Iterator[str]:
 
 
 def zipped(root: str) -> str:
-    """The path of a zip file that holds the folder of a container."""
+    """Return the path of a zip file that holds the folder of a container."""
     return shutil.make_archive(root, "zip", Path(root).parent, Path(root).name)
 
 
@@ -83,7 +83,7 @@ REMOTE: dict[str, Callable[[str], Any]] = {
 
 
 def values_of(place: Any) -> Iterator[Any]:
-    """What each function reads."""
+    """Return the values that each function reads from a location."""
     yield zarr.open_array(N5Store(place, read_only=True), path="em/s0", mode="r")[...]
     yield zarr.open_array(N5FSStore(place, mode="r"), path="em/s0", mode="r")[...]
     array: Any = n5zarr.open(place, path="em/s0")
@@ -156,7 +156,7 @@ def test_the_place_of_an_array_is_one(root: str) -> None:
 
 
 def test_options_as_keywords(in_memory: str, root: str) -> None:
-    """Those that are none of the store's go to the file system, as in zarr-python 2."""
+    """Keywords that the store does not know go to the file system, as in zarr-python 2."""
     opened = N5FSStore(in_memory, mode="r", skip_instance_cache=True)
     assert opened.read_only
     array = zarr.open_array(opened, path="em/s0", mode="r")
@@ -168,7 +168,7 @@ def test_options_as_keywords(in_memory: str, root: str) -> None:
 
 
 def test_the_calls_of_zarr_2(tmp_path: Path) -> None:
-    """As in zarr-python 2.18: ``N5FSStore(path)``, a group, an array."""
+    """``N5FSStore(path)``, groups and arrays work as in zarr-python 2.18."""
     group = zarr.group(store=N5FSStore(str(tmp_path / "a.n5"), normalize_keys=False))
     array = group.create_array("x", shape=(5, 7), chunks=(2, 3), dtype="u2")
     array[...] = VALUES
@@ -178,7 +178,7 @@ def test_the_calls_of_zarr_2(tmp_path: Path) -> None:
 
 
 class OpenedFirst(WrapperStore[LocalStore]):
-    """A store that answers once it was opened, as zarr 3.4.1's ``ZipStore``."""
+    """A store that answers only after it was opened, as the ``ZipStore`` of zarr 3.4.1."""
 
     _supports_sync_io = False
 

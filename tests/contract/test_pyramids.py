@@ -1,4 +1,4 @@
-"""Levels, BigDataViewer's views, and ``ds.n5``."""
+"""Levels of pyramids, BigDataViewer's views, and ``ds.n5`` are read with positions."""
 
 from __future__ import annotations
 

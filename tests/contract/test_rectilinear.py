@@ -1,4 +1,4 @@
-"""``N5Store(..., chunk_grid="rectilinear")``: blocks at the end of axes as they are."""
+"""``N5Store(..., chunk_grid="rectilinear")`` shows the true sizes of blocks at the ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def allowed() -> Iterator[None]:
 
 @pytest.mark.parametrize(("codecs", "axis_order"), [("zarr", "C"), ("n5", "F")])
 def test_values_are_those_of_all_writers(codecs: Any, axis_order: Any) -> None:
-    """tensorstore and zarr-python 2 pad the last blocks, and Java truncates them."""
+    """Values agree with those of all writers, whether they pad or truncate the last blocks."""
     n_truncated = 0
     for dataset in DATASETS:
         store = N5Store(
@@ -51,7 +51,7 @@ def test_values_are_those_of_all_writers(codecs: Any, axis_order: Any) -> None:
 
 
 def test_truncated_blocks_are_passed_through() -> None:
-    """A chunk is the payload; in the regular grid it would be padded."""
+    """Truncated blocks become chunks without a change; the regular grid would pad them."""
     directory = n5zarr.sample_path()
     store = N5Store(directory, chunk_grid="rectilinear")
     read = asyncio.run(store.get("em/s0/c/2/2/2", cpu.buffer_prototype))
@@ -64,7 +64,7 @@ def test_truncated_blocks_are_passed_through() -> None:
 
 
 def test_very_long_axes_keep_the_regular_grid(tmp_path: Path) -> None:
-    """Zarr lists the size of each chunk: these would fill 128 GiB."""
+    """Very long axes keep the regular grid, as zarr would list the size of each chunk."""
     n = 2**40 + 1
     written = zarr.create_array(N5Store(tmp_path), shape=(n,), chunks=(64,), dtype="u1")
     written[n - 3 :] = [3, 5, 7]

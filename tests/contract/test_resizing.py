@@ -1,4 +1,4 @@
-"""Resizing: each block is full-size or ends with the dataset, at every moment, for every reader.
+"""During a resize each block is full-size or ends with the dataset, for every reader.
 
 Blocks are decoded here by the specification alone, and as strictly as z5py does: a block of another
 size than these two is an error. `tests/conformance/test_resized.py` asks the other programs.
@@ -56,7 +56,7 @@ def make(path: Path) -> Any:
 
 
 def resized(array: np.ndarray, shape: tuple[int, ...], fill: int = 0) -> np.ndarray:
-    """The part that both shapes have, and the fill value."""
+    """Return the part that both shapes have, and the fill value elsewhere."""
     common = tuple(slice(min(pair)) for pair in zip(array.shape, shape, strict=True))
     made = np.full(shape, fill, array.dtype)
     made[common] = array[common]
@@ -155,11 +155,11 @@ def test_blocks_that_no_new_end_cuts_are_not_touched(tmp_path: Path) -> None:
 
 
 class StopError(Exception):
-    """The process ends."""
+    """An error that stands for the end of the process."""
 
 
 class Stopping(LocalFiles):
-    """Local files that end after some writes."""
+    """Local files that raise an error after some writes."""
 
     n_left = 0
 

@@ -1,4 +1,4 @@
-"""Shards of Java N5 4 under a plain document: refused by each reader, and kept by each writer."""
+"""Shards of Java N5 4 under a plain document are refused by readers and kept by writers."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ BARE = [
 
 
 def expected() -> np.ndarray[Any, Any]:
-    """The values, with 0 in the chunks that are missing."""
+    """Return the values, with 0 in the chunks that are missing."""
     values = VALUES.copy()
     for position in GONE:
         box = (slice(p * c, (p + 1) * c) for p, c in zip(position, CHUNK, strict=True))
@@ -217,7 +217,7 @@ def test_each_reader_and_tool_says_what_the_file_is(
 
 
 def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
-    """Only rows of such a block are read, so that its length is looked at separately."""
+    """A part of a shard on a server is refused, and a part of a large raw block is read."""
     values = np.arange(2 * 1031 * 521, dtype="uint32").reshape(2 * 1031, 521)
     write_shards(tmp_path / "java.n5" / "a", values, (521, 1031), (521, 2062))
     with pytest.raises(N5BlockError, match="a shard of Java N5 4 with 2 chunks"):
@@ -266,7 +266,7 @@ def test_the_document_may_hide_the_compression(tmp_path: Path, compression: str)
 
 
 def test_keys_are_those_of_plain_n5(tmp_path: Path) -> None:
-    """The store of the blocks lists and reads keys like the store of a copy."""
+    """A store with ``shards_of_java`` lists and reads the keys of a converted copy."""
     root = write(tmp_path, "gzip")
     out = tmp_path / "plain.n5"
     n5zarr.convert(root, out, shards_of_java=SHARD[::-1])
@@ -320,7 +320,7 @@ def test_the_view_is_read_only(tmp_path: Path) -> None:
 
 
 def test_other_datasets_stay_as_they_are(tmp_path: Path) -> None:
-    """Beside the shards: plain blocks of the same rank, and shards of another size."""
+    """Datasets of plain blocks, and of shards of another size, stay as they are."""
     root = write(tmp_path)
     plain: Any = n5zarr.create_array(
         root, path="plain", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
@@ -354,7 +354,7 @@ def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
 def test_sizes_in_another_order_are_an_error(
     dimensions: tuple[int, ...], sizes: tuple[int, ...], tmp_path: Path
 ) -> None:
-    """The number of chunks is the same, so that each index could be read."""
+    """Sizes in another order are an error, though the number of chunks is the same."""
     values = np.arange(1, 1 + np.prod(dimensions), dtype="uint32").reshape(dimensions[::-1])
     root = tmp_path / "java.n5"
     write_shards(root / "a", values, (4, 4, 4), (32, 16, 8))  # C order: 8, 16, 32

@@ -1,4 +1,4 @@
-"""``n5zarr.sidecar``: ``zarr.json`` beside N5 blocks, read by zarr-n5 and by n5zarr's codec."""
+"""``n5zarr.sidecar`` writes ``zarr.json`` beside N5 blocks, which zarr-n5 and n5zarr read."""
 
 from __future__ import annotations
 

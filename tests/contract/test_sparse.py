@@ -1,4 +1,4 @@
-"""Few blocks in a volume with 10^12 positions: a walk over its grid would never end.
+"""Volumes of 10^12 positions with few blocks are handled without a walk over the grid.
 
 Positions of blocks, values and counts come from the lists below.
 """
@@ -55,7 +55,7 @@ def make(path: Path, name: str = "v/s0") -> Any:
 
 
 def blocks_in(path: Path) -> set[tuple[int, ...]]:
-    """The grid positions of the files of a dataset, C order."""
+    """Return the grid positions of the files of a dataset, C order."""
     files = (f.relative_to(path).parts for f in path.rglob("*") if f.is_file())
     return {tuple(map(int, parts[::-1])) for parts in files if parts[-1] != "attributes.json"}
 
@@ -151,7 +151,7 @@ def test_differences_are_counted_where_only_one_side_has_a_chunk(tmp_path: Path)
 
 
 def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
-    """All elements but those of the stored blocks differ by 5, and the first ones are named."""
+    """Datasets with other fill values differ in all elements outside of the stored blocks."""
     source = make(tmp_path / "v.n5")
     n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr")
     document = tmp_path / "a.zarr/v/s0/zarr.json"
@@ -169,7 +169,7 @@ def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
 
 
 def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> None:
-    """Verification compares one element that neither side stores."""
+    """Verification notices another fill value by one element that neither side stores."""
     from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
     from n5zarr.tools.convert.convert import plan_copies  # noqa: PLC0415
     from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
@@ -263,7 +263,7 @@ def test_a_picture_shows_the_stored_blocks_of_its_slices(tmp_path: Path) -> None
 
 
 def test_contrast_is_that_of_stored_chunks(tmp_path: Path) -> None:
-    """A sample of a few hundred chunks of the grid finds none."""
+    """Contrast limits come from stored chunks, where a sample of the grid would find none."""
     array = n5zarr.create_array(tmp_path / "w.n5/w", shape=SHAPE, chunks=BLOCK, dtype="u2")
     array[box_of(POSITIONS[1])] = 300 + values_of(1).astype("u2")
     (image,) = find_images(tmp_path / "w.n5")
@@ -295,7 +295,7 @@ def test_chunks_of_hdf5(tmp_path: Path) -> None:
 
 
 def test_axes_in_another_order(tmp_path: Path) -> None:
-    """OME-Zarr has channels before space, N5 may have them anywhere."""
+    """A sparse dataset with channels last becomes OME-Zarr with channels first."""
     array = n5zarr.create_array(
         tmp_path / "v.n5/v", shape=(*SHAPE[:2], 3), chunks=(7, 5, 2), dtype="u1", axes="yxc"
     )
@@ -312,7 +312,7 @@ def test_axes_in_another_order(tmp_path: Path) -> None:
 def test_listing_asks_once_for_each_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Comparing a dataset with itself: both sides are listed."""
+    """Comparing a dataset with itself lists each directory once for each side."""
     array = make(tmp_path / "v.n5")
     asked: list[Any] = []
     answer = LocalFiles.answer

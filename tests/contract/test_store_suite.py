@@ -106,7 +106,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         return await N5Store.open(**open_kwargs)
 
     async def set(self, store: N5Store, key: str, value: Buffer) -> None:
-        """Write what a key stands for into the wrapped store."""
+        """Write the content of a key of the suite into the wrapped store."""
         path, _, name = key.rpartition("/")
         if name == "zarr.json":
             document = N5_ARRAY if value.to_bytes() == ARRAY else b"{}"
@@ -125,7 +125,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
             await store.store.set(key, buffer(data))
 
     async def get(self, store: N5Store, key: str) -> Buffer:
-        """Read the payload of a block out of the wrapped store."""
+        """Read the payload of a block from the wrapped store."""
         found = await store.store.get(key.replace("c/", ""), cpu.buffer_prototype)
         assert found is not None
         assert found.to_bytes().startswith(N5_HEADER)
@@ -143,7 +143,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
     # ------------------------------------------------------------------ with real documents
 
     async def test_serializable_store(self, store: N5Store) -> None:
-        """The suite writes bytes under `foo`."""
+        """A store with a document is pickled; the suite's own test writes bytes under `foo`."""
         copy: N5Store = pickle.loads(pickle.dumps(store))
         # what is copied along with a store in memory is another place
         assert (copy == store) is not isinstance(store.store, MemoryStore)
@@ -155,7 +155,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert found.to_bytes() == CHUNK
 
     async def test_with_read_only_store(self, open_kwargs: dict[str, Any]) -> None:
-        """The suite writes and deletes bytes under `foo`."""
+        """A read-only copy refuses writes; the suite's own test uses bytes under `foo`."""
         store = await N5Store.open(**open_kwargs, read_only=True)
         writer = store.with_read_only(read_only=False)
         assert not writer._is_open
@@ -170,14 +170,14 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
     @pytest.mark.parametrize("key", ["c/0", "foo/c/0", "foo/0/c/9"])
     @pytest.mark.parametrize("wanted", RANGES)
     async def test_get(self, store: N5Store, key: str, wanted: ByteRequest | None) -> None:
-        """The suite reads chunks of no array, and empty ones."""
+        """Chunks of an array are read; the suite's own test reads those of no array."""
         await self.set(store, key, buffer(CHUNK))
         found = await store.get(key, cpu.buffer_prototype, wanted)
         assert found is not None
         assert found.to_bytes() == cut(CHUNK, wanted)
 
     async def test_get_many(self, store: N5Store) -> None:
-        """The suite reads the keys `0` to `9` of a v3 store."""
+        """Many chunks are read; the suite's own test reads the keys `0` to `9`."""
         requests = []
         for i in range(10):
             await self.set(store, f"c/{i}", buffer(bytes([i]) * 4))
@@ -189,12 +189,12 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
 
     @pytest.mark.parametrize("key", ["c/0", "foo/c/0", "foo/0/c/9"])
     async def test_getsize(self, store: N5Store, key: str) -> None:
-        """The suite writes chunks of no array, and empty ones."""
+        """Sizes of chunks are right; the suite's own test writes chunks of no array."""
         await self.set(store, key, buffer(CHUNK))
         assert await store.getsize(key) == len(CHUNK)
 
     async def test_getsize_prefix(self, store: N5Store) -> None:
-        """The suite measures a prefix within an array; here it is what the container stores."""
+        """The size of a prefix within an array is that of what the container stores."""
         for key in ("a/zarr.json", "ab/zarr.json"):
             await store.set(key, buffer(ARRAY))
         await store._set_many([("a/c/0", buffer(CHUNK)), ("ab/c/1", buffer(CHUNK))])
@@ -205,21 +205,21 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
 
     @pytest.mark.parametrize("key", ["c/0", "foo/c/0", "foo/0/c/9"])
     async def test_set(self, store: N5Store, key: str) -> None:
-        """The suite writes text that is no document, and chunks of no array."""
+        """Documents and chunks are set; the suite's own test writes text and chunks of no array."""
         path = key.partition("c/")[0]
         await store.set(f"{path}zarr.json", buffer(ARRAY))
         await store.set(key, buffer(CHUNK))
         assert (await self.get(store, key)).to_bytes() == CHUNK
 
     async def test_set_not_open(self, store_not_open: N5Store) -> None:
-        """The suite writes a chunk of no array."""
+        """A store that is not open is written; the suite's own test uses a chunk of no array."""
         assert not store_not_open._is_open
         await store_not_open.set("zarr.json", buffer(ARRAY))
         await store_not_open.set("c/0", buffer(CHUNK))
         assert (await self.get(store_not_open, "c/0")).to_bytes() == CHUNK
 
     async def test_set_many(self, store: N5Store) -> None:
-        """The suite writes text that is no document, and chunks of no array."""
+        """Many keys are set; the suite's own test writes text and chunks of no array."""
         await store._set_many([("foo/zarr.json", buffer(ARRAY)), ("bar/zarr.json", buffer(ARRAY))])
         chunks = {f"{path}/c/{i}": bytes([i]) * 4 for path in ("foo", "bar") for i in (0, 3)}
         await store._set_many([(key, buffer(data)) for key, data in chunks.items()])
@@ -242,7 +242,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
     async def test_get_partial_values(
         self, store: N5Store, key_ranges: list[tuple[str, ByteRequest | None]]
     ) -> None:
-        """The suite writes keys as their own values."""
+        """Parts of values are read; the suite's own test writes keys as their own values."""
         for i in range(3):
             await self.set(store, f"c/{i}", buffer(CHUNK))
         # an iterable may be consumed only once
@@ -255,20 +255,20 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
             assert part.to_bytes() == cut(whole.to_bytes(), wanted)
 
     async def test_exists(self, store: N5Store) -> None:
-        """The suite writes text that is no document."""
+        """A document that was written exists; the suite's own test writes other text."""
         assert not await store.exists("foo")
         await store.set("foo/zarr.json", buffer(GROUP))
         assert await store.exists("foo/zarr.json")
 
     async def test_delete(self, store: N5Store) -> None:
-        """The suite writes text that is no document."""
+        """A deleted document is gone; the suite's own test writes other text."""
         await store.set("foo/zarr.json", buffer(GROUP))
         assert await store.exists("foo/zarr.json")
         await store.delete("foo/zarr.json")
         assert not await store.exists("foo/zarr.json")
 
     async def test_delete_dir(self, store: N5Store) -> None:
-        """The suite writes text that is no document, and a chunk of no array."""
+        """A deleted directory is gone; the suite's own test writes text and chunks of no array."""
         for key in ("zarr.json", "foo-bar/zarr.json"):
             await store.set(key, buffer(GROUP))
         await store.set("foo/zarr.json", buffer(ARRAY))
@@ -280,7 +280,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert not await store.exists("foo/c/0")
 
     async def test_is_empty(self, store: N5Store) -> None:
-        """The suite writes bytes under `foo/bar`."""
+        """A prefix with a node is not empty; the suite's own test writes bytes under `foo/bar`."""
         assert await store.is_empty("")
         await self.set(store, "foo/bar/zarr.json", buffer(GROUP))
         for prefix, empty in {
@@ -293,7 +293,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
             assert await store.is_empty(prefix) is empty, prefix
 
     async def test_clear(self, store: N5Store) -> None:
-        """The suite writes bytes under `key`."""
+        """Clearing a store removes all; the suite's own test writes bytes under `key`."""
         await self.set(store, "foo/c/0", buffer(CHUNK))
         assert not await store.is_empty("")
         await store.clear()
@@ -301,7 +301,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert await collect(store.list()) == []
 
     async def test_list(self, store: N5Store) -> None:
-        """The suite writes empty documents and chunks; a container always has a root."""
+        """All keys are listed, with those of the root; the suite's own test has no root."""
         assert await collect(store.list()) == []
         await store.set("foo/zarr.json", buffer(ARRAY))
         await store._set_many([(f"foo/c/{i}", buffer(CHUNK)) for i in range(10)])
@@ -309,7 +309,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert await collect(store.list()) == sorted(expected)
 
     async def test_list_prefix(self, store: N5Store) -> None:
-        """The suite writes empty documents."""
+        """Keys of a prefix are listed; the suite's own test writes empty documents."""
         prefixes = ("", "a/", "a/b/", "a/b/c/")
         for prefix in prefixes:
             await store.set(f"{prefix}zarr.json", buffer(GROUP))
@@ -318,7 +318,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
             assert await collect(store.list_prefix(prefix)) == sorted(expected)
 
     async def test_list_empty_path(self, store: N5Store) -> None:
-        """The suite writes empty documents and chunks; groups and the root are listed too."""
+        """All keys are listed under an empty path, with groups; the suite has no root."""
         for path in ("foo/bar", "foo/baz"):
             await store.set(f"{path}/zarr.json", buffer(ARRAY))
         await store.set("foo/bar/c/1", buffer(CHUNK))
@@ -331,7 +331,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert await collect(store.list_prefix("foo/bar/")) == bar
 
     async def test_list_dir(self, store: N5Store) -> None:
-        """The suite writes text that is no document, and a file beside it."""
+        """Members of a directory are listed; the suite's own test writes text beside a file."""
         assert await collect(store.list_dir("")) == []
         assert await collect(store.list_dir("foo")) == []
         await store.set("foo/zarr.json", buffer(ARRAY))
@@ -348,7 +348,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
             assert await collect(store.list_dir(f"{root}/")) == names
 
     async def test_set_if_not_exists(self, store: N5Store) -> None:
-        """The suite writes bytes under `k` and `k2`."""
+        """A key is set only if it is absent; the suite's own test writes bytes under `k`."""
         await self.set(store, "k/c/0", buffer(CHUNK))
         for key in ("k/c/0", "k/c/1"):
             await store.set_if_not_exists(key, buffer(b"1111"))
@@ -369,24 +369,24 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         return store
 
     def test_get_sync(self, sync_store: N5Store) -> None:
-        """The suite reads bytes under `sync_get`."""
+        """A key is read synchronously; the suite's own test reads bytes under `sync_get`."""
         sync_store.set_sync("a/c/0", buffer(CHUNK))
         found = sync_store.get_sync("a/c/0")
         assert found is not None
         assert found.to_bytes() == CHUNK
 
     def test_get_sync_missing(self, sync_store: N5Store) -> None:
-        """The suite asks FsspecStore too."""
+        """A missing key reads as None synchronously; the suite's own test needs FsspecStore too."""
         assert sync_store.get_sync("a/c/0") is None
         assert sync_store.get_sync("nonexistent") is None
 
     async def test_set_sync(self, sync_store: N5Store) -> None:
-        """The suite writes bytes under `sync_set`."""
+        """A key is set synchronously; the suite's own test writes bytes under `sync_set`."""
         sync_store.set_sync("a/c/0", buffer(CHUNK))
         assert (await self.get(sync_store, "a/c/0")).to_bytes() == CHUNK
 
     def test_delete_sync(self, sync_store: N5Store) -> None:
-        """The suite writes bytes under `sync_delete`."""
+        """A key is deleted synchronously; the suite's own test uses bytes under `sync_delete`."""
         sync_store.set_sync("a/c/0", buffer(CHUNK))
         sync_store.delete_sync("a/c/0")
         assert sync_store.get_sync("a/c/0") is None
@@ -394,13 +394,13 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert sync_store.get_sync("a/zarr.json") is None
 
     def test_delete_sync_missing(self, sync_store: N5Store) -> None:
-        """The suite asks FsspecStore too."""
+        """Deleting a missing key is no error; the suite's own test needs FsspecStore too."""
         for key in ("a/c/0", "nonexistent_sync", "b/zarr.json"):
             sync_store.delete_sync(key)
 
     @pytest.mark.parametrize("direction", ["set_async_get_sync", "set_sync_get_async"])
     async def test_sync_async_set_get_parity(self, sync_store: N5Store, direction: str) -> None:
-        """The suite writes bytes under `parity_set_get`."""
+        """Synchronous and asynchronous calls agree; the suite's own test writes other bytes."""
         if direction == "set_async_get_sync":
             await sync_store.set("a/c/0", buffer(CHUNK))
             found = sync_store.get_sync("a/c/0")
@@ -411,7 +411,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
         assert found.to_bytes() == CHUNK
 
     async def test_delete_sync_visible_to_async_get(self, sync_store: N5Store) -> None:
-        """The suite writes bytes under `parity_delete`."""
+        """A synchronous deletion is visible to asynchronous reads."""
         await sync_store.set("a/c/0", buffer(CHUNK))
         sync_store.delete_sync("a/c/0")
         assert await sync_store.get("a/c/0", cpu.buffer_prototype) is None
@@ -420,7 +420,7 @@ class N5StoreTests(StoreTests[N5Store, cpu.Buffer]):
     async def test_get_sync_byte_range_parity(
         self, sync_store: N5Store, byte_range: ByteRequest | None
     ) -> None:
-        """The suite writes bytes under `parity_byte_range`."""
+        """Byte ranges agree for synchronous and asynchronous reads."""
         await sync_store.set("a/c/0", buffer(CHUNK))
         found = sync_store.get_sync("a/c/0", byte_range=byte_range)
         same = await sync_store.get("a/c/0", cpu.buffer_prototype, byte_range)
@@ -485,7 +485,7 @@ VALUES = st.binary(min_size=4, max_size=4)
 
 
 class N5StoreMachine(ZarrStoreStateMachine):
-    """The machine for stores, with what a container can hold instead of any bytes."""
+    """A state machine for stores, with keys of a container in place of arbitrary bytes."""
 
     model: dict[str, Any]
 
@@ -523,7 +523,7 @@ class N5StoreMachine(ZarrStoreStateMachine):
     @precondition(lambda self: bool(self.model))
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
-        """Delete a chunk or a leaf; anything else stays a group, since it holds something."""
+        """Delete a chunk or a leaf; a node with members would stay a group."""
         key = data.draw(st.sampled_from(sorted(self.model)))
         directory, is_document, _ = key.rpartition("zarr.json")
         below = [k for k in self.model if k != key and k.startswith(directory)]
@@ -562,17 +562,17 @@ class N5StoreMachine(ZarrStoreStateMachine):
             assert found == self.model[key]
 
     def get_partial_values(self) -> None:
-        """Not a rule here: documents are not spelled as they were written."""
+        """Disable this rule: documents are not spelled as they were written."""
 
     def getsize_prefix(self) -> None:
-        """Not a rule here: it is the size of what is stored, not of what is shown."""
+        """Disable this rule: the size is that of stored bytes, not of shown ones."""
 
 
 NODE_NAMES = node_names.filter(lambda name: name != "attributes.json")
 
 
 class Hierarchies(ZarrHierarchyStateMachine):
-    """Without the one name that no node of N5 can have; hypothesis finds it in the sources."""
+    """Hierarchies without one name that hypothesis finds in the sources and N5 cannot have."""
 
     @rule(name=NODE_NAMES, data=st.data())
     def add_group(self, name: str, data: st.DataObject) -> None:

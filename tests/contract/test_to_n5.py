@@ -1,4 +1,4 @@
-"""Test ``n5zarr.to_n5``: write objects of xarray as N5, and read the same back."""
+"""Objects of xarray are written as N5 by ``n5zarr.to_n5``, and read back the same."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_positions_keep_their_last_bit(
     tmp_path_factory: pytest.TempPathFactory,
     scale: float, place: float, n: int, cut: int, convention: Any,
 ) -> None:  # fmt: skip
-    """A part of an axis is not always scale and offset to the last bit: then it is a dataset."""
+    """Positions keep their last bit; where scale and offset cannot, they become a dataset."""
     array = volume((2, n + cut), "yx", scale=(3.0, scale), place=(1.0, place))
     path = tmp_path_factory.mktemp("bits") / "c.n5"
     n5zarr.to_n5(array.isel(x=slice(cut, None)), path, convention=convention)
@@ -358,9 +358,13 @@ def test_regions(tmp_path: Path, convention: Any, lazy: bool) -> None:
     n5zarr.to_n5(source.isel(z=slice(0, 4)), tmp_path / "c.n5", region={"z": "auto"})
     n5zarr.to_n5(source.isel(z=slice(8, 13)), tmp_path / "c.n5", region={"z": slice(8, None)})
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset)
-    refused: list[Any] = [{"z": slice(0, 4)}, {"z": slice(0, 5)}, {"q": "auto"}]
-    for region in refused:
-        with pytest.raises(n5zarr.N5Error):
+    refused: list[tuple[Any, str]] = [
+        ({"z": slice(0, 4)}, "'z': expected the positions"),
+        ({"z": slice(0, 5)}, "region: 'z': expected a part of 4 elements, got 0 to 5"),
+        ({"z": "auto", "q": "auto"}, "region: expected dimensions of .*, got 'q'"),
+    ]
+    for region, message in refused:
+        with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.to_n5(source.isel(z=slice(4, 8)), tmp_path / "c.n5", region=region)
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), dataset)
 
@@ -380,18 +384,18 @@ def test_a_region_of_dask_that_shares_blocks_with_its_neighbours_is_refused(
 
 
 @pytest.mark.parametrize(
-    "options",
+    ("options", "message"),
     [
-        {"convention": "paintera"},
-        {"mode": "x"},
-        {"chunks": "big"},
-        {"compression": {"type": "zip"}},
-        {"region": "auto", "append_dim": "z"},
+        ({"convention": "paintera"}, "convention: expected .*, got 'paintera'"),
+        ({"mode": "x"}, "mode: expected .*, got 'x'"),
+        ({"chunks": "big"}, "chunks: expected .*, got 'big'"),
+        ({"compression": {"type": "zip"}}, r"compression\.type: expected .*, got 'zip'"),
+        ({"region": "auto", "append_dim": "z"}, "append_dim: expected this or region, got both"),
     ],
     ids=str,
 )
-def test_options_outside_their_vocabulary(tmp_path: Path, options: Any) -> None:
-    with pytest.raises(n5zarr.N5Error):
+def test_options_outside_their_vocabulary(tmp_path: Path, options: Any, message: str) -> None:
+    with pytest.raises(n5zarr.N5Error, match=message):
         n5zarr.to_n5(volume(), tmp_path / "c.n5", **options)
     assert not (tmp_path / "c.n5" / "image").exists()
 
@@ -582,22 +586,28 @@ def test_a_refused_append_changes_no_file(tmp_path: Path) -> None:
     before = raw(tmp_path / "c.n5")
     later = dataset.assign_coords(t=times + np.timedelta64(9, "D"))
     wrong = {
-        "too short": later.drop_vars("b"),
-        "text": later.assign(b=("t", ["x", "y", "z"])),
-        "long text": later.assign(s=("t", ["longer", "y", "z"])),
-        "fractions": later.assign(b=("t", [1.5, 2, 3])),
-        "too large": later.assign(a=later["a"].astype("i4") * 300),
-        "hours": later.assign_coords(t=times + np.timedelta64(7, "h")),
-        "more": later.assign(c=later["b"]),
-        "wider": later.isel(x=slice(0, 3)),
-        "other x": later.assign_coords(x=("x", [1.0, 2, 3, 5])),
-        "in um": later.assign_coords(x=("x", [1.0, 2, 3, 4], {"units": "um"})),
-        "no such dimension": later.rename(t="q"),
+        "expected all variables with 't', got none for .'b'.": later.drop_vars("b"),
+        "'b': expected elements of int64, got <U1": later.assign(b=("t", ["x", "y", "z"])),
+        "s: expected elements of <U1, got <U6": later.assign(s=("t", ["longer", "y", "z"])),
+        "b: expected elements that int64 can hold": later.assign(b=("t", [1.5, 2, 3])),
+        "a: expected elements that uint8 can hold": later.assign(a=later["a"].astype("i4") * 300),
+        "'t': .*they would read as other times": later.assign_coords(
+            t=times + np.timedelta64(7, "h")
+        ),
+        "expected variables that exist, also got .'c'.": later.assign(c=later["b"]),
+        "'x': expected 4 elements, got 3": later.isel(x=slice(0, 3)),
+        "'x': expected the positions .* 3.0, ... nm, .* 3.0, ... nm": later.assign_coords(
+            x=("x", [1.0, 2, 3, 5], {"units": "nm"})
+        ),
+        "'x': expected the positions .* nm, .* um": later.assign_coords(
+            x=("x", [1.0, 2, 3, 4], {"units": "um"})
+        ),
+        "append_dim: expected a dimension of both": later.rename(t="q"),
     }
-    for name, ds in wrong.items():
-        with pytest.raises(n5zarr.N5Error):
+    for message, ds in wrong.items():
+        with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.to_n5(ds, tmp_path / "c.n5", append_dim="t")
-        assert raw(tmp_path / "c.n5") == before, name
+        assert raw(tmp_path / "c.n5") == before, message
     turned = later.transpose("x", "t")
     n5zarr.to_n5(turned, tmp_path / "c.n5", append_dim="t")
     xr.testing.assert_identical(opened(tmp_path / "c.n5"), xr.concat([dataset, later], "t"))
@@ -796,13 +806,13 @@ def test_nothing_that_is_given_is_dropped(tmp_path: Path) -> None:
     more = stored.isel(t=slice(0, 2)).assign_coords(t=("t", [13.0, 17], {"units": "s"}))
     in_ms, in_mv = more.copy(deep=True), more.copy(deep=True)
     in_ms["t"].attrs["units"], in_mv["a"].attrs["units"] = "ms", "mV"
-    for wrong in (
-        more.assign(still=more["still"] + 1),
-        more.assign_coords(other=("t", [1, 2])),
-        in_ms,
-        in_mv,
+    for wrong, message in (
+        (more.assign(still=more["still"] + 1), "'still' has no 't': expected its values"),
+        (more.assign_coords(other=("t", [1, 2])), "'other': the container has no such coordinate"),
+        (in_ms, "'t': expected units 's', got 'ms'"),
+        (in_mv, "'a': expected units 'V', got 'mV'"),
     ):
-        with pytest.raises(n5zarr.N5Error):
+        with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.to_n5(wrong, tmp_path / "c.n5", append_dim="t")
         assert raw(tmp_path / "c.n5") == before
     n5zarr.to_n5(more, tmp_path / "c.n5", append_dim="t")
@@ -851,7 +861,7 @@ def test_all_is_checked_before_anything_changes(tmp_path: Path) -> None:
     )
     options: list[dict[str, Any]] = [{"mode": "a"}, {"mode": "r+"}, {"region": "auto"}]
     for how in options:
-        with pytest.raises(n5zarr.N5Error):
+        with pytest.raises(n5zarr.N5Error, match=r"g/s1: .*'x': expected .* got 77\.0, 78\.0"):
             n5zarr.to_n5(moved, tmp_path / "c.n5", **how)
         assert raw(tmp_path / "c.n5") == before
     impossible = xr.DataArray(np.array([object()]), dims="x", name="image")

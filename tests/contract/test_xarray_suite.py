@@ -1,4 +1,4 @@
-"""xarray's own tests of its Zarr backend, as its wheel has them, with N5Store as the target."""
+"""xarray's own tests of its Zarr backend, from its wheel, run with N5Store as the target."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def tmp_store(tmp_path: Path) -> N5Store:
 
 
 class _Target:
-    """What the tests write to."""
+    """The target to which the tests write."""
 
     @pytest.fixture(autouse=True)
     def _keep_path(self, tmp_path: Path, default_zarr_format: Any) -> None:
@@ -74,7 +74,7 @@ class TestDataArray(backends.TestDataArrayToZarr):  # type: ignore[misc] # untyp
 
 
 class TestChunkNames(_Target):
-    """The one test of another class that creates arrays with other names of chunks."""
+    """The one test of another class that creates arrays with other chunk keys."""
 
     test_chunk_key_encoding_v2 = backends.TestZarrDictStore.test_chunk_key_encoding_v2
 

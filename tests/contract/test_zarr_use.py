@@ -1,4 +1,4 @@
-"""What people do with zarr, dask and zarr's store API, with every warning an error."""
+"""Common uses of zarr, dask and zarr's store API work, and nothing warns."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def values() -> np.ndarray:
 
 @pytest.fixture
 def container(tmp_path: Path, values: np.ndarray) -> Path:
-    """A container with one dataset, `a/b`, of truncated blocks, one of them missing."""
+    """Return a container with one dataset, `a/b`, of truncated blocks, one of them missing."""
     dataset = tmp_path / "c.n5" / "a" / "b"
     dataset.mkdir(parents=True)
     (dataset / "attributes.json").write_text(
@@ -187,7 +187,7 @@ def test_the_root_is_found_by_the_documents_where_no_name_tells(
 def test_get_exists_and_list_agree(
     container: Path, wrapped: str, codecs: Any, zarr_format: Any
 ) -> None:
-    """exists(k) == (get(k) is not None) == (k in list()), for every key that could be one."""
+    """``exists``, ``get`` and ``list`` agree for every key that could be one."""
     inner = LocalStore(container) if wrapped == "local" else memory(container)
     store = N5Store(inner, codecs=codecs, zarr_format=zarr_format)
     chunks = ["c/0/0/0", "c/1/1/1", "c/2/2/2", "c/3/0/0", "c/00/0/0", "c/0/0", "c", "0/0/0"]
@@ -305,7 +305,7 @@ def test_stores_are_equal_pickle_and_print(container: Path) -> None:
 
 @pytest.mark.parametrize("is_local", [True, False])
 def test_a_store_is_no_path(container: Path, is_local: bool) -> None:
-    """xarray and dask would replace it by the path, and take plain Zarr to be there."""
+    """A store is no path-like object, as xarray and dask would open the path as plain Zarr."""
     store = N5Store(container if is_local else memory(container))
     assert not isinstance(store, os.PathLike)
     assert not issubclass(N5Store, os.PathLike)
@@ -395,8 +395,9 @@ def test_no_key_leaves_the_container(container: Path, path: str) -> None:
         with pytest.raises(n5zarr.N5Error) as err:
             store.get_sync(key)
         assert err.value.kind == "path"
-    with pytest.raises(n5zarr.N5Error):
+    with pytest.raises(n5zarr.N5Error) as err:
         n5zarr.read_block(container, path, (0, 0, 0))
+    assert err.value.kind == "path"
 
 
 def test_links_are_followed_but_loops_are_not(container: Path) -> None:
@@ -515,7 +516,7 @@ def test_a_rewritten_document_is_seen_by_the_same_store(container: Path) -> None
 
 
 class Counting(MemoryStore):
-    """Counts what is asked of it."""
+    """A store that counts its requests."""
 
     def __init__(self, contents: dict[str, Buffer]) -> None:
         super().__init__(contents)

@@ -1,4 +1,4 @@
-"""What viewers make of attributes: their rules, written down after their sources.
+"""Interpret attributes by the rules of viewers, as their sources state them.
 
 Each reader sees files only. ``tests/contract/test_viewers.py`` holds n5-universe's against what the
 real parsers said of a container.
@@ -20,7 +20,7 @@ type Attributes = dict[str, Any]
 
 @dataclass(frozen=True)
 class Seen:
-    """Where a viewer sees the elements of a level: x, y, z; index 0 is the centre of the first."""
+    """The place where a viewer sees a level: x, y, z; index 0 is the first element's centre."""
 
     scale: tuple[float, ...]
     translation: tuple[float, ...]
@@ -41,7 +41,7 @@ def is_dataset(attributes: Attributes | None) -> bool:
 
 
 def _doubles(attributes: Attributes, key: str, length: int | None = None) -> list[float] | None:
-    """``getAttribute(..., double[].class)``: None for what Gson cannot convert."""
+    """Convert as ``getAttribute(..., double[].class)`` does: None for what Gson cannot convert."""
     value = attributes.get(key)
     if not isinstance(value, list) or not all(isinstance(v, int | float) for v in value):
         return None
@@ -56,7 +56,7 @@ def _mipmap(by: list[float], resolution: list[float]) -> tuple[list[float], list
 
 
 def _cosem(name: str, attributes: Attributes) -> Seen | None:
-    """``N5CosemMetadata``: lists in C order unless ``ordering`` is F."""
+    """Parse as ``N5CosemMetadata``: lists in C order unless ``ordering`` is F."""
     transform = attributes.get("transform")
     if not isinstance(transform, dict):
         return None
@@ -68,7 +68,7 @@ def _cosem(name: str, attributes: Attributes) -> Seen | None:
 
 
 def _single_scale(name: str, attributes: Attributes) -> Seen | None:
-    """``N5SingleScaleMetadataParser``: ``pixelResolution``, factors, ``affineTransform``."""
+    """Parse as ``N5SingleScaleMetadataParser``: resolution, factors, ``affineTransform``."""
     given = attributes.get("pixelResolution")
     if isinstance(given, dict):
         resolution, unit = given["dimensions"], given["unit"]
@@ -90,7 +90,7 @@ def _single_scale(name: str, attributes: Attributes) -> Seen | None:
 
 
 def _generic(name: str, attributes: Attributes) -> Seen | None:
-    """``N5GenericSingleScaleMetadataParser``: ``offset`` replaces the shift."""
+    """Parse as ``N5GenericSingleScaleMetadataParser``: ``offset`` replaces the shift."""
     n = len(attributes["dimensions"])
     resolution = _doubles(attributes, "resolution", n) or [1.0] * n
     by = _doubles(attributes, "downsamplingFactors", n) or [1.0] * n
@@ -109,7 +109,7 @@ _PARSERS: tuple[Callable[[str, Attributes], Seen | None], ...] = (_cosem, _singl
 
 
 def n5_universe_dataset(path: Path) -> Seen | None:
-    """What the first parser of ``DEFAULT_PARSERS`` that succeeds makes of a dataset."""
+    """Return the result of the first parser of ``DEFAULT_PARSERS`` that succeeds for a dataset."""
     attributes = attributes_of(path)
     if attributes is None or not is_dataset(attributes):
         return None
@@ -118,7 +118,7 @@ def n5_universe_dataset(path: Path) -> Seen | None:
 
 
 def _ngff(group: Path, *, is_reversed: bool) -> dict[str, Seen]:
-    """``OmeNgffMetadataParser``; n5-viewer's constructor without argument reverses all lists."""
+    """Parse as ``OmeNgffMetadataParser``; n5-viewer's default constructor reverses all lists."""
     attributes = attributes_of(group) or {}
     step = -1 if is_reversed else 1
     levels: dict[str, Seen] = {}
@@ -140,7 +140,7 @@ def _ngff(group: Path, *, is_reversed: bool) -> dict[str, Seen]:
 
 
 def n5_universe(group: Path, *, is_viewer: bool = False) -> dict[str, Seen]:
-    """The levels of the image in a group: NGFF, then COSEM's or n5-viewer's multiscales.
+    """Return the levels of the image in a group: NGFF, else COSEM's or n5-viewer's.
 
     Parameters
     ----------
@@ -176,7 +176,7 @@ _UNITS = {
 
 
 class NeuroglancerError(Exception):
-    """What Neuroglancer shows in place of the image."""
+    """An error that Neuroglancer shows in place of the image."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,7 @@ class Space:
 
 
 def _merged(root: Path, path: Path) -> Attributes:
-    """``getAttributes``: of the node and all groups above, the nearest wins."""
+    """Merge as ``getAttributes``: of the node and all groups above, the nearest wins."""
     merged: Attributes = {}
     found = False
     for depth in range(len(path.relative_to(root).parts) + 1):
@@ -228,7 +228,7 @@ def _unit(value: Any) -> tuple[str, int]:
 
 
 def neuroglancer(root: Path, path: Path) -> Space:
-    """``getMultiscaleMetadata`` and ``getAllScales`` of a group or dataset."""
+    """Read a group or dataset as ``getMultiscaleMetadata`` and ``getAllScales`` do."""
     attributes = _merged(root, path)
     scales = _positive(attributes["resolution"]) if "resolution" in attributes else None
     names = attributes.get("axes")
@@ -259,7 +259,7 @@ def neuroglancer(root: Path, path: Path) -> Space:
 
 
 def _factors(attributes: Attributes) -> tuple[list[float] | None, list[list[float]] | None]:
-    """``downsamplingFactors`` of one level or of all, and ``scales``, which wins."""
+    """Return ``downsamplingFactors`` of one level or of all; ``scales`` replaces them."""
     single, every = None, None
     factors = attributes.get("downsamplingFactors")
     if factors is not None and isinstance(factors[0], list):
@@ -297,6 +297,6 @@ def _own_factors(attributes: Attributes, level: Path) -> list[float]:
 
 
 def bigdataviewer(root: Path, setup: int) -> tuple[str, list[list[float]]]:
-    """``getDataType`` and ``getMipmapResolutions`` of a setup."""
+    """Read a setup as ``getDataType`` and ``getMipmapResolutions`` do."""
     attributes = attributes_of(root / f"setup{setup}") or {}
     return attributes["dataType"], attributes["downsamplingFactors"]

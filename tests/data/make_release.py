@@ -33,7 +33,7 @@ ATTRIBUTES: dict[str, Any] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Node:
-    """An array of the container: what zarr must give back, and how it is made."""
+    """An array of the container: its expected values and properties, and how it is made."""
 
     values: np.ndarray[Any, Any]
     since: tuple[int, ...]
@@ -42,12 +42,12 @@ class Node:
 
     @property
     def container(self) -> str:
-        """Its name: zarr does not find arrays of v2 in groups of v3."""
+        """Return the name of its container: zarr does not find arrays of v2 in groups of v3."""
         return "zarr2" if self.options.get("zarr_format") == 2 else "zarr3"
 
 
 def numbers(dtype: str) -> np.ndarray[Any, Any]:
-    """Give values that differ from each other, negative ones where the type has them."""
+    """Return values that differ from each other, negative ones where the type has them."""
     n = np.arange(np.prod(SHAPE)).reshape(SHAPE)
     return (n * 37 % 251 - (0 if dtype.startswith("u") else 125)).astype(dtype)
 
@@ -64,7 +64,7 @@ def plain() -> dict[str, Node]:
 
 
 def through_zarr() -> dict[str, Node]:
-    """Give what zarr writes, and N5 alone cannot express."""
+    """Return arrays that zarr writes, and that N5 alone cannot express."""
     i, since = numbers("int32"), (0, 1, 0)
     delta = cast("Any", get_codec)({"id": "delta", "dtype": "<i4"})
     text = np.array([f"block {n} é" for n in i.ravel()], dtype=np.dtypes.StringDType())
@@ -87,7 +87,7 @@ def through_zarr() -> dict[str, Node]:
 
 
 def dataset() -> xr.Dataset:
-    """Give a Dataset with regular, irregular and text coordinates."""
+    """Return a Dataset with regular, irregular and text coordinates."""
     coords = {
         "z": ("z", 40.0 * np.arange(5) + 20, {"units": "nm"}),
         "y": ("y", np.array([0.0, 1.0, 4.0])),
@@ -99,12 +99,12 @@ def dataset() -> xr.Dataset:
 
 
 def place(folder: Path, container: str) -> Path:
-    """Find a container of a release."""
+    """Return the container of a release."""
     return folder / f"{folder.name}-{container}.n5"
 
 
 def write(folder: Path) -> None:
-    """Write all of it."""
+    """Write all containers of this release."""
     path = place(folder, "zarr3")
     zarr.create_group(n5zarr.N5Store(place(folder, "zarr2")), zarr_format=2)
     for name, node in plain().items():

@@ -68,7 +68,7 @@ def write_dataset(folder: Path, array: np.ndarray, block: tuple[int, ...], level
 
 
 def transform(level: int) -> dict[str, Any]:
-    """Place a level as COSEM does: in C order, pixel centres."""
+    """Return the transform of a level as COSEM states it: in C order, pixel centres."""
     factor = 2**level
     return {
         "axes": ["z", "y", "x"],
@@ -79,7 +79,7 @@ def transform(level: int) -> dict[str, Any]:
 
 
 def picture() -> tuple[np.ndarray, np.ndarray]:
-    """Draw cells with membranes and organelles; give the image and the cells' labels."""
+    """Draw cells with membranes and organelles; return the image and the cells' labels."""
     rng = np.random.default_rng(20)
     zyx = np.stack(np.meshgrid(*map(np.arange, SHAPE), indexing="ij"), axis=-1)
     physical = zyx * np.array(VOXEL[::-1]) / VOXEL[0]

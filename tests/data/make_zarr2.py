@@ -64,7 +64,7 @@ def write(zarr: Any, group: Any) -> None:
 
 
 def write_unreadable(zarr: Any, group: Any) -> None:
-    """Let it write documents that it then cannot read."""
+    """Write documents with zarr-python 2 that it then cannot read."""
     for dtype in ("complex64", "<U3", "S3", "V3"):
         name = f"unreadable/{np.dtype(dtype).name}"
         try:

@@ -1,4 +1,4 @@
-"""Make the tables of docs/support.md: from the package, its test data and its tests, by trying.
+"""Make the tables of docs/support.md by trying the package on its test data.
 
 ``uv run python -m tests.docs.tables`` writes them between their marks. Of a table whose rows are
 known and whose last columns are prose, these columns stay as they are.
@@ -54,7 +54,7 @@ type Rows = list[list[str]]
 
 
 class Kind(NamedTuple):
-    """A compression as a row names it: its type, and the members that choose a format."""
+    """A compression of a row: its type, and the members that choose a format."""
 
     type: str
     member: str = ""  # "useZlib", or the `cname` of blosc
@@ -64,7 +64,7 @@ class Kind(NamedTuple):
 
 
 def kind_of(compression: dict[str, Any]) -> Kind:
-    """Name a compression of an ``attributes.json``."""
+    """Return the kind of the compression in an ``attributes.json``."""
     member = "useZlib" if compression.get("useZlib") else compression.get("cname", "")
     return Kind(compression["type"], member)
 
@@ -117,7 +117,7 @@ def opened(folder: Path, codecs: Any = "zarr", zarr_format: Any = 3, mode: Any =
 
 
 def works(function: Callable[..., object], *arguments: Any) -> bool:
-    """Whether a call does what it should; False if it raises an error of n5zarr."""
+    """Return whether a call gives the right result; False if it raises an error of n5zarr."""
     try:
         return function(*arguments) is not False
     except N5Error:
@@ -129,7 +129,7 @@ def copied(folder: Path, into: str) -> Path:
 
 
 def same(found: Any, expected: Any) -> bool:
-    """Whether values are the same, bit by bit where they are numbers."""
+    """Return whether values are the same, bit by bit where they are numbers."""
     values, wanted = np.asarray(found), np.asarray(expected)
     if values.dtype.kind in "TOU":
         return bool(np.array_equal(values, wanted))
@@ -138,7 +138,7 @@ def same(found: Any, expected: Any) -> bool:
 
 
 def writes_array(folder: Path, codecs: Any = "zarr", zarr_format: Any = 3) -> bool:
-    """Whether other values, written into a copy, are read back."""
+    """Return whether other values, written into a copy, are read back."""
     with tempfile.TemporaryDirectory() as temporary:
         copy = copied(folder, temporary)
         array = opened(copy, codecs, zarr_format, "r+")
@@ -152,7 +152,7 @@ def first_position(folder: Path) -> tuple[int, ...]:
 
 
 def writes_block(folder: Path) -> bool:
-    """Whether the first block, removed from a copy and written again, has the same data."""
+    """Return whether the first block, removed from a copy and written again, is the same."""
     with tempfile.TemporaryDirectory() as temporary:
         copy, position = copied(folder, temporary), first_position(folder)
         block = n5zarr.read_block(copy, "", position)
@@ -182,7 +182,7 @@ def data_types(_present: Rows) -> Rows:
 
 
 def type_examples() -> Iterator[tuple[str, Path]]:
-    """Name the data types, with a dataset of each."""
+    """Return a dataset for each name of a data type."""
     others = {"string": "strings.n5/simple", "object": "varlen.n5/object"}
     for data_type in DataType:
         yield f"`{data_type}`", JAVA / others.get(data_type, f"dtypes.n5/{data_type}/2d")
@@ -196,7 +196,7 @@ def type_examples() -> Iterator[tuple[str, Path]]:
 
 
 def outcome(folder: Path) -> tuple[str, str, str]:
-    """Say as what a dataset is shown, and what can be done with it as an array and in blocks."""
+    """Return how a dataset is shown, and how much works on it as an array and in blocks."""
     is_block = works(n5zarr.read_block, folder, "", first_position(folder))
     blocks = ("read, written" if works(writes_block, folder) else "read") if is_block else "no"
     if not works(opened, folder):
@@ -213,7 +213,7 @@ def compressions(_present: Rows) -> Rows:
 
 
 def codecs(_present: Rows) -> Rows:
-    """Look at the codecs that Zarr is shown."""
+    """Return the names of the codecs that Zarr sees."""
     return [["N5 `type`", "Zarr v3", "Zarr v2", "portable"], *alike_in_one(what_is_shown)]
 
 
@@ -245,7 +245,7 @@ def what_is_shown(folder: Path) -> list[str]:
 
 
 def in_all(results: list[bool]) -> str:
-    """Say in which presentations something works."""
+    """Return in which presentations something works, as text."""
     if len(set(results)) == 1:
         return "yes" if results[0] else "no"
     works_in = itertools.compress(PRESENTATIONS, results)
@@ -253,7 +253,7 @@ def in_all(results: list[bool]) -> str:
 
 
 def extra_of(folder: Path) -> str:
-    """Name the extra without which a block is not read."""
+    """Return the name of the extra without which a block is not read."""
     with patch.dict(sys.modules, dict.fromkeys(OPTIONAL)):
         try:
             n5zarr.read_block(folder, "", first_position(folder))
@@ -264,7 +264,7 @@ def extra_of(folder: Path) -> str:
 
 
 def shown_codec(folder: Path, codecs: Any, zarr_format: Any) -> str:
-    """Name the compressor in the document that Zarr is shown."""
+    """Return the name of the compressor in the document that Zarr sees."""
     mapping = StoreMapping(N5Store(folder, codecs=codecs, zarr_format=zarr_format))
     if zarr_format == 2:
         compressor = json.loads(mapping[".zarray"])["compressor"]
@@ -276,7 +276,7 @@ def shown_codec(folder: Path, codecs: Any, zarr_format: Any) -> str:
 
 
 def programs(_present: Rows) -> Rows:
-    """Say whose blocks the tests read, and who reads in tests what n5zarr encodes."""
+    """Return which programs' blocks the tests read, and which programs read those of n5zarr."""
     pairs = {(writer(d["writer"]), plain(d["compression"])) for d in MANIFEST["datasets"]}
     ours = {plain(c) for c in test_peers.COMPRESSIONS.values()}
     z5py = {plain({"type": o["compression"]}) for o in test_peers.Z5PY.values()}
@@ -300,7 +300,7 @@ def programs(_present: Rows) -> Rows:
 
 
 def plain(compression: dict[str, Any]) -> Kind:
-    """Name a compression without the compressor inside of blosc."""
+    """Return the name of a compression without the compressor inside of blosc."""
     kind = kind_of(compression)
     return kind if kind.member == "useZlib" else Kind(kind.type)
 
@@ -310,7 +310,7 @@ def writer(given: str) -> str:
 
 
 def fixtures(_present: Rows) -> Rows:
-    """Count what each program has written of the datasets with checksums."""
+    """Count the datasets with checksums that each program has written."""
     head = ["written by", "datasets", "data types", "compressions"]
     rows: Rows = []
     for name in dict.fromkeys(d["writer"] for d in MANIFEST["datasets"]):
@@ -323,7 +323,7 @@ def fixtures(_present: Rows) -> Rows:
 
 
 def conventions(present: Rows) -> Rows:
-    """List the conventions in the order in which they are tried; what they are is prose."""
+    """List the conventions in the order in which they are tried; their descriptions are prose."""
     head = ["convention", "written", "from", "order of lists"]
     prose = {row[0]: row[2:] for row in present}
     return [
@@ -358,7 +358,7 @@ def formatted(rows: Rows) -> str:
 
 
 def made(text: str) -> str:
-    """Return the page with its tables made anew."""
+    """Return the page with its tables made again."""
     return TABLE.sub(lambda m: m[1] + formatted(TABLES[m[2]](parse(m[3]))) + m[4], text)
 
 

@@ -1,4 +1,4 @@
-"""Docstrings in numpy's style: each entry of a section has an indented description."""
+"""Docstrings are in numpy's style: each entry of a section has an indented description."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def test_the_blocks_of_a_page_run_in_order(
 
 
 def run_python(block: str, page: Path) -> str:
-    """Run a block, as a script if it begins with the name of one, and return what it prints."""
+    """Run a block, as a script if it begins with the name of one, and return its output."""
     script = SCRIPT.match(block)
     if script is None:
         with redirect_stdout(StringIO()) as printed:
@@ -85,7 +85,7 @@ def run_python(block: str, page: Path) -> str:
 
 
 def run_command(line: str) -> str:
-    """Run a command, and return what it prints; it ends with 1 if ``|| true`` says so."""
+    """Run a command, and return its output; it ends with 1 if ``|| true`` says so."""
     _, *words = shlex.split(line.removesuffix("|| true"), comments=True)
     result = CliRunner().invoke(app, words)
     assert result.exit_code == line.endswith("|| true"), (line, result.output)
@@ -94,7 +94,7 @@ def run_command(line: str) -> str:
 
 @cache
 def parser() -> Any:
-    """Return the command line as it is, of which no command does anything."""
+    """Return the command line's parser, in which commands do nothing."""
 
     def spare(command: Any) -> None:
         command.callback = lambda **_: None
@@ -162,7 +162,7 @@ def test_the_example_of_the_readme_prints_what_follows_it(
 
 @pytest.mark.long
 def test_the_code_of_the_readme_has_types(tmp_path: Path) -> None:
-    """As a user checks code, who has n5zarr installed."""
+    """The code of the README passes strict mypy, as for a user with n5zarr installed."""
     for number, (kind, block, *_) in enumerate(BLOCK.findall((ROOT / "README.md").read_text())):
         if kind == "python":
             (tmp_path / f"readme_{number}.py").write_text(block)

@@ -1,4 +1,4 @@
-"""The table of the README says what each library does with the lines of each feature."""
+"""The README's table states the results of each library for the lines of each feature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the pages point to exists: other pages, their sections, modules and files."""
+"""Targets of links on the pages exist: other pages, their sections, modules and files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def anchors(page: Path) -> set[str]:
 
 
 def exists(dotted: str) -> bool:
-    """Whether a module, or an attribute of one, has this name."""
+    """Return whether a module, or an attribute of one, has this name."""
     place: object = import_module("n5zarr")
     module = "n5zarr"
     for part in dotted.split(".")[1:]:

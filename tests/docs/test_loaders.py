@@ -1,4 +1,4 @@
-"""What the page on machine learning says of worker processes.
+"""The statements of the page on machine learning about worker processes are true.
 
 ``N5ZARR_TORCH=1 uv run --with torch pytest tests/docs/test_loaders.py`` also runs its script for
 torch, which is too large to be installed for one test.

@@ -1,4 +1,4 @@
-"""The calls of the pages of migration, in the other library and in n5zarr, with these results."""
+"""The calls on the pages of migration have the stated results in both libraries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tests that pages name as the proof of what they say exist."""
+"""The tests that pages name as proof exist."""
 
 from __future__ import annotations
 

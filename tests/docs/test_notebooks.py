@@ -1,4 +1,4 @@
-"""The notebooks run, twice in one folder, and show what is stored in them, which is small."""
+"""The notebooks run twice in one folder, and show the stored outputs, which are small."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ every_notebook = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem
 
 
 def shown(notebook: Any) -> list[Any]:
-    """Return what the cells show: text as it is, of pictures that they are there."""
+    """Return the outputs of the cells: text as it is, and a mark for each picture."""
     found: list[Any] = []
     for cell in notebook.cells:
         for output in cell.get("outputs", ()):

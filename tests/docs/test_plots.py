@@ -1,4 +1,4 @@
-"""The plots of performance show the numbers of its tables, and these are those of all cells."""
+"""The plots of performance show the numbers of its tables, which are those of all cells."""
 
 from __future__ import annotations
 

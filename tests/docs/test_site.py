@@ -76,7 +76,7 @@ return [...document.querySelectorAll(".md-typeset__scrollwrap")]
 
 
 class Page(HTMLParser):
-    """What a page loads, links to, and is linked to."""
+    """The files that a page loads, its links, and the links to it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -146,6 +146,8 @@ def test_each_page_is_in_the_navigation_once() -> None:
 
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page]) -> None:
     for address, page in pages.items():
+        assert any(each.endswith(".css") for each in page.loads), address
+        assert any(each.endswith(".js") for each in page.loads), address
         for each in page.loads:
             assert not re.match(r"(\w+:)?//", each), (address, each)
     for sheet in site.rglob("*.css"):
@@ -156,6 +158,7 @@ def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page])
 
 def test_links_and_files_of_the_built_pages_exist(site: Path, pages: dict[str, Page]) -> None:
     for address, page in pages.items():
+        assert page.links, address
         for link in {*page.links, *page.loads}:
             parts = urlsplit(urljoin(f"/{address}", link))
             if parts.scheme or parts.netloc:

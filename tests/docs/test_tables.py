@@ -1,4 +1,4 @@
-"""The tables of docs/support.md are what the package and its tests give, and say what is so."""
+"""The tables of docs/support.md are up to date, and their statements are true."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_rows_by_hand_have_a_test(named: str) -> None:
 
 @pytest.mark.parametrize("name", tables.TABLES)
 def test_a_table_is_what_there_is(name: str) -> None:
-    """Else run ``uv run python -m tests.docs.tables``."""
+    """Each table is up to date; ``uv run python -m tests.docs.tables`` writes them."""
     assert tables.TABLES[name](PRESENT[name]) == PRESENT[name]
 
 

@@ -1,4 +1,4 @@
-"""The ways through the code: functions in the order of their pages.
+"""The pages list the functions of each way through the code in the right order.
 
 ``uv run python -m tests.docs.test_ways`` writes the functions of the ways that begin where users
 begin again, and keeps what the pages say of each that is still there.
@@ -64,7 +64,7 @@ OPENS = re.compile(
     r"|store\.n5_store\.N5Store\.__init__"
     r"|tools\.convert\.(convert\.(convert|_open)|places\.[a-z_].*)|images\.from_n5\..*"
     r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_NodeReader)\..*)"
-    r"|arrays\.(nodes\.as_zarr|array\.(values_of|with_fast_path))"
+    r"|arrays\.(nodes\.as_zarr|group\.(values_of|with_fast_path))"
     r"|viewing\.serve\.(app\.make_app|location\..*))"
 )
 
@@ -81,7 +81,7 @@ class Call(NamedTuple):
 
 
 def name_of(frame: FrameType) -> str | None:
-    """Name a function of n5zarr; None for any other, and for properties."""
+    """Return the name of a function of n5zarr; None for any other, and for properties."""
     file, code = frame.f_code.co_filename, frame.f_code
     if not file.startswith(PACKAGE) or "<" in code.co_qualname.replace("<locals>", ""):
         return None
@@ -125,7 +125,7 @@ def calls_of(function: Callable[[], object]) -> list[Call]:
 
 
 def main_calls(calls: list[Call], packages: tuple[str, ...]) -> list[str]:
-    """Name the functions of some packages, and those that they call directly."""
+    """Return the names of the functions of some packages, and those that they call directly."""
     return [
         call.name
         for call in calls
@@ -135,14 +135,14 @@ def main_calls(calls: list[Call], packages: tuple[str, ...]) -> list[str]:
 
 
 def steps_of(page: str, heading: str) -> list[str]:
-    """Read the numbered functions below a heading of a page."""
+    """Return the numbered functions below a heading of a page."""
     text = (DOCS / page).read_text(encoding="utf-8")
     section = text.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
     return ["n5zarr." + name for name in re.findall(r"^\d+\. `([\w.<> ]+)`", section, re.MULTILINE)]
 
 
 def upward(calls: list[Call]) -> list[str]:
-    """Name the functions that a lower package calls in a higher one."""
+    """Return the names of the functions that a lower package calls in a higher one."""
     return [call.name for call in calls if call.caller and RANK[call.caller] < RANK[call.package]]
 
 
@@ -223,25 +223,25 @@ def test_a_document_is_written_as_its_page_says(store: N5Store) -> None:
 
 
 def with_counts(calls: list[Call]) -> list[str]:
-    """Name the functions that open a location, with how often each runs if that is not once."""
+    """Return the functions that open a location, with a count if one runs more than once."""
     counts = Counter(call.name for call in calls if OPENS.fullmatch(call.name))
     return [name if n == 1 else f"{name} x{n}" for name, n in counts.items()]
 
 
 def of_edges(calls: list[Call]) -> list[str]:
-    """Name the functions of a way from the user's call to its end."""
+    """Return the functions of a way from the user's call to its end."""
     return [name for name in main_calls(calls, EDGES) if name != RUN]
 
 
 def part(first: str, stop: str, calls: list[Call]) -> list[str]:
-    """Name the functions of a part of a long way, which begins where a function last runs."""
+    """Return the functions of a part of a long way, from the last call of a function."""
     names = of_edges(calls)
     last = {name: n for n, name in enumerate(names)}
     return names[last[first] : last.get(stop)]
 
 
 class InThisThread(Executor):
-    """Run each task when it is submitted."""
+    """An executor that runs each task in this thread when it is submitted."""
 
     def __init__(self, *_: object) -> None:
         pass
@@ -336,7 +336,7 @@ WAYS = (
 
 
 def traced(way: Way, root: Path) -> list[Call]:
-    """Return the calls of a way that was gone before, so that modules are imported."""
+    """Return the calls of a way that has run once before, so that modules are imported."""
     go, made = way.make(root), list[object]()
     made.append(go())
     calls = calls_of(lambda: made.append(go()))
@@ -362,7 +362,7 @@ def test_a_conversion_parses_two_locations_and_does_all_else_once(store: N5Store
 
 
 def _write_pages() -> None:
-    """Write the functions of each way, with what its page says of them."""
+    """Write the functions of each way, with the description of its page."""
     with TemporaryDirectory() as folder:
         root = make_container(Path(folder))
         for way in WAYS:

@@ -1,4 +1,4 @@
-"""The boundary between this process and the files below a directory: ``os_calls.c`` watches it.
+"""Observe the calls of a process on files below a directory, through ``os_calls.c``.
 
 It must be loaded before all else, by ``LD_PRELOAD``: :func:`environment` compiles it.
 """
@@ -28,7 +28,7 @@ _HOW: list[How] = ["pass", "fail", "half", "do and fail", "kill"]  # as in os_ca
 
 
 def environment(directory: Path) -> dict[str, str]:
-    """Compile the boundary, and give the environment of a process that has it."""
+    """Compile the library, and return the environment of a process that loads it."""
     found = compiler()
     if found is None:
         pytest.skip("no C compiler")
@@ -69,7 +69,7 @@ class Call(NamedTuple):
 
 
 class Boundary:
-    """Watches a directory, and lets calls fail.
+    """An observer of a directory, which can let calls fail.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class Boundary:
         until: int | None = None,
         recorded: bool = False,
     ) -> None:
-        """Let the n-th call from now on fail, or those until another one."""
+        """Let the n-th call from now on fail, or all from then until another one."""
         numbers = map(ctypes.c_long, (at, at if until is None else until))
         log = os.fsencode(self._log) if recorded else b""
         self._library.boundary_arm(os.fsencode(self._root), *numbers, _HOW.index(how), error, log)
@@ -103,26 +103,26 @@ class Boundary:
         self.arm("pass", 0, recorded=True)
 
     def n_calls(self) -> int:
-        """Count the calls since it was armed."""
+        """Return the number of calls since the fault was set."""
         return int(self._library.boundary_calls())
 
     def failed(self) -> str:
-        """Tell which call has failed; its kind, where "create" is "open", too."""
+        """Return the kind of the call that has failed, where "create" is "open", too."""
         return bytes(self._library.boundary_failed()).decode()
 
     def disarm(self) -> None:
-        """Watch no more."""
+        """Stop observing."""
         zero = ctypes.c_long(0)
         self._library.boundary_arm(b"", zero, zero, 0, 0, b"")
 
     def calls(self) -> list[Call]:
-        """Give the calls that have been recorded."""
+        """Return the calls that have been recorded."""
         self.disarm()
         return list(map(Call.of, self._log.read_text().splitlines()))
 
 
 class Files:
-    """A place of two containers in local files; see :class:`tests.faults.operations.Place`."""
+    """Two containers in local files; see :class:`tests.faults.operations.Place`."""
 
     def __init__(self, root: Path, durability: Durability = "atomic", codecs: str = "n5") -> None:
         self.root, self.durability, self.codecs = root, durability, codecs
@@ -140,7 +140,7 @@ class Files:
         }
 
     def fill(self, objects: dict[str, bytes]) -> None:
-        """Let there be these files, and no others, nor directories."""
+        """Replace all files and directories by these files."""
         shutil.rmtree(self.root)
         self.root.mkdir()
         for name, data in objects.items():

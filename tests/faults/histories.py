@@ -1,4 +1,4 @@
-"""Histories of concurrent operations, and whether there is an order that explains them.
+"""Record concurrent operations, and search an order of them that explains the results.
 
 Each operation is noted with the times at which it was called and returned. A history is
 linearizable (Herlihy and Wing 1990) if there is a moment for each operation, between both times,
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Operation(NamedTuple):
-    """What somebody did to one object, and what was observed.
+    """An operation of one writer on one object, and its observed result.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class Operation(NamedTuple):
 
 
 def timed[T](do: Callable[[], T]) -> tuple[T, tuple[int, int]]:
-    """Do something; return its result, and when it was called and returned."""
+    """Call a function; return its result, and the times of call and return."""
     called = time.monotonic_ns()
     result = do()
     return result, (called, time.monotonic_ns())
@@ -80,7 +80,7 @@ def has_order[State: Hashable](
     state: State,
     done: Callable[[State, Operation], State | None],
 ) -> bool:
-    """Whether the operations of one object, sorted by when they were called, have an order."""
+    """Return whether the operations of one object, sorted by call times, have an order."""
     everything = (1 << len(operations)) - 1
     tried: set[tuple[int, State]] = set()
     pending = [(0, state)]  # operations that are done, one bit each, and the state after them

@@ -1,4 +1,4 @@
-"""Operations of every kind on one small container, and what may be left of each that fails.
+"""List operations of every kind on a small container, and permitted results of failures.
 
 The container is two places: ``c.n5``, which :func:`prepare` makes, and ``out.n5``, where a
 conversion goes. What they hold is compared as keys and bytes: each block and document is a unit,
@@ -35,10 +35,10 @@ _MARKER = "n5zarr-incomplete.json"
 
 
 class Place(Protocol):
-    """Where the two containers are."""
+    """The location of the two containers."""
 
     def open(self, name: str = "c.n5") -> Any:
-        """Open one of them anew, for all functions that take a location."""
+        """Open one of the containers again, for all functions that take a location."""
 
 
 def values(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
@@ -149,7 +149,7 @@ def _delete(place: Place) -> None:
 
 
 def _mean(data: np.ndarray) -> np.ndarray:
-    """The mean of 1 x 2 x 2 elements, of fewer at the end of an axis, halves away from 0."""
+    """Return the mean of 1 x 2 x 2 elements, fewer at the ends of axes; halves away from 0."""
     starts = [np.arange(0, n, step) for n, step in zip(data.shape, (1, 2, 2), strict=True)]
     total, count = data.astype("i8"), np.ones(data.shape, "i8")
     for axis, start in enumerate(starts):
@@ -256,7 +256,7 @@ OPERATIONS: dict[str, Operation] = {
 
 
 def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
-    """Decode a dataset: no code of n5zarr takes part."""
+    """Decode a dataset without code of n5zarr."""
     document = json.loads(objects[f"{dataset}/{_DOCUMENT}"])
     dtype = {"uint8": ">u1", "uint16": ">u2"}[document["dataType"]]
     found = np.zeros(document["dimensions"][::-1], dtype)
@@ -279,7 +279,7 @@ def elements(objects: Mapping[str, bytes], dataset: str) -> np.ndarray:
 
 
 def until_quiet(is_done: Callable[[], bool] = lambda: True) -> None:
-    """Wait for what zarr still does on its event loop when an operation has failed.
+    """Wait for tasks that zarr leaves on its event loop when an operation has failed.
 
     Parameters
     ----------
@@ -299,13 +299,13 @@ async def _end_of_other_tasks() -> None:
 
 
 def check_repeated(operation: Operation, place: Place) -> None:
-    """An operation that failed succeeds when it is done again."""
+    """Check that an operation that failed succeeds when it is done again."""
     result = (operation.again or operation.run)(place)
     assert operation.result is None or result == operation.result
 
 
 def check_model(operation: Operation, objects: Mapping[str, bytes]) -> None:
-    """What an operation has made is what numpy makes."""
+    """Check that an operation has made the elements that numpy makes."""
     expected = {"c.n5/a/s0": A, "c.n5/g/b": B, **operation.makes}
     for path, data in expected.items():
         if data is None:
@@ -315,7 +315,7 @@ def check_model(operation: Operation, objects: Mapping[str, bytes]) -> None:
 
 
 def kept(objects: Mapping[str, bytes]) -> dict[str, bytes]:
-    """What counts: no files that a killed writer leaves, and no marker of a run that goes on.
+    """Return the relevant files: no files of killed writers, and no marker of a running job.
 
     A group without attributes needs no document.
     """
@@ -334,7 +334,7 @@ def faults_of(
     new: Mapping[str, bytes],
     now: Mapping[str, bytes],
 ) -> list[str]:
-    """Name the units that are neither old nor new.
+    """Return the units that are neither old nor new.
 
     A block of a dataset whose document goes, or is made anew, may be gone. It may not be gone, nor
     be one of the new dataset, while the old document is there.
@@ -356,7 +356,7 @@ def faults_of(
 def _allowed(
     key: str, old: Mapping[str, bytes], new: Mapping[str, bytes], now: Mapping[str, bytes]
 ) -> list[bytes | None]:
-    """Give the values that a unit may have, of which one may depend on the document above it."""
+    """Return the values that a unit may have; some depend on the document above it."""
     before, after = old.get(key), new.get(key)
     document = next((d for d in _documents_above(key) if d in old or d in new), None)
     if document is None or _kind(old.get(document)) == _kind(new.get(document)):
@@ -373,19 +373,19 @@ def _allowed(
 
 
 def _documents_above(key: str) -> list[str]:
-    """Name the documents that say what a block is: of the nearest dataset first."""
+    """Return the documents that describe a block: that of the nearest dataset first."""
     parts = key.split("/")[:-1]
     return ["/".join([*parts[:n], _DOCUMENT]) for n in range(len(parts), 0, -1)]
 
 
 def _kind(document: bytes | None) -> Any:
-    """What makes a dataset another one; None for no document."""
+    """Return the members that identify a dataset; None for no document."""
     parsed = json.loads(document or b"null")
     return parsed and {name: parsed.get(name) for name in ("blockSize", "dataType", "compression")}
 
 
 def _is_between(old: Any, new: Any, now: Any) -> bool:
-    """Whether a value is old, new, or the beginning of the new one."""
+    """Return whether a value is old, new, or the beginning of the new one."""
     if now in (old, new):
         return True
     if isinstance(now, dict) and isinstance(new, dict):

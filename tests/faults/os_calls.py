@@ -1,4 +1,4 @@
-"""Each call of the operating system may fail, or be the last one.
+"""Operations survive a failure of each call of the operating system, and an end at it.
 
 ``test_os_calls.py`` runs this in a process in which the boundary is loaded.
 """
@@ -65,7 +65,7 @@ _CHANGES = {"create", "write", "mkdir", "link", "rename", "unlink", "rmdir"}
 
 
 class Fault(NamedTuple):
-    """What happens from a call on, until another one."""
+    """An error of some call, or of all calls up to another one."""
 
     how: How
     at: int
@@ -81,14 +81,14 @@ class Fault(NamedTuple):
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """Give a directory, in memory where there is one."""
+    """Return a directory, in memory where there is one."""
     shared = Path("/dev/shm")  # noqa: S108 - no file of a fixed name
     with tempfile.TemporaryDirectory(dir=shared if shared.is_dir() else None) as directory:
         yield Path(directory) / "files"
 
 
 class Undisturbed(NamedTuple):
-    """What an operation does without faults."""
+    """The calls and results of an operation without faults."""
 
     old: dict[str, bytes]
     new: dict[str, bytes]
@@ -120,7 +120,7 @@ class Undisturbed(NamedTuple):
 
 
 def spread[Item](items: list[Item], n: int) -> list[Item]:
-    """Take a few of many, from all of them."""
+    """Choose some of many items, evenly spread."""
     return items if IS_LONG else [items[k * len(items) // n] for k in range(min(n, len(items)))]
 
 
@@ -222,7 +222,7 @@ def empty_directories(root: Path) -> list[Path]:
 
 
 def clean(place: Files) -> int:
-    """Remove what killed writers left, as ``validate --clean`` does; return how many files."""
+    """Remove the files of killed writers, as ``validate --clean`` does; return their number."""
     n_removed = 0
     for name in ("c.n5", "out.n5"):
         is_begun = any((place.root / name).rglob("attributes.json"))
@@ -262,7 +262,7 @@ def test_power_may_be_cut_after_each_call(
 
 
 def test_a_power_cut_is_noticed_without_syncs(root: Path) -> None:
-    """The disk of these tests does lose what is not synced."""
+    """A power cut loses data that is not synced, so that these tests can notice it."""
     operation, place = OPERATIONS["write all blocks"], Files(root, "atomic")
     prepare(place)
     disk, old = Disk(root), place.objects()
@@ -287,7 +287,7 @@ RESUMED = ("convert", "build a pyramid", "remove an item of an attribute", "dele
 def test_power_is_cut_after_what_was_killed_has_been_repeated(
     name: str, root: Path, record_property: Callable[[str, object], None]
 ) -> None:
-    """What returns is there, also if a writer that was killed had begun it."""
+    """A result that was returned survives a power cut, also if a killed writer had begun it."""
     operation, place = OPERATIONS[name], Files(root, "durable")
     done = Undisturbed.of(operation, place)
     moments = spread(list(range(1, len(done.calls) + 1)), N_SHORT)

@@ -1,4 +1,4 @@
-"""A disk that loses what was not synced, made of recorded calls.
+"""Compute the states of a disk after a power cut, from recorded calls.
 
 What a file holds is certain only after a sync of the file; what a directory lists, only after a
 sync of the directory. Until then, a file may hold what it held at any moment since, or half of the
@@ -25,7 +25,7 @@ class _File:
     contents: list[bytes]  # that it may have; the last one is what programs see
 
     def options(self) -> list[bytes]:
-        """Give all of them, the last one last."""
+        """Return the possible contents, the newest last."""
         now = self.contents[-1]
         unsynced = [] if len(self.contents) == 1 else [now[: len(now) // 2]]
         return list(dict.fromkeys([*self.contents[::-1], *unsynced]))[::-1]
@@ -46,7 +46,7 @@ class _Directory:
 
 
 class Disk:
-    """All that is known of the files below a directory.
+    """A model of the files below a directory, and of what is synced.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class Disk:
         return directory, name
 
     def apply(self, call: Call) -> None:
-        """Do a call that has been recorded."""
+        """Apply a recorded call to the model."""
         match call.kind:
             case "write" | "truncate":
                 file = self._by_inode[call.inode]
@@ -130,7 +130,7 @@ class Disk:
                     directory.put(name, None)
 
     def outcomes(self, limit: int) -> Iterator[dict[str, bytes]]:
-        """Yield what a power cut may leave: all of it, or some of it if it is more than a limit."""
+        """Yield the possible states after a power cut: all, or some of more than a limit."""
         open_choices = list(self._choices(self._top))
         sizes = [len(options) for options in open_choices]
         for chosen in _some(sizes, limit):
@@ -140,7 +140,7 @@ class Disk:
             yield found
 
     def _choices(self, directory: _Directory) -> Iterator[Any]:
-        """Yield lists of options, each the same object whenever it is asked for."""
+        """Yield lists of options; equal options are always the same object."""
         seen: set[int] = set()
         stack: list[Any] = [directory]
         while stack:
@@ -174,7 +174,7 @@ class Disk:
 
 
 def _some(sizes: Sequence[int], limit: int) -> Iterator[Sequence[int]]:
-    """Yield choices of one of several numbers each: all, or the extremes and some by chance."""
+    """Yield choices of one of several numbers each: all, or the extremes and random ones."""
     if prod(sizes) <= limit:
         yield from product(*map(range, sizes))
         return

@@ -1,4 +1,4 @@
-"""What a small file can make a reader do: memory and time stay near the size of a block."""
+"""Small hostile files make no reader take more memory or time than about a block needs."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def by_n5zarr(root: Path, name: str) -> Any:
 
 
 def read(opening: Callable[[Path, str], Any], root: Path, name: str, answers: Any) -> None:
-    """Read an array in a new process; answer what was found, and the memory that it took."""
+    """Read an array in a new process; return the result, and the memory that it took."""
     with zarr.config.set({"codec_pipeline.path": "zarr.core.codec_pipeline.BatchedCodecPipeline"}):
         array = opening(root, name)
         before, found = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, "failed"
@@ -146,7 +146,7 @@ def test_a_payload_that_decodes_to_much_more(container: Path, name: str, opening
 
 
 def in_seconds(function: Callable[[], object], seconds: int, answers: Any) -> None:
-    """Call a function, whose process is killed when it has computed for so long."""
+    """Call a function in a process that is killed after so many seconds of computing."""
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     function()
@@ -164,7 +164,7 @@ def memory_taken(function: Callable[[], object], seconds: int = 20) -> int:
 
 
 def judge_an_index_of_one_number() -> None:
-    """A number of any length, seven bits in each byte: to add them up takes quadratic time."""
+    """Decode an index of one number of any length, whose plain sum would take quadratic time."""
     number = b"\xff" * 2**22 + b"\x00" * 3
     footer = b"0123" + (len(number) // 4).to_bytes(4, "little") + b"\0\1YZ"
     payload = b"\xfd7zXZ\x00" + bytes(6) + b"\x00" + number + b"crc " + footer
@@ -204,7 +204,7 @@ def test_long_strings_take_little_memory() -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A dataset of four blocks, three of which are stored."""
+    """Write a dataset of four blocks, three of which are stored."""
     array = n5zarr.create_array(
         tmp_path / "c.n5", path="a", shape=(7, 5), chunks=(4, 3), dtype="u2", compression=None
     )
@@ -222,7 +222,7 @@ WAYS = [by_zarr, by_zarr_2, by_n5zarr]
 def test_a_block_that_is_a_link_to_nothing(
     small: Path, opening: Any, name: str, *, fast: bool
 ) -> None:
-    """As git-annex leaves them: an error, and not zeros; writing does not take its place."""
+    """A block that is a broken link, as of git-annex, is an error, and is not replaced."""
     block = small / "a" / name
     block.rename(small / "kept")
     block.symlink_to("../.git/annex/objects/SHA256E-s12")
@@ -334,7 +334,7 @@ def test_replacing_a_file_keeps_its_mode_and_its_link(
 
 @pytest.mark.parametrize("name", ["../../outside", "\0", "a/b", ".."])
 def test_an_axis_whose_name_no_node_has(tmp_path: Path, name: str) -> None:
-    """A dataset of that name beside it would hold its positions."""
+    """An axis with a name that no node can have reads no dataset outside of the container."""
     n5zarr.create_array(tmp_path / "outside", path="", data=np.arange(7) / 2)
     n5zarr.create_array(tmp_path / "c.n5", path="g/a", data=np.zeros((5, 7), "u1"))
     document = {"axes": [name, "y"], "units": ["nm", "nm"], "resolution": [4, 8]}
@@ -347,7 +347,7 @@ def test_an_axis_whose_name_no_node_has(tmp_path: Path, name: str) -> None:
 
 
 def test_a_fill_value_of_many_elements(tmp_path: Path) -> None:
-    """Zarr takes a list as a truth value, and fails when it fills a chunk."""
+    """A fill value that is a list is an error that names the fill value."""
     zarr.create_array(N5Store(tmp_path / "c.n5"), name="a", shape=(5, 7), dtype=bool)
     file = tmp_path / "c.n5/a/attributes.json"
     document = json.loads(file.read_bytes())
@@ -368,7 +368,7 @@ def keys_of(root: Path) -> list[str]:
 
 
 def test_links_to_each_other_are_followed_once(tmp_path: Path) -> None:
-    """Each path that meets no directory twice would be one of 100 000."""
+    """Links between groups are followed once, and not along every path."""
     root, n = tmp_path / "c.n5", 8
     for i in range(n):
         zarr.create_group(N5Store(root), path=f"g{i}")
@@ -380,7 +380,7 @@ def test_links_to_each_other_are_followed_once(tmp_path: Path) -> None:
 
 
 def test_links_that_are_not_followed_are_named(small: Path, tmp_path: Path) -> None:
-    """A link to nothing may be a dataset on a disk that is not there."""
+    """Links that are not followed are named in warnings, as data may be missing."""
     for name in "gh":
         zarr.create_group(N5Store(small), path=name)
     (small / "linked").symlink_to("a")
@@ -422,7 +422,7 @@ def test_groups_are_listed_to_a_depth(tmp_path: Path) -> None:
 
 
 def test_the_engine_opens_huge_arrays_without_loading_them(tmp_path: Path) -> None:
-    """Text, which xarray shows as objects, and positions along an axis, of any length."""
+    """The engine opens huge arrays of text, and huge axes, without loading them."""
     for name, data_type, dimensions in (("text", "string", [2**40]), ("long", "uint8", [2**62, 3])):
         (tmp_path / f"c.n5/{name}").mkdir(parents=True)
         document = {

@@ -1,4 +1,4 @@
-"""Several writers, and readers during writing; ``test_kills.py`` kills them."""
+"""Several writers and readers work at the same time; ``test_kills.py`` kills them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    """Run a script in a process of its own."""
+    """Start a script in a process of its own."""
     prelude = "import sys, numpy as np, zarr; from n5zarr import N5Store\n"
     return subprocess.Popen(
         [sys.executable, "-c", prelude + textwrap.dedent(script), *map(str, arguments)],
@@ -86,7 +86,7 @@ def test_two_live_groups_keep_what_each_of_them_sets(tmp_path: Path) -> None:
 def test_two_live_nodes_of_one_store_object_keep_what_each_of_them_sets(
     tmp_path: Path, where: str, path: str
 ) -> None:
-    """Those of ``n5zarr.open``; zarr's own write all attributes, docs/safety.md."""
+    """Two open nodes of ``n5zarr.open`` keep the attributes that the other has set."""
     store = N5Store(tmp_path / "c.n5" if where == "local" else MemoryStore())
     zarr.create_group(store, path="g", attributes={"x": 0, "y": 0})
     n5zarr.create_array(store, path="g/a", shape=(3,), dtype="u1", attributes={"x": 0, "y": 0})

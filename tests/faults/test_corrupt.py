@@ -1,4 +1,4 @@
-"""Damaged containers: a typed error that says where, and never wrong numbers."""
+"""Damaged containers give a typed error with the place, and never wrong numbers."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ type Corruption = Callable[[bytes], bytes]
 
 
 def part(position: tuple[int, ...]) -> tuple[slice, ...]:
-    """Give the region of a block, C order."""
+    """Return the region of a block, C order."""
     return tuple(
         slice(p * b, min((p + 1) * b, d))
         for p, b, d in zip(position[::-1], BLOCK_SIZE[::-1], SHAPE, strict=True)
@@ -126,7 +126,7 @@ def open_array(
 
 
 def assert_located(error: N5Error, root: Path, block: str = "0/0/0") -> None:
-    """Check that a message names container, dataset and block, and says what was expected."""
+    """Check that a message names container, dataset and block, and the expected content."""
     message = str(error)
     assert message.startswith(f"{root}: {PATH}: block {block}: block "), message
     assert isinstance(error, N5BlockError)
@@ -235,7 +235,7 @@ SEEN_EARLY = ("raw", "gzip", "zstd", "blosc", "blosc-copied")
 
 @pytest.fixture(scope="module")
 def containers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """One container for each compression, for the many tests that damage one block."""
+    """Write one container for each compression, for the many tests that damage one block."""
     parent = tmp_path_factory.mktemp("containers")
     return {
         name: write_container(parent / f"{name}.n5", compression)
@@ -245,7 +245,7 @@ def containers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 @pytest.fixture
 def spoilt(containers: dict[str, Path], compression: str, corrupt: Corruption) -> Iterator[Path]:
-    """A container whose first block is damaged for the time of a test, and long ago."""
+    """Damage the first block of a container for the time of a test; its file looks old."""
     file = block_file(containers[compression])
     whole = file.read_bytes()
     file.write_bytes(corrupt(whole))
@@ -411,7 +411,7 @@ def test_a_header_of_strings_does_not_allocate_what_it_announces(root: Path) -> 
 
 
 def test_a_count_of_values_of_bytes_is_not_allocated(tmp_path: Path) -> None:
-    """numcodecs makes an array of as many objects as the payload announces."""
+    """A block that announces very many values of bytes is an error before memory is allocated."""
     root, n = tmp_path / "c.n5", 2**31 - 1
     document: dict[str, Any] = {"dimensions": [n], "blockSize": [n], "dataType": "object"}
     document |= {"compression": {"type": "raw"}, "zarr": {"data_type": "variable_length_bytes"}}

@@ -1,4 +1,4 @@
-"""A full disk, no inodes, no descriptors, no permission: an error, and each unit is old or new.
+"""Full disks and missing permissions are errors, and each unit stays old or is new.
 
 ``N5ZARR_STRESS=1`` tries each operation with each amount that is left; else some.
 """
@@ -57,7 +57,7 @@ type Limit = Callable[[Path, int], AbstractContextManager[None]]
 
 @contextmanager
 def full_disk(root: Path, n_left: int) -> Iterator[None]:
-    """Leave so many pages."""
+    """Fill the disk up to a number of free pages."""
     ballast = root.parent / "ballast"
     with ballast.open("wb", buffering=0) as file:
         with suppress(OSError):
@@ -72,7 +72,7 @@ def full_disk(root: Path, n_left: int) -> Iterator[None]:
 
 @contextmanager
 def no_inodes(root: Path, n_left: int) -> Iterator[None]:
-    """Leave so many inodes."""
+    """Use the inodes up to a number of free ones."""
     ballast = root.parent / "ballast"
     ballast.mkdir()
     n = 0
@@ -92,7 +92,7 @@ def no_inodes(root: Path, n_left: int) -> Iterator[None]:
 
 @contextmanager
 def no_descriptors(root: Path, n_left: int) -> Iterator[None]:
-    """Leave so many descriptors."""
+    """Limit the file descriptors to a number of free ones."""
     lowest = os.open(root, os.O_RDONLY)
     os.close(lowest)
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -158,7 +158,7 @@ LIMITS: dict[str, tuple[Limit, str]] = {
 
 @pytest.fixture
 def place(request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Give a directory that all may reach, on a file system of its own where one is wanted."""
+    """Return a directory that all may reach, on a file system of its own where one is wanted."""
     options = LIMITS[request.getfixturevalue("kind")][1]
     with tempfile.TemporaryDirectory() as directory:
         where = Path(directory)
@@ -191,7 +191,7 @@ def test_an_operation_that_the_system_refuses_raises_an_error(
 
 
 def limited(kind: str, place: Path, outcomes: Any) -> None:
-    """Run operations under a limit; tell how they end, or what is wrong."""
+    """Run operations under a limit; return how they end, or the problems."""
     sys.dont_write_bytecode = True  # Python would keep half of what it compiles
     try:
         if kind == "no permission" and os.getuid() == 0:

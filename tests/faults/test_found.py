@@ -1,4 +1,4 @@
-"""What the tests of damage plant is found by a check, with its place."""
+"""``validate`` finds the damage that other tests plant, with its place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test that concurrent operations act as if one came after the other, each whole or not at all.
+"""Concurrent operations act as if one came after the other, each whole or not at all.
 
 One object is what the documentation promises to change at once: a block, and the document of a
 node. ``N5ZARR_STRESS=1`` lets processes make longer histories, for minutes.
@@ -50,7 +50,7 @@ COMPRESSIONS: list[dict[str, Any]] = [{"type": "raw"}, {"type": "gzip", "level":
 
 
 class Job(NamedTuple):
-    """What one of several writers does at the same time."""
+    """The work of one of several concurrent writers."""
 
     root: Path
     number: int
@@ -96,7 +96,7 @@ def test_the_search_tells_histories_that_have_an_order(history: Any, expected: b
 
 @pytest.fixture
 def root() -> Iterator[Path]:
-    """Give a container in memory where that is possible: writers that sync wait for a disk."""
+    """Return a directory for containers, in memory where there is one."""
     where = "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - no fixed name
     with tempfile.TemporaryDirectory(dir=where) as directory:
         yield Path(directory, "c.n5")
@@ -107,7 +107,7 @@ _counts = Counter[str]()  # of operations, by what they work on
 
 @pytest.fixture(autouse=True)
 def counted(record_property: Callable[[str, object], None]) -> Iterator[None]:
-    """Tell how many operations a test has looked at."""
+    """Count the operations of a test."""
     _counts.clear()
     yield
     for what, n in _counts.items():
@@ -123,7 +123,7 @@ def at_once(work: Callable[[Job], list[Operation]], job: Job) -> list[Operation]
 
 
 def run(work: Callable[[Job], list[Operation]], jobs: list[Job], pool: Any) -> list[Operation]:
-    """Let writers work at the same time; return what all of them noted."""
+    """Let writers work at the same time; return the operations that they noted."""
     results = [pool.submit(at_once, work, job) for job in jobs]
     history = [operation for result in results for operation in result.result(PATIENCE)]
     _counts[work.__name__.removeprefix("use_")] += len(history)
@@ -179,7 +179,7 @@ def opened(job: Job, path: str) -> Any:
 
 
 def parts_of(rows: range, columns: range) -> Iterator[tuple[tuple[int, int], int, Any]]:
-    """Give block, number of the part in it, and where it is, for the parts of a box."""
+    """Return block, number of the part in it, and place, for the parts of a box."""
     for y, x in product(rows, columns):
         where = (slice(EDGES[0][y], EDGES[0][y + 1]), slice(EDGES[1][x], EDGES[1][x + 1]))
         yield (y // 2, x // 2), y % 2 * 2 + x % 2, where
@@ -328,7 +328,7 @@ def test_attributes_and_shape_of_an_array(root: Path) -> None:
 
 
 def use_growing(job: Job) -> list[Operation]:
-    """One writer lets the last block grow; all write single elements of it, and read them."""
+    """Let one writer grow the last block, while all write and read its elements."""
     history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
     for number in range(N_OPERATIONS):
         array = opened(job, "a")
@@ -358,7 +358,7 @@ def test_elements_of_an_array_that_grows(root: Path, compression: Any) -> None:
 
 
 def use_nodes(job: Job) -> list[Operation]:
-    """Make and remove arrays of one's own beside those of others; list and open those of all."""
+    """Make and remove arrays beside those of others; list and open those of all."""
     history, dice = list[Operation](), random.Random(job.seed)  # noqa: S311
     group = opened(job, "g")
     own = [f"{job.number}{letter}" for letter in "ab"]
@@ -402,14 +402,14 @@ def open_if_there(job: Job, path: str) -> Any:
 
 
 def seen(found: Any) -> int | str:
-    """Tell what somebody sees: an array by its length."""
+    """Return the observed state of a node: an array by its length."""
     if found is None:
         return "nothing"
     return int(found.shape[0]) if isinstance(found, zarr.Array) else "group"
 
 
 def of_node(state: Any, operation: Operation) -> Any:
-    """Make a node, first a group and then an array, remove it at once, or see it."""
+    """Make a node, first a group and then an array, remove it at once, or look at it."""
     match operation.name:
         case "group":
             return "group" if state == "nothing" else None
@@ -431,7 +431,7 @@ CHUNKS_OF = [(2,), (3,), (5,), (7,)]  # by writer
 
 
 def make_the_same(job: Job) -> list[Operation]:
-    """Make an array where others make another at the same time; note whether that was refused."""
+    """Make an array where others make another one; note whether that was refused."""
     made = partial(
         n5zarr.create_array, job.root, path="a", shape=(11 + job.number,),
         chunks=CHUNKS_OF[job.number], dtype="u2", attributes={f"by {job.number}": job.number},
@@ -444,7 +444,7 @@ def make_the_same(job: Job) -> list[Operation]:
 
 
 def test_of_those_who_make_one_node_at_once_one_wins(root: Path) -> None:
-    """As in plain Zarr, more than one may succeed: the dataset is that of one of them."""
+    """If several make one node at once, the dataset is that of one that has succeeded."""
     for pool, jobs in rounds(root, ["own"], ["atomic"]):
         zarr.create_group(N5Store(jobs[0].root))
         makers = {operation.value for operation in run(make_the_same, jobs, pool)}

@@ -1,4 +1,4 @@
-"""What the writer of a container or a server wants a reader to do besides reading."""
+"""Hostile containers and servers make a reader run, read or write nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Program:
-    """What runs a command when it is unpickled."""
+    """An object that runs a command when it is unpickled."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -43,7 +43,7 @@ PICKLE = {"id": "pickle", "protocol": 5}
 @pytest.mark.parametrize("record", [{"filters": [PICKLE]}, {"compressor": PICKLE}], ids=str)
 @pytest.mark.parametrize("data_type", ["uint8", "object", "string"])
 def test_no_codec_runs_what_a_block_holds(tmp_path: Path, record: Any, data_type: str) -> None:
-    """numcodecs knows the codec ``pickle``, which runs any function that its bytes name."""
+    """No codec of a record unpickles a block, though numcodecs has the codec ``pickle``."""
     assert "pickle" in numcodecs.registry.codec_registry
     root, ran = tmp_path / "c.n5", tmp_path / "ran"
     payload = pickle.dumps(_Program(ran)).ljust(211, b"\0")
@@ -100,7 +100,7 @@ FORGED: dict[str, Any] = {
 
 @pytest.mark.parametrize("record", FORGED.values(), ids=FORGED)
 def test_a_forged_record_is_named_or_does_not_matter(tmp_path: Path, record: Any) -> None:
-    """What zarr, numcodecs and numpy say of the codecs of a record names no container."""
+    """A forged record is an error that names the container, or changes no values."""
     root = tmp_path / "c.n5"
     values = np.arange(77, dtype="u1").reshape(11, 7)
     n5zarr.create_array(root, path="d", data=values, chunks=(8, 5), compression="raw")
@@ -142,7 +142,7 @@ COSTLY: dict[str, Any] = {
 
 @pytest.mark.parametrize("record", COSTLY.values(), ids=COSTLY)
 def test_recorded_codecs_cost_no_more_than_their_block(tmp_path: Path, record: Any) -> None:
-    """A block of zeros has few bytes, but zarr runs the codecs on all of its elements."""
+    """Recorded codecs that zarr would run on all elements of a block are refused."""
     root = tmp_path / "c.n5"
     values = np.zeros(2**20, "u1")
     n5zarr.create_array(root, path="d", data=values, chunks=(2**20,), compression="gzip")
@@ -210,7 +210,7 @@ class _Names(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815 - the name that the class asks for
 
     def log_message(self, *_: object) -> None:
-        """Be quiet."""
+        """Log nothing."""
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""A store that fails at its n-th call: an error, or the right result; each unit is old or new.
+"""A store that fails at its n-th call gives an error, and each unit is old or new.
 
 ``N5ZARR_STRESS=1`` does it at each call of each operation; else at a few.
 """
@@ -42,11 +42,11 @@ N_SHORT = 6  # faults of each operation
 
 
 class BrokenError(ConnectionError):
-    """What the store raises."""
+    """The error of the failing store."""
 
 
 class Faults:
-    """Does something at the n-th call of any store that asks it."""
+    """A counter of calls of all stores, with a fault at the n-th one."""
 
     def __init__(self) -> None:
         self.n_calls, self.at, self.kind = 0, 0, ""
@@ -56,7 +56,7 @@ class Faults:
         self.n_calls, self.at, self.kind, self.done = 0, at, kind, ""
 
     def next(self, call: str) -> str:
-        """Count a call; return the kind of fault, if it is the one."""
+        """Count a call; return the kind of fault, if it is due."""
         self.n_calls += 1
         if self.n_calls != self.at:
             return ""
@@ -67,7 +67,7 @@ class Faults:
 
 
 class FaultyStore(WrapperStore[MemoryStore]):
-    """Passes calls on, and fails where it is told to."""
+    """A store that passes calls on, and fails at the chosen one."""
 
     def __init__(self, store: MemoryStore, faults: Faults, *, is_sync: bool) -> None:
         super().__init__(store)
@@ -179,7 +179,7 @@ class FaultyStore(WrapperStore[MemoryStore]):
 
 
 class Memory:
-    """A place of two stores in memory that share their faults."""
+    """Two containers in memory whose stores share their faults."""
 
     def __init__(self, faults: Faults, codecs: str, *, is_sync: bool) -> None:
         self.faults, self.codecs, self.is_sync = faults, codecs, is_sync
@@ -206,7 +206,7 @@ class Memory:
 
 
 def _is_hidden(kind: str, call: str, old: dict[str, bytes]) -> bool:
-    """Whether nobody can tell: a group without attributes may have an empty document."""
+    """Return whether a difference is invisible: a group may have an empty document."""
     document = old.get(f"c.n5/{call.removeprefix('get ')}", b"dimensions")
     return kind == "cuts all" and call.endswith("attributes.json") and b"dimensions" not in document
 
@@ -218,7 +218,7 @@ KINDS = [
 
 @dataclass
 class Undisturbed:
-    """An operation in one way of presentation, without faults."""
+    """The results of an operation in one way of presentation, without faults."""
 
     operation: Operation
     place: Memory
@@ -240,7 +240,7 @@ class Undisturbed:
         return cls(operation, place, old, new, place.faults.n_calls)
 
     def check(self, kind: str, at: int) -> str:
-        """Run it with a fault; return what it ended with."""
+        """Run an operation with a fault; return its result."""
         operation, place, faults = self.operation, self.place, self.place.faults
         place.fill(self.old)
         faults.arm(at, kind)

@@ -1,4 +1,4 @@
-"""Python without its lock (3.13t and later), in subinterpreters, and what neither may do: crash.
+"""Free-threaded Python (3.13t and later) and subinterpreters do not crash.
 
 A Python without the lock is found as ``python3.14t`` or ``python3.13t``, or by its path in
 ``N5ZARR_FREE_THREADED``. zarr needs packages that such a Python may lack, so the kernel alone is

@@ -1,4 +1,4 @@
-"""The compiled kernel and the Python path agree on random damage, and no argument crashes it.
+"""The compiled kernel and the Python path agree on random damage, without a crash.
 
 ``.ci/kernel`` runs this file under the address and undefined behaviour sanitizers.
 ``N5ZARR_STRESS=1`` runs it for ten minutes, with other seeds each time.
@@ -39,7 +39,7 @@ SHARE = SECONDS / (len(COMPRESSIONS) + 1)
 
 
 class Poisoned(Scratch):
-    """Memory of the exact size, never used before: whatever is read without being written shows."""
+    """Memory of the exact size and known content, so that elements left unwritten show."""
 
     def __init__(self, poison: int) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ def poisoned(poison: int) -> Iterator[None]:
 
 
 def seeds(seconds: float) -> Iterator[tuple[int, random.Random]]:
-    """Count on from the first seed until the time is up; a few seeds at least."""
+    """Yield seeds from the first until the time is up; a few seeds at least."""
     end = time.monotonic() + seconds
     for seed, rng in enumerate(map(random.Random, count(FIRST_SEED)), FIRST_SEED):
         if seed >= FIRST_SEED + 3 and time.monotonic() > end:
@@ -100,7 +100,7 @@ def restore(root: Path, stored: dict[str, bytes]) -> None:
 
 
 def written(array: Any, box: Any, value: Any, root: Path, key: str) -> Any:
-    """Write, and give all files; after an error only the damaged one, others may be done or not."""
+    """Write, and return all files; after an error only the damaged one, as others may differ."""
     try:
         array[box] = value
     except n5zarr.N5Error as err:
@@ -146,7 +146,7 @@ def some_number(rng: random.Random) -> int:
 
 
 def random_arguments(rng: random.Random, root: Path, target: Any) -> list[Any]:
-    """Give arguments that fit the dataset of a random kind, up to two of them changed."""
+    """Return arguments that fit the dataset of a random kind, up to two of them changed."""
     kind = rng.randrange(5)
     geometry = np.array([3, 4, 8, 6, 0, 0, 1, 1], "i8")
     sizes = {"stored": 300, "elements": 24, "fill": 2, "taken": 1}
@@ -184,7 +184,7 @@ def random_options(rng: random.Random) -> tuple[Any, ...]:
 
 
 def test_random_arguments(tmp_path: Path) -> None:
-    """Grid positions or ValueError, and nothing outside of the array is written."""
+    """Random arguments give grid positions or ValueError, and write only into the array."""
     n_done = 0
     for kind, k in enumerate((0, 1, 3, 4, 5)):  # raw, gzip, zlib, zstd and blosc, as in kernel.py
         compression = COMPRESSIONS[k]

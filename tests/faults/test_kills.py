@@ -1,4 +1,4 @@
-"""Writers that are killed at any moment: nothing is torn, nothing is lost but what was in flight.
+"""Writers that are killed at any moment leave whole units, and lose only the current step.
 
 ``N5ZARR_KILLS=50`` kills so many writers of each kind; else it is one of each way to write. Those
 of conversions and pyramids are in ``tests/contract``.
@@ -43,7 +43,7 @@ VALUES = np.random.default_rng(5).integers(1, 250, (5, 7), "u1")
 
 
 class Way(NamedTuple):
-    """How a writer writes."""
+    """The options of a writer."""
 
     root: Path
     durability: Durability
@@ -70,7 +70,7 @@ class Way(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What is done again and again, and what must be there afterwards.
+    """A kind of step that is repeated, and the check after it.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def _blocks(shape: tuple[int, ...]) -> Iterator[tuple[slice, ...]]:
 
 
 def _check_blocks(way: Way, before: np.ndarray, after: np.ndarray) -> None:
-    """Each block is old or new; where it is overwritten, it may be half written, and says so."""
+    """Check that each block is old or new, or an error where it was overwritten in place."""
     array: Any = n5zarr.open(way.root, path="a")
     for box in _blocks(before.shape):
         try:
@@ -243,7 +243,7 @@ KINDS = {
 
 
 def go_on(kind: str, way: Way, ends: Connection) -> None:
-    """Do one step after the other, and tell how many have ended."""
+    """Do one step after the other, and report how many have ended."""
     with nullcontext() if way.is_fast else python_only():
         for step in range(10**6):
             KINDS[kind].step(way, step)
@@ -272,7 +272,7 @@ def killed(kind: str, way: Way, after: float) -> int:
 
 @pytest.fixture
 def where() -> Iterator[Path]:
-    """Give a directory, in memory where there is one: writers that sync wait for a disk."""
+    """Return a directory, in memory where there is one, since syncs wait for a disk."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
         yield Path(directory)
 
@@ -299,7 +299,7 @@ def test_a_killed_writer_leaves_old_or_new(
 
 
 def check_clean(way: Way, kind: str) -> int:
-    """Remove what is left as ``validate --clean`` does; nothing else may be found."""
+    """Remove temporary files as ``validate --clean`` does; check that nothing else is found."""
     found = n5zarr.validate(way.root).findings
     expected = {"unfinished-file"}
     if way.durability == "overwrite":

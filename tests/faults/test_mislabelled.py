@@ -1,4 +1,4 @@
-"""Compressed blocks under the name raw: an error wherever something tells, and never numbers."""
+"""Compressed blocks under the name raw are an error where that can be told."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def opened(root: Path, way: str) -> Any:
 
 
 def parts(array: Any) -> list[Any]:
-    """Give parts of the first block."""
+    """Return parts of the first block."""
     n, m = array.chunks
     return [np.s_[:n, :m], np.s_[0, :m], np.s_[1, 1:3], np.s_[2:3, 0], np.s_[:n, 1]]
 

@@ -1,4 +1,4 @@
-"""Damaged payloads are the same to every way of reading: numbers that are the same, or an error."""
+"""All ways of reading damaged payloads agree: on the numbers, or on an error."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ FLAGS = 2  # the byte of a blosc header
 
 
 def values(dtype: str) -> np.ndarray[Any, Any]:
-    """Some that are compressed and some that are not."""
+    """Return values of which some are compressed and some are not."""
     rng = np.random.default_rng(7)
     found = rng.integers(0, 5, SHAPE) * (rng.random(SHAPE) < 0.3)
     found[12:16] = rng.integers(0, 100, (4, SHAPE[1]))
@@ -47,7 +47,7 @@ def values(dtype: str) -> np.ndarray[Any, Any]:
 
 
 def mutants(block: bytes, n_head: int, seed: int) -> Iterator[tuple[int, bytes]]:
-    """Change every byte of what describes a payload, some of the rest, and the length.
+    """Yield payloads with each byte of the description changed, some others, and lengths.
 
     The byte of the payload that was changed comes with it, or its length.
     """
@@ -105,7 +105,7 @@ def check(root: Path, dtype: str, compression: dict[str, Any], block: bytes, n_h
 
 
 def crafted(n: int, size: int, starts: dict[int, int]) -> bytes:
-    """Make a blosc buffer of 2-byte items, its streams not compressed, by c-blosc's README_HEADER.
+    """Make a blosc buffer of 2-byte items without compression, by c-blosc's README_HEADER.
 
     ``starts`` has blocks whose entry of the table is that of another one.
     """
@@ -131,7 +131,7 @@ def crafted(n: int, size: int, starts: dict[int, int]) -> bytes:
 def test_a_blosc_buffer_that_c_blosc_does_not_write(
     tmp_path: Path, size: int, starts: dict[int, int]
 ) -> None:
-    """numcodecs fills what is missing of the former with what is in its memory."""
+    """A blosc buffer with missing streams is an error, where numcodecs returns its own memory."""
     n = 2 * SHAPE[0] * SHAPE[1]
     block = made(tmp_path, "u2", {"type": "blosc", "cname": "lz4", "shuffle": 0})[:HEADER]
     path = tmp_path / "c.n5" / "a" / "0" / "0"

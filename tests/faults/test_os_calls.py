@@ -1,4 +1,4 @@
-"""Each call of the operating system may fail, or be the last one; power may be cut after each.
+"""Operations survive failing calls of the operating system and power cuts after each.
 
 ``os_calls.py`` says what is checked. It runs in another process, into which the boundary is loaded.
 ``N5ZARR_STRESS=1`` does it at each call of each operation; else at a few.

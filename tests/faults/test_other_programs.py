@@ -1,4 +1,4 @@
-"""Java at work at the same time: it truncates files and writes them again, under a lock.
+"""Readers and writers work beside Java, which rewrites files in place under a lock.
 
 ``N5ZARR_STRESS=1`` lets each writer run for a minute.
 """
@@ -116,7 +116,7 @@ def test_a_document_is_never_read_while_it_is_cut(tmp_path: Path, pause: float) 
 
 @pytest.mark.parametrize("kind", ["array", "group"])
 def test_updates_beside_a_writer_lose_no_dataset(tmp_path: Path, kind: str) -> None:
-    """Whose attribute wins is not said; that what makes the array stays is."""
+    """Attributes set beside another writer lose no member that makes the dataset."""
     root = tmp_path / "c.n5"
     group = zarr.create_group(N5Store(root)).create_group("d")
     dataset(root, overwrite=True)
@@ -186,7 +186,7 @@ def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any
     ids=lambda c: "-".join(map(str, c.values())),
 )
 def test_a_writer_that_stalls_is_waited_for(tmp_path: Path, compression: Any, how: str) -> None:
-    """As Java does while it compresses: neither size nor time tell that there is more to come."""
+    """A reader waits for a writer that stalls within a block, as Java does."""
     root = tmp_path / "c.n5"
     values = np.random.default_rng(1).integers(0, 60_000, SHAPE, "u2")
     dataset(root, compression)[:] = values
@@ -226,7 +226,7 @@ def test_an_empty_document_of_a_dataset_is_an_error(tmp_path: Path) -> None:
 
 
 def test_blocks_are_found_behind_empty_directories(tmp_path: Path) -> None:
-    """Blocks that hold nothing but the fill value are removed, and their directories are not."""
+    """Blocks are found behind empty directories, which removed blocks leave."""
     root = tmp_path / "c.n5"
     for left in range(3):
         array: Any = n5zarr.create_array(
@@ -253,7 +253,7 @@ def test_an_empty_document_without_blocks_is_a_group(tmp_path: Path) -> None:
 def test_a_file_that_changes_for_ever_is_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As by a program that takes no lock."""
+    """A file that changes at every look is an error."""
     path = tmp_path / "file"
     path.write_bytes(b"content")
     real = os.fstat
@@ -270,7 +270,7 @@ def test_a_file_that_changes_for_ever_is_an_error(
 def test_a_file_that_is_given_in_small_pieces_is_read_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As file systems over a network may."""
+    """A file that is read in small pieces, as over a network, is read whole."""
     path = tmp_path / "file"
     path.write_bytes(bytes(range(101)))
     real_read, real_readv = os.read, os.readv
@@ -305,7 +305,7 @@ STAGES = ("opened", "locked", "half")
 
 
 def java_once(path: Path, content: bytes, until: str = "opened") -> subprocess.Popen[str]:
-    """Start a process that writes a file once, as Java does, and let it go on until a stage."""
+    """Start a process that writes a file once, as Java does, and wait for one of its stages."""
     source = path.parent.parent / "java-content"
     source.write_bytes(content)
     process = subprocess.Popen(
@@ -326,7 +326,7 @@ def java_once(path: Path, content: bytes, until: str = "opened") -> subprocess.P
 
 
 def go_on(process: subprocess.Popen[str]) -> None:
-    """Let the process go on to its end, as soon as it can."""
+    """Let the process run to its end."""
     assert process.stdin is not None
     process.stdin.close()
 
@@ -343,7 +343,7 @@ def end(process: subprocess.Popen[str]) -> None:
 def test_a_part_is_written_into_what_java_has_written(
     tmp_path: Path, durability: Any, *, fast: bool
 ) -> None:
-    """Java holds the lock of the block: n5zarr waits, and then keeps the rest of Java's block."""
+    """A part is written after Java has released its lock, and keeps the rest of Java's block."""
     root = tmp_path / "c.n5"
     array = dataset(root, {"type": "raw"}, durability=durability)
     array[:] = 2
@@ -364,7 +364,7 @@ def test_a_part_is_written_into_what_java_has_written(
 
 @pytest.mark.parametrize("durability", ["atomic", "durable", "overwrite"])
 def test_java_waits_while_a_part_is_written(tmp_path: Path, durability: Any) -> None:
-    """A rename replaces the file that Java has opened; what is overwritten is still Java's."""
+    """Java waits during an update: then it overwrites the file, or a file that was replaced."""
     path = tmp_path / "d" / "0"
     path.parent.mkdir()
     path.write_bytes(b"before")
@@ -386,7 +386,7 @@ def test_java_waits_while_a_part_is_written(tmp_path: Path, durability: Any) -> 
 def test_a_file_that_another_writer_has_just_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, durability: Any
 ) -> None:
-    """It is empty until that writer has its lock: no reader and no writer takes it for damaged."""
+    """A file that is empty until another writer has its lock is not taken for damaged."""
     path = tmp_path / "d" / "0"
     path.parent.mkdir()
     java = java_once(path, b"of Java")

@@ -1,4 +1,4 @@
-"""What runs in between on the same thread, a signal handler or a finalizer, changes no numbers."""
+"""Signal handlers and finalizers that use n5zarr on the same thread change no numbers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
 
 @pytest.fixture
 def where() -> Iterator[Path]:
-    """Give a directory in memory: blocks are written at each of hundreds of moments."""
+    """Return a directory in memory, as blocks are written at each of hundreds of moments."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as directory:
         yield Path(directory)
 
@@ -49,7 +49,7 @@ def values(seed: int, shape: tuple[int, ...] = SHAPE) -> np.ndarray:
 
 @contextmanager
 def interrupted(handler: Callable[[], None]) -> Iterator[list[str]]:
-    """Run a handler where one can run while n5zarr does: at calls and returns, some of each."""
+    """Run a handler at some of the calls and returns within n5zarr."""
     at: list[str] = []
     is_handled = threading.local()
 
@@ -146,7 +146,7 @@ def test_a_timer_that_writes_while_gzip_is_written(tmp_path: Path) -> None:
 
 
 def test_threads_that_help_are_waited_for() -> None:
-    """Also where one of them fails: nothing is written after the error is raised."""
+    """Helping threads are waited for, so that nothing is written after an error is raised."""
     began, running, is_checked = threading.Barrier(3), [], threading.Event()
     here = threading.current_thread()
 
@@ -192,7 +192,7 @@ def test_without_more_threads_the_work_is_done_here(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_finalizer_that_reads_what_is_being_updated(tmp_path: Path) -> None:
-    """It runs on the thread that holds the lock, and zarr reads on another one."""
+    """A finalizer on the thread that holds the lock reads the old file."""
     path = tmp_path / "attributes.json"
     path.write_bytes(b"{}")
     read: list[bytes | None] = []

@@ -1,4 +1,4 @@
-"""Open arrays whose dataset is removed or renamed: an error that names it, and never zeros."""
+"""Open arrays of a removed or renamed dataset raise an error that names it."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def read_pickled(pickled: bytes) -> str:
 
 @pytest.mark.parametrize("way", WRITABLE.values(), ids=WRITABLE)
 def test_other_processes_raise(tmp_path: Path, way: Callable[[Any], Any]) -> None:
-    """As dask's workers, which may never have read the document."""
+    """Pickled arrays raise in other processes, as in dask's workers."""
     pickled = pickle.dumps(way(make(tmp_path / "c.n5")))
     REMOVALS["renamed"](tmp_path / "c.n5")
     with ProcessPoolExecutor(1, get_context("spawn")) as workers:
@@ -137,7 +137,7 @@ def test_other_processes_raise(tmp_path: Path, way: Callable[[Any], Any]) -> Non
 
 
 class Counting(WrapperStore[MemoryStore]):
-    """Counts the requests for values."""
+    """A store that counts the requests for values."""
 
     def __init__(self, store: MemoryStore) -> None:
         super().__init__(store)
@@ -202,7 +202,7 @@ def test_arrays_with_filters_raise_too(memory: Counting) -> None:
 
 
 def test_an_archive_without_blocks_is_read(tmp_path: Path) -> None:
-    """A sparse dataset is there, though no block is."""
+    """An archive with a dataset without blocks is read as fill values."""
     with ZipStore(tmp_path / "c.zip", mode="w") as archive:
         n5zarr.create_array(archive, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
     array: Any = n5zarr.open_array(ZipStore(tmp_path / "c.zip", mode="r"), path="a", mode="r")

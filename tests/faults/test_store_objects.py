@@ -1,4 +1,4 @@
-"""Several store objects and programs on one container: what state machines and histories found.
+"""Several store objects and programs on one container see each other's changes.
 
 Each test is the shortest form of a failure of ``tests/property/test_states.py`` or
 ``tests/faults/test_histories.py``.
@@ -36,7 +36,7 @@ SHAPE, CHUNKS = (5, 7), (2, 3)
 
 @pytest.mark.parametrize("first", [".zattrs", ".zarray"])
 def test_an_array_of_v2_is_made_again_after_others_removed_it(tmp_path: Path, first: str) -> None:
-    """Zarr writes both documents at once, so that either may be first."""
+    """An array of v2 is made again after its removal, whichever document is written first."""
     store = N5Store(tmp_path / "c.n5", zarr_format=2)
     n5zarr.create_array(store, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
     documents: dict[str, Any] = {
@@ -54,7 +54,7 @@ def test_an_array_of_v2_is_made_again_after_others_removed_it(tmp_path: Path, fi
 
 @pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
 def test_the_fill_value_is_that_of_the_array_that_is_there(tmp_path: Path, how: Any) -> None:
-    """And not that with which the store object created another one in its place."""
+    """The fill value is that of the present array, and not of one that was replaced."""
     store = N5Store(tmp_path / "c.n5", **how)
     what: Any = {"path": "a", "shape": SHAPE, "chunks": CHUNKS, "dtype": "u2"}
     n5zarr.create_array(store, fill_value=3, **what)
@@ -65,7 +65,7 @@ def test_the_fill_value_is_that_of_the_array_that_is_there(tmp_path: Path, how: 
 
 
 def test_numbers_in_place_of_booleans_are_noticed(tmp_path: Path) -> None:
-    """Both are stored as uint8, in the same blocks."""
+    """Numbers in the place of booleans are noticed, though both are stored as uint8."""
     store = N5Store(tmp_path / "c.n5")
     n5zarr.create_array(store, path="a", shape=SHAPE, chunks=CHUNKS, dtype=bool)
     other = n5zarr.create_array(
@@ -82,7 +82,7 @@ def test_numbers_in_place_of_booleans_are_noticed(tmp_path: Path) -> None:
 def test_a_document_that_changes_within_a_tick_of_the_clock_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
 ) -> None:
-    """Java writes in place: inode, size and, where clocks are coarse, time stay the same."""
+    """A document that changes within a tick of the clock is read again."""
     root = tmp_path / "c.n5"
     n5zarr.create_array(root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
     path, store = root / "a" / "attributes.json", N5Store(root, **how)
@@ -183,7 +183,7 @@ def test_a_block_that_grows_while_it_is_written_loses_nothing(
     durability: Any,
     is_fast: bool,
 ) -> None:
-    """A writer knows the array as it was, others make it larger, and write what is new."""
+    """A block that others enlarge while a writer updates it loses no elements."""
     root = tmp_path / "c.n5"
     made = n5zarr.create_array(
         root, path="a", shape=(2,), chunks=(13,), dtype="u2", compression=compression
@@ -234,7 +234,7 @@ def test_only_what_differs_from_what_was_read_is_written(tmp_path: Path) -> None
 
 
 def test_an_old_group_object_updates_several_attributes(tmp_path: Path) -> None:
-    """Zarr writes a document for each key: the first removes ``n``, the second brings it back."""
+    """An old group object updates several attributes, though zarr writes them one by one."""
     store = N5Store(tmp_path / "c.n5")
     held = zarr.create_group(store)
     zarr.open_group(N5Store(tmp_path / "c.n5"), mode="r+").attrs.update({"y": 0, "n": 7, "z": 1})
@@ -246,7 +246,7 @@ def test_an_old_group_object_updates_several_attributes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
 def test_an_array_that_was_open_before_it_shrank_and_grew_reads_what_others_wrote(how: Any) -> None:
-    """In memory nothing tells of it: this store object has last seen the small array."""
+    """An array that shrank and grew while it was open shows the elements that others wrote."""
     root = MemoryStore()
     store = N5Store(root, **how)
     n5zarr.create_array(store, path="a", shape=(7, 3), chunks=(3, 2), dtype="u2")
@@ -302,5 +302,5 @@ def test_a_node_that_is_replaced_between_listing_and_opening_is_left_out(
     assert found.keys() == at_rest.keys()
     assert [type(found[name]) for name in found] == [type(at_rest[name]) for name in found]
     if "a" not in found and other != "nothing":  # whoever opens it by its name is told why
-        with pytest.raises(N5Error):
+        with pytest.raises(N5Error, match="g/a"):
             zarr.open_array(store, path="g/a", mode="a", shape=SHAPE, dtype="u1")

@@ -1,4 +1,4 @@
-"""Many writers of one block, of any durability: nothing is lost, and no reader sees a torn block.
+"""Many writers of one block lose nothing, and no reader sees a torn block.
 
 ``N5ZARR_STRESS=1`` writes 300 rounds instead of a few.
 """
@@ -71,7 +71,7 @@ def through_zarr(root: Path, name: str, durability: Durability) -> Any:
 
 @pytest.fixture
 def tmp_path(tmp_path: Path) -> Iterator[Path]:
-    """Give a directory in memory where there is one: writers that sync wait for a disk."""
+    """Return a directory, in memory where there is one, since syncs wait for a disk."""
     if not Path("/dev/shm").is_dir():  # noqa: S108 - no file of a fixed name
         yield tmp_path
         return
@@ -83,7 +83,7 @@ OPENINGS: list[Callable[[Path, str, Durability], Any]] = [through_n5zarr, throug
 
 
 class Case(NamedTuple):
-    """One dataset of one block, and how it is written."""
+    """A dataset of one block, and the options of its writers."""
 
     root: Path
     name: str
@@ -116,7 +116,7 @@ def cases(root: Path) -> list[Case]:
 
 
 def quarters(array: Any) -> list[int]:
-    """Read the value of each quarter, and check that it has one."""
+    """Return the value of each quarter, and check that it has only one."""
     block = np.asarray(array[...])
     values = [np.unique(block[quarter]).tolist() for quarter in QUARTERS]
     assert [len(found) for found in values] == [1] * 4, values
@@ -127,7 +127,7 @@ def quarters(array: Any) -> list[int]:
 
 
 def write_quarter(case: Case, number: int) -> None:
-    """Write a quarter that nobody else writes: it always holds what was written last."""
+    """Write one quarter again and again, and check that it always holds the last value."""
     array = case.open(number)
     for value in range(2, ROUNDS + 2):
         array[QUARTERS[number]] = value
@@ -135,7 +135,7 @@ def write_quarter(case: Case, number: int) -> None:
 
 
 def read_quarters(case: Case, number: int) -> None:
-    """Read as long as others write: the value of no quarter goes back."""
+    """Read while others write, and check that the value of no quarter goes back."""
     array, before = case.open(number), [0] * 4
     end = time.monotonic() + PATIENCE
     while min(before) < ROUNDS + 1:
@@ -146,7 +146,7 @@ def read_quarters(case: Case, number: int) -> None:
 
 
 def write_quarter_or_whole(case: Case, number: int) -> None:
-    """Write one of two quarters, or the whole block: the others keep the whole that is last."""
+    """Write one of two quarters, or the whole block, and check the other quarters."""
     array = case.open(number)
     for value in range(2, ROUNDS + 2):
         if number == 0:
@@ -160,7 +160,7 @@ def write_quarter_or_whole(case: Case, number: int) -> None:
 
 
 def write_quarter_or_remove(case: Case, number: int) -> None:
-    """Write a quarter, or remove the block: no quarter holds what was written before."""
+    """Write a quarter, or remove the block, and check that no older value returns."""
     array = case.open(number)
     for value in range(2, ROUNDS + 2):
         if number == 0:
@@ -236,7 +236,7 @@ def test_chunks_of_dask_that_are_not_aligned_with_blocks(
 def test_four_threads_write_one_block(
     tmp_path: Path, job: Any, compression: Any, durability: Durability, *, is_fast: bool
 ) -> None:
-    """With stores of their own, or with arrays of one store."""
+    """Four threads write one block with two stores, and lose nothing."""
     stores = [N5Store(tmp_path / "c.n5", codecs="n5", durability=durability) for _ in range(2)]
     n_opened = iter(range(99))
 
@@ -298,7 +298,7 @@ def test_a_handler_that_writes_the_block_that_is_being_written(
     *,
     is_fast: bool,
 ) -> None:
-    """It gets an error, or what it wrote is kept; it never waits for ever."""
+    """A signal handler that writes a block during its update gets an error or is kept."""
     case = Case(tmp_path / "c.n5", "d", (durability,), through_n5zarr, is_fast)
     case.create(compression)
     array, other = case.open(), case.open()
@@ -336,7 +336,7 @@ def test_a_handler_that_writes_the_block_that_is_being_written(
 def test_a_handler_that_uses_the_file_that_is_being_written(
     tmp_path: Path, ours: str, theirs: str, durability: Durability
 ) -> None:
-    """At every call and return: each change is kept, or whoever makes it gets an error."""
+    """A handler that changes a file during its update is kept, or one of both gets an error."""
     path = tmp_path / "file"
     n_refused = 0
 
@@ -449,7 +449,7 @@ def test_a_link_to_nothing_is_kept(
 def test_two_threads_that_are_interrupted_while_they_replace_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A handler in each, while it holds the lock of a file, replaces the file of the other."""
+    """Two threads whose handlers replace each other's files do not wait for ever."""
     paths = [str(tmp_path / "a"), str(tmp_path / "b")]
     for path in paths:
         Path(path).write_bytes(b"before")

@@ -35,7 +35,7 @@ HARNESSES: dict[str, Callable[[Path], Harness]] = {
 
 
 def save(folder: Path, kind: str, seed: str, found: Violation) -> None:
-    """Write the input, and beside it what happened."""
+    """Write the input, and beside it the result."""
     folder.mkdir(parents=True, exist_ok=True)
     stem = folder / f"{kind}-{seed}-{found.number}"
     stem.with_suffix(".bin").write_bytes(found.data)
@@ -44,7 +44,7 @@ def save(folder: Path, kind: str, seed: str, found: Violation) -> None:
 
 
 def fuzz(kind: str, n: int, options: argparse.Namespace) -> Report:
-    """Try ``n`` inputs of a kind, and print what was found."""
+    """Try ``n`` inputs of a kind, and print the findings."""
     total, told = Report(next=options.first), time.monotonic()
     numbers = range(options.first, options.first + n)
     for report in run(
@@ -62,7 +62,7 @@ def fuzz(kind: str, n: int, options: argparse.Namespace) -> Report:
 
 
 def replay() -> Report:
-    """Try the inputs that were kept, in this process."""
+    """Try the kept inputs again, in this process."""
     total = Report()
     with tempfile.TemporaryDirectory(prefix="fuzz") as directory:
         made = {}

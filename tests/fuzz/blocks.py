@@ -1,4 +1,4 @@
-"""Read mutated blocks in every way, and judge what comes of it."""
+"""Read mutated blocks in every way, and check the results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def memory() -> MemoryStore:
 
 @contextmanager
 def python_only() -> Iterator[None]:
-    """Leave all to the Python path."""
+    """Disable the compiled kernel, so that the Python path does all."""
     kept, kernel.can_do = kernel.can_do, lambda dataset: False
     try:
         yield
@@ -156,14 +156,14 @@ class Blocks:
         return self._case(dataset, position, data, rng)
 
     def kept(self, name: str, data: bytes) -> Case:
-        """Make the case of an input that was kept; see :meth:`name`."""
+        """Make the case of a kept input; see :meth:`name`."""
         seeds = {str(seed): seed for seed in self.seeds}
         path, _, position = name.partition(", block ")
         place = tuple(int(n) for n in position.strip("(),").split(",") if n.strip())
         return self._case(seeds[path], place, data, random.Random(0))
 
     def _case(self, seed: Seed, position: Position, data: bytes, rng: random.Random) -> Case:
-        """Find what is expected, too: its time is not the reader's."""
+        """Compute the expected elements in advance, as their time is not the reader's."""
         expected = None
         if seed.decodable and not _is_of_any_mode(seed):
             extent = extent_of(seed.dataset, position)
@@ -172,7 +172,7 @@ class Blocks:
         return Case(f"{seed}, block {position}", data, (seed, position, rng, shown))
 
     def run(self, case: Case, number: int) -> list[str]:
-        """Read a block in the ways that are its number's; say what is wrong."""
+        """Read a block in the ways that the number selects; return the problems."""
         seed, position, *_ = case.target
         file = seed.file(position)
         _write(file, case.data)
@@ -185,7 +185,7 @@ class Blocks:
             _write(file, seed.blocks[position])
 
     def allowed(self, case: Case) -> int:
-        """Bytes of memory that reading may take: four blocks, decoded or stored, and 64 MB."""
+        """Return the bytes of memory for a read: four blocks, decoded or stored, and 64 MB."""
         seed: Seed = case.target[0]
         size = seed.dataset.nominal_bytes
         found = expected_block(case.data, seed.dataset) if seed.decodable else None
@@ -198,21 +198,21 @@ _times = count(10**9)
 
 
 def _write(file: Path, data: bytes) -> None:
-    """Write a file that seems to be old: readers wait for one that is being written."""
+    """Write a file that looks old, as readers wait for one that is being written."""
     file.write_bytes(data)
     time = next(_times)
     os.utime(file, (time, time))
 
 
 def _place(seed: Seed, position: Position) -> Box:
-    """Give the box of a block, C order."""
+    """Return the box of a block, C order."""
     extent = extent_of(seed.dataset, position)
     starts = (p * size for p, size in zip(position, seed.dataset.block_size, strict=True))
     return tuple(slice(start, start + n) for start, n in zip(starts, extent, strict=True))[::-1]
 
 
 def _is_of_any_mode(seed: Seed) -> bool:
-    """Whether the blocks are no parts of an array."""
+    """Return whether the blocks are of other modes than parts of an array."""
     return seed.dataset.data_type == "object" or seed.path.startswith("varlen")
 
 
@@ -243,7 +243,7 @@ def _read_arrays(case: Case, way: str) -> list[str]:
 
 
 def _compared(name: str, found: object, expected: Expected | None) -> list[str]:
-    """Compare with what the block holds."""
+    """Compare a result with the content of the block."""
     if isinstance(found, np.ndarray):
         if expected is None:
             return [f"{name}: shown, though it cannot be decoded"]
@@ -279,7 +279,7 @@ def _agree(first: object, second: object) -> list[str]:
 
 
 def _parts(case: Case, names: tuple[str, ...], box: Box, whole: object) -> list[str]:
-    """Read a part of a block, which is that of the whole; of blosc, damage elsewhere is ignored."""
+    """Compare a part of a block with the whole; in blosc, damage elsewhere is ignored."""
     seed, position, _, expected = case.target
     place = tuple(
         slice(p.start + b.start, p.start + b.stop)

@@ -1,4 +1,4 @@
-"""Inputs that were kept: those that once did what they must not, and those that reach more code.
+"""Store inputs that once failed, and inputs that reach more code.
 
 A file of ``tests/data/fuzz`` has a line of JSON, which says what the input is, and then its bytes.
 """
@@ -41,7 +41,7 @@ class Kept(NamedTuple):
 
 
 def kept(kind: str) -> dict[str, Kept]:
-    """Read the inputs of a kind, by the names of their files."""
+    """Read the kept inputs of a kind, by the names of their files."""
     found = {}
     for file in sorted((CORPUS / kind).glob("*.bin")):
         head, _, data = file.read_bytes().partition(b"\n")

@@ -1,4 +1,4 @@
-"""Open containers of mutated documents in every way, and judge what comes of it."""
+"""Open containers of mutated documents in every way, and check the results."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Seed:
 
     @property
     def path(self) -> str:
-        """Path of the node."""
+        """Return the path of the node."""
         return "/".join(self.file.parent.relative_to(self.root).parts)
 
     def __str__(self) -> str:
@@ -89,7 +89,7 @@ def first_element(seed: Seed) -> object:
 
 
 def changed_attribute(seed: Seed) -> object:
-    """Set an attribute: all others stay, and those that were wrong are kept or refused."""
+    """Set an attribute, and check that all others stay, or that wrong ones are refused."""
     before = seed.file.read_bytes()
     n5zarr.set_attribute(seed.root, seed.path, "fuzzed", 7)
     found = n5zarr.get_attribute(seed.root, seed.path, "")
@@ -144,7 +144,7 @@ def _of_java(directory: Path) -> None:
 
 
 def _single(directory: Path) -> None:
-    """Take documents of public repositories, each as that of a node beside levels."""
+    """Write documents of public repositories, each as that of a node beside levels."""
     for k, file in enumerate(sorted((DATA / "attributes").glob("*.json"))):
         root = directory / f"public{k}.n5"
         (root / "g" / "s0").mkdir(parents=True)
@@ -158,7 +158,7 @@ def _single(directory: Path) -> None:
 
 
 def _of_zarr(directory: Path) -> None:
-    """Write containers to start from: arrays that need a record, and one that xarray wrote."""
+    """Write containers to start from: arrays that need a record, and one of xarray."""
     for zarr_format in (2, 3):
         root = directory / f"record{zarr_format}.n5"
         store: Any = N5Store(root, zarr_format=zarr_format)
@@ -204,12 +204,12 @@ class Documents:
         return Case(str(document), data, document)
 
     def kept(self, name: str, data: bytes) -> Case:
-        """Make the case of an input that was kept."""
+        """Make the case of a kept input."""
         (document,) = (seed for seed in self.seeds if str(seed) == name)
         return Case(name, data, document)
 
     def run(self, case: Case, number: int) -> list[str]:
-        """Open a container, and in one way of all; say what is wrong."""
+        """Open a container, and in one way all of its nodes; return the problems."""
         seed = case.target
         time = next(self.times)
         seed.file.write_bytes(case.data)
@@ -232,7 +232,7 @@ class Documents:
         return wrong + _compared(found, plain(data), is_root=not seed.path)
 
     def allowed(self, case: Case) -> int:
-        """Bytes of memory that opening may take: a list in two characters has 60 bytes.
+        """Return the bytes of memory for opening: a list in two characters has 60 bytes.
 
         And four blocks, as a block that does not fit may be read by zarr's own pipeline.
         """
@@ -243,13 +243,13 @@ class Documents:
 
 
 def _expected(found: object) -> tuple[type[Exception], ...]:
-    """Give errors that are right: what is no array, or not there, is not found."""
+    """Return errors that are right: a path without an array, or without a node."""
     is_right = isinstance(found, FileNotFoundError) and ".n5" in str(found)
     return (FileNotFoundError,) if is_right else ()
 
 
 def plain(data: bytes) -> Any:
-    """Parse standard JSON by other means than n5zarr's; ``...`` for all else."""
+    """Parse standard JSON without n5zarr; return ``...`` for all else."""
     try:
         found = json.loads(data.decode("utf-8-sig"), parse_constant=int)  # refuses NaN
     except (ValueError, RecursionError):
@@ -266,14 +266,14 @@ def _depth(value: Any) -> int:
 
 
 def _is_same(found: object, expected: object) -> bool:
-    """Compare as JSON: NaN is NaN."""
+    """Return whether two JSON values are equal; NaN is NaN."""
     return json.dumps(found, sort_keys=True) == json.dumps(expected, sort_keys=True)
 
 
 def _compared(  # noqa: C901 - a case in each line
     found: object, document: Any, *, is_root: bool
 ) -> list[str]:
-    """Compare a node with what its document says, where that is plain."""
+    """Compare a node with those members of its document that are plain."""
     if document is ... or (isinstance(document, dict) and "zarr" in document):
         return []  # only lenient readers take it, or the record says something else
     if not isinstance(document, dict):
@@ -305,7 +305,7 @@ def _compared(  # noqa: C901 - a case in each line
 
 
 def _attributes(found: Any, document: dict[str, Any]) -> Iterator[str]:
-    """Compare attributes of the users: none is lost, and none is changed."""
+    """Compare users' attributes: none is lost, and none is changed."""
     attributes = found.attrs.asdict()
     names = [name or "" for name in getattr(found.metadata, "dimension_names", None) or []]
     if names:  # of one of two attributes
@@ -316,7 +316,7 @@ def _attributes(found: Any, document: dict[str, Any]) -> Iterator[str]:
 
 
 def _is_plain(document: dict[str, Any]) -> bool:
-    """Whether a dataset is one that every reader has to open."""
+    """Return whether a dataset is one that every reader has to open."""
     sizes, blocks = document["dimensions"], document.get("blockSize")
     kinds = {"raw": 1, "gzip": 1, "bzip2": 1, "xz": 1, "lz4": 1}
     compression = document.get("compression")

@@ -1,4 +1,4 @@
-"""Look for inputs that reach code which no other reaches: ``python -m tests.fuzz.guided``.
+"""Search inputs that reach code which no other reaches: ``python -m tests.fuzz.guided``.
 
 It needs atheris, Google's fuzzer for Python, which has packages for Python 3.12 and 3.13:
 ``uv run --with atheris python -m tests.fuzz.guided --seconds 600``. Python's lines are counted, in
@@ -41,7 +41,7 @@ class Guided:
         self.n_wrong = 0
 
     def target(self, data: bytes) -> tuple[Seed, tuple[int, ...], int]:
-        """Find what the first bytes name."""
+        """Return the dataset, position and way that the first bytes name."""
         head = data[:HEAD].ljust(HEAD, b"\0")
         seeds = self.blocks.seeds
         seed = seeds[int.from_bytes(head[:2]) % len(seeds)]
@@ -49,7 +49,7 @@ class Guided:
         return seed, places[head[2] % len(places)], head[3]
 
     def first(self) -> list[bytes]:
-        """Give the blocks as they are, each with another way."""
+        """Return the blocks as they are, each with another way."""
         return [
             n.to_bytes(2) + bytes([0, n % 256]) + next(iter(seed.blocks.values()))
             for n, seed in enumerate(self.blocks.seeds)

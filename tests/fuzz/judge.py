@@ -1,4 +1,4 @@
-"""What may come of a hostile input: a value, or an ``N5Error`` that says where."""
+"""Check the result of a hostile input: a value, or an ``N5Error`` with the place."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Case(NamedTuple):
 
 
 def said(function: Callable[..., object], *args: object) -> object:
-    """Give a function's value, or what it raises; ``N5Warning`` is no error, nor is numpy's."""
+    """Return a function's value, or its error; ``N5Warning`` is no error, nor is numpy's."""
     caught = _Caught()
     with warnings.catch_warnings(), caught:
         warnings.simplefilter("error")
@@ -49,7 +49,7 @@ def said(function: Callable[..., object], *args: object) -> object:
 
 
 class _Caught:
-    """Keeps an error, to be judged."""
+    """A wrapper of an error, for a later check."""
 
     error: BaseException | None = None
 
@@ -69,7 +69,7 @@ def judged(
     where: Sequence[str],
     others: tuple[type[Exception], ...] = (),
 ) -> list[str]:
-    """Say what is wrong with an error.
+    """Return the problems of an error.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Ask a store for mutated keys and paths: nothing outside of the container is read or written."""
+"""Ask a store for mutated keys and paths, and check that they stay in the container."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ WAYS = (*READS, *WRITES, *FUNCTIONS)
 
 
 class Keys:
-    """A container with files beside it that nobody may reach.
+    """A container with files beside it that no key may reach.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ class Keys:
         self.make()
 
     def make(self) -> None:
-        """Make another container: tasks that zarr has left may still write into the last one."""
+        """Make another container, as tasks that zarr has left may still write into the last one."""
         shutil.rmtree(self.root, ignore_errors=True)
         self.root = self.root.with_name(f"c{next(self.numbers)}.n5")
         array: Any = n5zarr.create_array(
@@ -136,7 +136,7 @@ class Keys:
         (self.root / "loop").symlink_to(self.root)
 
     def seen(self) -> dict[str, bytes]:
-        """Give all files beside the container."""
+        """Return all files beside the container."""
         return {
             str(file): file.read_bytes()
             for file in self.directory.rglob("*")
@@ -150,11 +150,11 @@ class Keys:
         return Case(WAYS[rng.randrange(len(WAYS))], key.encode("utf-8", "surrogatepass"), key)
 
     def kept(self, name: str, data: bytes) -> Case:
-        """Make the case of an input that was kept."""
+        """Make the case of a kept input."""
         return Case(name, data, data.decode("utf-8", "surrogatepass"))
 
     def run(self, case: Case, number: int) -> list[str]:
-        """Ask in one way; say what is wrong."""
+        """Use a key in one way; return the problems."""
         key = case.target
         if case.name in FUNCTIONS:
             found = said(FUNCTIONS[case.name], self.root, key)
@@ -182,7 +182,7 @@ class Keys:
         return wrong
 
     def allowed(self, case: Case) -> int:
-        """Bytes of memory that this may take."""
+        """Return the bytes of memory for the use of a key."""
         return 64 * 10**6
 
 

@@ -14,13 +14,13 @@ _MAX_DISTANCE = 8191  # of blosclz, where a match needs no 16 bits
 
 
 class DamagedError(Exception):
-    """What was compressed cannot be decoded."""
+    """An error for compressed bytes that cannot be decoded."""
 
 
 def lz4_block(  # noqa: C901 - one loop, as in its description
     data: bytes, n_bytes: int, history: bytes = b""
 ) -> bytes:
-    """Decode an LZ4 block; "LZ4 Block Format Description", 1.6.
+    """Decode an LZ4 block by "LZ4 Block Format Description", 1.6.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def lz4_block(  # noqa: C901 - one loop, as in its description
 
 
 def _copy(out: bytearray, distance: int, n: int, most: int) -> None:
-    """Repeat ``n`` bytes from some way back, which may overlap with what is added."""
+    """Append ``n`` bytes from some distance back, which may overlap with the new ones."""
     begin = len(out) - distance
     if distance == 0 or begin < 0 or len(out) + n > most:
         raise DamagedError
@@ -81,7 +81,7 @@ def _copy(out: bytearray, distance: int, n: int, most: int) -> None:
 def blosclz(  # noqa: C901, PLR0912 - one loop, as in its source
     data: bytes, n_bytes: int
 ) -> bytes:
-    """Decode a stream of blosclz; c-blosc 1, blosclz.c."""
+    """Decode a stream of blosclz, as blosclz.c of c-blosc 1."""
     out, at = bytearray(), 0
 
     def take() -> int:
@@ -123,7 +123,7 @@ def blosclz(  # noqa: C901, PLR0912 - one loop, as in its source
 def snappy(  # noqa: C901 - one loop, as in its description
     data: bytes, n_bytes: int
 ) -> bytes:
-    """Decode a raw stream of snappy; format_description.txt."""
+    """Decode a raw stream of snappy, by its format_description.txt."""
     at, n_all, shift = 0, 0, 0
     while True:
         byte = data[at : at + 1] or _stop()
@@ -165,14 +165,14 @@ def _stop() -> bytes:
 
 
 def unshuffled(data: bytes, item_size: int) -> bytes:
-    """Undo blosc's shuffle: all first bytes, all second bytes, ...; a rest is not shuffled."""
+    """Undo blosc's shuffle: all first bytes, all second bytes, ...; the remainder stays."""
     n = len(data) // item_size
     whole = np.frombuffer(data, "u1", n * item_size)
     return whole.reshape(item_size, n).T.tobytes() + data[n * item_size :]
 
 
 def bit_unshuffled(data: bytes, item_size: int) -> bytes:
-    """Undo blosc's bit shuffle, which leaves what are not eight items, or a multiple, as it is."""
+    """Undo blosc's bit shuffle, which leaves a remainder of less than eight items."""
     n = len(data) // item_size
     if n % 8:
         return data

@@ -1,4 +1,4 @@
-"""Damage stored blocks: as files break, and as an adversary would write them."""
+"""Damage stored blocks as broken disks do, and as an adversary would."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LARGE = 2**27
 
 
 def mutated(rng: random.Random, block: bytes, others: Sequence[bytes]) -> bytes:
-    """Change a stored block in one of all ways.
+    """Change a stored block in one of many ways.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def mutated(rng: random.Random, block: bytes, others: Sequence[bytes]) -> bytes:
 
 
 def header_length(block: bytes) -> int:
-    """Length of the header, 0 for what has none."""
+    """Return the length of the header, 0 for a block without one."""
     if len(block) < 6:
         return 0
     mode, ndim = struct.unpack_from(">HH", block)
@@ -172,7 +172,7 @@ def repeated(rng: random.Random, header: bytes, payload: bytes, other: bytes) ->
 
 
 def long(rng: random.Random, header: bytes, payload: bytes, other: bytes) -> bytes:
-    """Make a payload of some hundred thousand bytes that takes long, if anything does."""
+    """Make a payload of some hundred thousand bytes that may take long to decode."""
     size = rng.choice((2**16, 2**18, 2**20, 2**22))
     start = payload[: rng.choice((0, 4, 16, 40, len(payload)))]
     part = rng.choice((
@@ -210,7 +210,7 @@ BOMBS: dict[str, Callable[[], bytes]] = {
 
 
 def field(rng: random.Random, header: bytes, payload: bytes, other: bytes) -> bytes:
-    """Change the fields that say how much memory a stream needs, and mend their checksums."""
+    """Change the fields that state how much memory a stream needs, and correct checksums."""
     data = bytearray(payload)
     if payload[:6] == b"\xfd7zXZ\0" and len(data) > 24:
         size = 4 * (data[12] + 1)

@@ -1,4 +1,4 @@
-"""Damage documents: as files break, as people write them, and as an adversary would."""
+"""Damage documents as broken files, as typed by people, and as by an adversary."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ BLOWN = 2000  # how many levels, or members, make a document large
 
 
 def mutated_document(rng: random.Random, document: bytes, others: Sequence[bytes]) -> bytes:
-    """Change a document in one of all ways.
+    """Change a document in one of many ways.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _at(value: Any, place: Place) -> Any:
 def _changed(  # noqa: C901 - one way in each case
     rng: random.Random, value: Any, other: Any, tokens: dict[str, str]
 ) -> Any:
-    """Replace, remove, add, rename or repeat something somewhere."""
+    """Replace, remove, add, rename or repeat a random value."""
     place = rng.choice(list(_places(value, [])))
     new: Any = f"@{len(tokens)}@{rng.randrange(2**32)}"
     if not place:
@@ -127,7 +127,7 @@ def _new(rng: random.Random, mark: str, other: Any, tokens: dict[str, str]) -> A
 
 
 def _written(rng: random.Random, text: str) -> str:  # noqa: PLR0911 - one way in each case
-    """Write as people do, and as Gson reads it."""
+    """Write a value as people do, and as Gson reads it."""
     match rng.randrange(12):
         case 0:
             return text.replace('"', "'")
@@ -157,7 +157,7 @@ def _encoded(rng: random.Random, text: str) -> bytes:
 
 
 def _bytes(rng: random.Random, document: bytes, other: bytes) -> bytes:
-    """Change bytes, whatever they mean."""
+    """Change bytes at random."""
     data = bytearray(document)
     for _ in range(rng.choice((1, 1, 2, 5))):
         at = rng.randrange(len(data) + 1)

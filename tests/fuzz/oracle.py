@@ -1,4 +1,4 @@
-"""What reading a stored block has to give, by other means than n5zarr's.
+"""Compute the result of reading a stored block without n5zarr.
 
 `tests.fuzz.payloads` decodes the payload; the rules of headers, strings and label multisets are
 those of the N5 specification and of Java, in the plainest form.
@@ -23,7 +23,7 @@ __all__ = ["Dataset", "Expected", "expected_block", "expected_chunk", "extent_of
 
 @dataclass(frozen=True)
 class Dataset:
-    """What a document says of a dataset; sizes in N5 order."""
+    """The members of a dataset's document; sizes in N5 order."""
 
     dimensions: tuple[int, ...]
     block_size: tuple[int, ...]
@@ -33,7 +33,7 @@ class Dataset:
 
     @property
     def nominal_bytes(self) -> int:
-        """Bytes of a full-size block; of text and of opaque bytes, some."""
+        """Return the bytes of a full-size block; an estimate for text and opaque bytes."""
         is_number = self.data_type not in ("string", "object")
         item = np.dtype(self.data_type).itemsize if is_number else 64
         return math.prod(self.block_size) * item
@@ -69,7 +69,7 @@ class Expected:
 
 
 def expected_block(data: bytes, dataset: Dataset) -> Expected | None:
-    """Give the elements of a block of any mode, flat; None if it cannot be decoded."""
+    """Return the elements of a block of any mode, flat; None if it cannot be decoded."""
     try:
         return _block(data, dataset)[1]
     except (DamagedError, struct.error):
@@ -79,7 +79,7 @@ def expected_block(data: bytes, dataset: Dataset) -> Expected | None:
 def expected_chunk(
     data: bytes, dataset: Dataset, extent: tuple[int, ...], fill: object = 0
 ) -> Expected | None:
-    """Give what an array holds where the block is.
+    """Return the elements of an array where the block is.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def expected_chunk(
 
 
 def extent_of(dataset: Dataset, position: tuple[int, ...]) -> tuple[int, ...]:
-    """Give the extent of the part of a dataset that a block covers, N5 order."""
+    """Return the extent of the part of a dataset that a block covers, N5 order."""
     sizes = zip(dataset.dimensions, dataset.block_size, position, strict=True)
     return tuple(min(size, n - place * size) for n, size, place in sizes)
 
@@ -176,7 +176,7 @@ def _known(found: Payload, n: int) -> np.ndarray:
 
 
 def _everything(payload: bytes, compression: dict[str, Any]) -> bytes:
-    """Decode a payload whose size is not known: all that its streams hold."""
+    """Decode a payload of unknown size: all that its streams hold."""
     if compression["type"] == "raw":
         return payload
     low, high = 0, 2**22
@@ -193,7 +193,7 @@ def _everything(payload: bytes, compression: dict[str, Any]) -> bytes:
 
 
 def _holds_nothing(payload: bytes, compression: dict[str, Any]) -> bool:
-    """Whether a payload begins with a whole stream, and there is nothing in it."""
+    """Return whether a payload begins with a whole stream that is empty."""
     try:
         if compression["type"] == "zstd":
             stream = zstd.ZstdDecompressor()
@@ -204,7 +204,7 @@ def _holds_nothing(payload: bytes, compression: dict[str, Any]) -> bool:
 
 
 def _strings(data: bytes, n: int) -> np.ndarray:
-    """Split at each NUL; strings that are missing at the end are empty."""
+    """Split text at each NUL; strings that are missing at the end are empty."""
     pieces = data.split(b"\0")
     if pieces[-1] == b"":
         pieces.pop()
@@ -218,7 +218,7 @@ def _strings(data: bytes, n: int) -> np.ndarray:
 
 
 def _labels(data: bytes, n: int) -> np.ndarray:
-    """Find the most frequent label of each voxel, imglib2-label-multisets' LabelUtils."""
+    """Return the most frequent label of each voxel, as imglib2-label-multisets' LabelUtils."""
     (n_first,) = struct.unpack_from(">i", data)
     if n_first not in (0, n):
         raise DamagedError
@@ -238,7 +238,7 @@ def _labels(data: bytes, n: int) -> np.ndarray:
 
 
 def _makes_up(data: bytes, n: int) -> bool:
-    """Whether the lists of n voxels follow each other up to the end of a payload."""
+    """Return whether the lists of n voxels follow each other up to the end of a payload."""
     try:
         (n_first,) = struct.unpack_from(">i", data)
         starts = struct.unpack_from(f">{n}i", data, 4 + 8 * n_first)

@@ -1,4 +1,4 @@
-"""What a payload holds, by other means than n5zarr's: the standard library and `tests.fuzz.lz`.
+"""Decode payloads without n5zarr: with the standard library and `tests.fuzz.lz`.
 
 A function takes a payload and the number of bytes that its elements have, and gives a `Payload` or
 raises `DamagedError`. n5zarr may refuse what is odd; what it gives must be this.
@@ -86,7 +86,7 @@ def _raw(payload: bytes, n_bytes: int) -> Payload:
 def _streams(
     payload: bytes, n_bytes: int, read: Callable[[bytes, int], tuple[Any, ...]]
 ) -> Payload:
-    """Read streams until there are ``n_bytes``; ``read`` gives the data and the rest of one."""
+    """Read streams until there are ``n_bytes``; ``read`` returns data and rest of one."""
     data, n_streams, at = b"", 0, 0
     while len(data) < n_bytes:
         most = n_bytes - len(data) + _MAX_SURPLUS
@@ -135,7 +135,7 @@ def _inflated(data: bytes, most: int) -> tuple[bytes, bytes]:
 
 
 def _gzip_member(data: bytes, most: int) -> tuple[bytes, bytes]:
-    """Read a member; RFC 1952, 2.3."""
+    """Read a gzip member by RFC 1952, 2.3."""
     if data[:3] != b"\x1f\x8b\x08" or len(data) < 18:
         raise DamagedError
     flags, at = data[3], 10
@@ -154,7 +154,7 @@ def _gzip_member(data: bytes, most: int) -> tuple[bytes, bytes]:
 
 
 def _zlib(payload: bytes, n_bytes: int) -> Payload:
-    """Read a stream; RFC 1950, 2.2."""
+    """Read a zlib stream by RFC 1950, 2.2."""
     head = int.from_bytes(payload[:2])
     if head >> 8 & 15 != 8 or head % 31 or head & 32:
         raise DamagedError
@@ -254,7 +254,7 @@ def _lz4_java(payload: bytes, n_bytes: int) -> Payload:
 
 
 def _lz4_frame(payload: bytes, n_bytes: int) -> Payload:  # noqa: C901 - one field in each
-    """Decode a frame; "LZ4 Frame Format Description", 1.6.2."""
+    """Decode an LZ4 frame by "LZ4 Frame Format Description", 1.6.2."""
     flags = payload[4]
     at = 6 + 8 * (flags >> 3 & 1) + 4 * (flags & 1)
     if flags >> 6 != 1 or payload[at : at + 1] != bytes(
@@ -292,7 +292,7 @@ def _lz4_frame(payload: bytes, n_bytes: int) -> Payload:  # noqa: C901 - one fie
 
 
 def _blosc(payload: bytes, n_bytes: int) -> Payload:
-    """Decode a buffer block by block; c-blosc 1, README_HEADER.rst."""
+    """Decode a blosc buffer block by block, by README_HEADER.rst of c-blosc 1."""
     if len(payload) < 16:
         raise DamagedError
     version, other, flags, item, n_all, size, n_packed = struct.unpack_from("<BBBBIII", payload)
@@ -321,7 +321,7 @@ def _blosc(payload: bytes, n_bytes: int) -> Payload:
 
 
 def _blosc_block(payload: bytes, index: int, n: int, *, is_last: bool) -> tuple[bytes, bool]:
-    """Decode a block of a buffer; tell whether its streams end where they should."""
+    """Decode a block of a buffer; return also whether its streams end where they should."""
     flags, item, _, size = struct.unpack_from("<BBII", payload, 2)
     is_split = not flags & 16 and 0 < item <= 16 and size // item >= 128 and not is_last
     n_streams = item if is_split else 1

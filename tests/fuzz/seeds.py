@@ -1,4 +1,4 @@
-"""The datasets whose blocks are mutated: those that Java and other programs wrote, and larger ones.
+"""Make datasets whose blocks are mutated: of Java and other programs, and larger ones.
 
 Each is in a container of its own, of few blocks.
 """
@@ -83,7 +83,7 @@ class Seed:
 
     @cached_property
     def blocks(self) -> dict[tuple[int, ...], bytes]:
-        """Stored blocks by grid position, N5 order; not all where there are many."""
+        """Return stored blocks by grid position, N5 order; a sample where there are many."""
         sizes = zip(self.dataset.dimensions, self.dataset.block_size, strict=True)
         positions = itertools.product(*(range(-(-n // size)) for n, size in sizes))
         stored = [p for p in positions if self.file(p).is_file()]
@@ -95,7 +95,7 @@ class Seed:
 
     @property
     def fill(self) -> object:
-        """What elements are that a block lacks; for dates Zarr takes NaT."""
+        """Return the elements that a block lacks; for dates Zarr takes NaT."""
         if self.dataset.data_type == "string":
             return ""
         return np.iinfo("i8").min if self.dtype.startswith("datetime64") else 0
@@ -140,7 +140,7 @@ def _of_java(directory: Path) -> Iterator[Seed]:
 
 
 def _values(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
-    """Make numbers some of which are compressed, and some not."""
+    """Return values of which some are compressed, and some are not."""
     rng = np.random.default_rng(seed)
     found = rng.integers(0, 5, shape) * (rng.random(shape) < 0.3)
     found[shape[0] // 3 :] += rng.integers(0, 100, (shape[0] - shape[0] // 3, *shape[1:]))
@@ -148,7 +148,7 @@ def _values(shape: tuple[int, ...], dtype: str, seed: int) -> np.ndarray:
 
 
 def _larger(directory: Path) -> Iterator[Seed]:
-    """Blocks of some thousand bytes, and ones that are cut off at the border."""
+    """Write blocks of some thousand bytes, and ones that are cut off at the border."""
     types = itertools.cycle(("u2", "f8", "u1", "i4"))
     for k, compression in enumerate(COMPRESSIONS):
         root = directory / f"larger{k}.n5"
@@ -170,7 +170,7 @@ def _dataset(root: Path, document: dict[str, Any], block: bytes) -> Seed:
 
 
 def _odd(directory: Path) -> Iterator[Seed]:
-    """Blocks that are no array of numbers, uncompressed so that mutations reach what they hold."""
+    """Write blocks that are no arrays of numbers, without compression."""
     texts = "".join(f"{'é' * (k % 4)}{k}\0" for k in range(35)).encode()
     header = b"\0\1\0\2\0\0\0\7\0\0\0\5" + len(texts).to_bytes(4)
     strings = {"dimensions": [7, 5], "dataType": "string", "compression": {"type": "raw"}}
@@ -214,7 +214,7 @@ def _jpeg(root: Path) -> Seed:
 
 
 def _zarr_types(directory: Path) -> Iterator[Seed]:
-    """Arrays of Zarr's types, whose elements are not those of the blocks."""
+    """Write arrays of Zarr's types, whose elements are not those of the blocks."""
     import zarr  # noqa: PLC0415 - only here
 
     for k, dtype in enumerate(("bool", "float16", "complex64", "str", "S5", "datetime64[s]")):

@@ -1,4 +1,4 @@
-"""Hostile blocks, documents and keys: a right value, or an error that says where.
+"""Hostile blocks, documents and keys give a right value, or an error with the place.
 
 The short form of ``uv run python -m tests.fuzz``, and the inputs that were kept. ``.ci/kernel``
 replays them under the sanitizers, too.
@@ -54,7 +54,7 @@ def test_kept_inputs_do_what_they_must(harness: Any) -> None:
 
 @pytest.mark.skipif(HAS_ASAN, reason=NO_LIMITS)
 def test_kept_inputs_take_little() -> None:
-    """Once more, in a process whose memory is limited."""
+    """Kept inputs take little memory in a process whose memory is limited."""
     command = [sys.executable, "-m", "tests.fuzz", "--replay"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -62,7 +62,7 @@ def test_kept_inputs_take_little() -> None:
 
 
 def test_a_short_run_finds_nothing(harness: Any) -> None:
-    """Always with the same inputs; the long run takes others each time."""
+    """A short run of fixed inputs finds nothing."""
     kind, tested = harness
     report = Report()
     for number in range(SHORT[kind] // (10 if HAS_ASAN else 1)):
@@ -77,7 +77,7 @@ def test_a_short_run_finds_nothing(harness: Any) -> None:
 
 @pytest.mark.parametrize("root", sorted({each["root"] for each in MANIFEST["datasets"]}))
 def test_the_oracle_reads_what_java_and_others_wrote(root: str) -> None:
-    """The checksums are those that Java computed."""
+    """The decoder of these tests reproduces the checksums that Java computed."""
     for described in MANIFEST["datasets"]:
         directory = JAVA / described["root"] / described["path"]
         if described["root"] != root:

@@ -34,24 +34,24 @@ _PEAK = re.compile(rb"VmHWM:\s+([0-9]+) kB")
 
 
 class Harness(Protocol):
-    """What makes inputs, and tries them."""
+    """A source of inputs, and the function that tries them."""
 
     def case(self, seed: str) -> Case:
         """Make the input of a seed."""
 
     def kept(self, name: str, data: bytes) -> Case:
-        """Make the input of a corpus; ``name`` is what it takes the place of."""
+        """Make the input of a corpus; ``name`` is that of the item it replaces."""
 
     def run(self, case: Case, number: int) -> list[str]:
-        """Try an input, and say what is wrong; ``number`` chooses the way."""
+        """Try an input, and return the problems; ``number`` selects the way."""
 
     def allowed(self, case: Case) -> int:
-        """Bytes of memory that this may take."""
+        """Return the bytes of memory that an input may take."""
 
 
 @dataclass(frozen=True)
 class Violation:
-    """An input that does what it must not.
+    """An input that breaks a rule.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Violation:
 
 @dataclass
 class Report:
-    """What a run found.
+    """The findings of a run.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Report:
     violations: list[Violation] = field(default_factory=list)
 
     def add(self, other: Report) -> None:
-        """Take over what another process found."""
+        """Add the findings of another process."""
         self.n_inputs += other.n_inputs
         for name in ("slowest", "longest", "largest", "largest_share", "next"):
             setattr(self, name, max(getattr(self, name), getattr(other, name)))
@@ -113,7 +113,7 @@ class Report:
         self.violations += other.violations
 
     def rows(self) -> dict[str, Any]:
-        """Give the figures, for documents and other programs."""
+        """Return the figures, for documents and other programs."""
         return {
             "cases": self.n_inputs,
             "violations": len(self.violations),
@@ -126,7 +126,7 @@ class Report:
 
 
 def peak_memory() -> int:
-    """Most memory since :func:`forget_peak`, in bytes.
+    """Return the most memory since :func:`forget_peak`, in bytes.
 
     ``getrusage`` would count that of the process which started this one, too.
     """
@@ -136,14 +136,14 @@ def peak_memory() -> int:
 
 
 def forget_peak() -> int:
-    """Count the most memory from now on; return what is in use."""
+    """Reset the peak of memory; return the memory in use."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return peak_memory()
 
 
 def examine(harness: Harness, case: Case, number: int, report: Report) -> None:
-    """Try an input, and note what it takes."""
+    """Try an input, and record its time and memory."""
     before, start = forget_peak() if IS_LINUX else 0, time.process_time()
     wrong = harness.run(case, number)
     seconds = time.process_time() - start
@@ -165,13 +165,13 @@ def examine(harness: Harness, case: Case, number: int, report: Report) -> None:
 
 
 def limit_memory() -> None:
-    """Let a larger request for memory fail, instead of the machine."""
+    """Limit the memory, so that larger requests fail."""
     in_use = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (in_use + MEMORY,) * 2)
 
 
 def work(make: Callable[[Path], Harness], seed: str, numbers: range, at: Any, answers: Any) -> None:
-    """Try inputs in a process of its own; ``at`` tells which one is tried now."""
+    """Try inputs in a process of its own; ``at`` holds the number of the current one."""
     faulthandler.enable()  # an input that ends the process tells where
     base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # noqa: S108 - memory
     with tempfile.TemporaryDirectory(prefix="fuzz", dir=base) as directory:
@@ -196,7 +196,7 @@ def work(make: Callable[[Path], Harness], seed: str, numbers: range, at: Any, an
 
 
 class Worker:
-    """A process that tries every so many inputs, and is started again when one ends it."""
+    """A process that tries every n-th input, and is started again when one ends it."""
 
     def __init__(
         self, make: Callable[[Path], Harness], seed: str, numbers: range, answers: Any
@@ -213,7 +213,7 @@ class Worker:
         self.process.start()
 
     def check(self) -> Violation | None:
-        """Start the process again if an input has ended it, or takes for ever."""
+        """Start the process again if an input has ended it, or has run for too long."""
         if self.at.value != self.seen:
             self.seen, self.since = self.at.value, time.monotonic()
         patience = START if self.seen < 0 else HANG
@@ -249,7 +249,7 @@ def run(
     seconds: float,
     n_workers: int,
 ) -> Iterator[Report]:
-    """Try inputs in processes; yield what was found since the last time.
+    """Run inputs in processes; yield the findings since the last time.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ START = datetime(2026, 11, 21, 9, 30, 0, 123456, tzinfo=UTC)
 
 
 class Buffers(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no types
-    """Yield buffers of an array in memory; several processes can read them."""
+    """An iterator of buffers of an array in memory, which several processes can read."""
 
     def __init__(self, array: np.ndarray, **options: Any) -> None:
         self._array = array
@@ -57,7 +57,7 @@ class Buffers(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no typ
 
 
 class Pids(Buffers):
-    """Yield the number of the process in place of the values."""
+    """An iterator that yields the number of the process in place of the values."""
 
     def _get_data(self, selection: tuple[slice, ...]) -> np.ndarray:
         return np.full_like(super()._get_data(selection), os.getpid())

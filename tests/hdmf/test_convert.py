@@ -1,4 +1,4 @@
-"""Test `n5zarr.hdmf.convert`, `differences` and `n5zarr nwb convert`."""
+"""`n5zarr.hdmf.convert`, `differences` and `n5zarr nwb convert` keep everything."""
 
 from __future__ import annotations
 
@@ -530,7 +530,7 @@ def test_a_target_that_appears_in_the_meantime_is_kept(small: Path, tmp_path: Pa
 
 @pytest.mark.long
 def test_everything_stays_as_it_is(tmp_path: Path) -> None:
-    """Copy also data that the schema does not know, and data of another version of it."""
+    """Data that the schema does not know, and data of another version of it, are copied."""
     written(tmp_path / "a.nwb", new(series("t", np.arange(5)), series("u", np.arange(3))))
     with h5py.File(tmp_path / "a.nwb", "r+") as file:
         file.attrs["nwb_version"] = "2.5.0"
@@ -576,7 +576,7 @@ OLD = Path(__file__).parents[1] / "data" / "pynwb" / "back_compat-4.2.0.tar.xz"
     "ignore:.*external_file. in the folder:n5zarr.N5Warning",  # that convert writes
 )
 def test_files_of_every_version(tmp_path: Path) -> None:
-    """Convert files of pynwb's own tests; all of them with N5ZARR_STRESS=1."""
+    """Files of pynwb's own tests are converted; all of them with N5ZARR_STRESS=1."""
     with tarfile.open(OLD) as archive:
         archive.extractall(tmp_path, filter="data")
     files = sorted((tmp_path / "tests" / "back_compat").iterdir())
@@ -593,13 +593,13 @@ def test_files_of_every_version(tmp_path: Path) -> None:
 
 
 def lost(source: Path, target: Path) -> list[str]:
-    """List what h5py finds in one of two HDF5 files and not in the other."""
+    """Return the objects that h5py finds in only one of two HDF5 files."""
     with h5py.File(source) as first, h5py.File(target) as second:
         return [*_lost("", first, second)]
 
 
 def _lost(path: str, a: Any, b: Any) -> Iterator[str]:
-    """Compare without hdmf, which may lose the same in both."""
+    """Compare without hdmf, which may lose the same objects in both."""
     yield from (f"{path}@{name}" for name in set(a.attrs) ^ set(b.attrs))
     for name in set(a.attrs) & set(b.attrs):
         if not _same(a, b, a.attrs[name], b.attrs[name]):
@@ -936,7 +936,7 @@ def linked(source: Path, name: str, file: NWBFile, target: Path) -> None:
 
 @pytest.mark.long
 def test_a_table_of_many_rows(tmp_path: Path) -> None:
-    """Read text and compounds in parts, not row by row."""
+    """Text and compounds of a long table are read in parts, not row by row."""
     file = new()
     table = DynamicTable(name="many", description="d", id=list(range(20_000)))
     table.add_column(name="text", description="d", data=[f"row {i}" for i in range(20_000)])

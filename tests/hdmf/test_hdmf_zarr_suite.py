@@ -1,4 +1,4 @@
-"""Run hdmf-zarr's own tests on N5 instead of Zarr; all of them with N5ZARR_STRESS=1."""
+"""hdmf-zarr's own tests pass on N5 instead of Zarr; all of them with N5ZARR_STRESS=1."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def run(folder: Path, *arguments: str, **environment: str) -> tuple[int, set[str
 
 @pytest.mark.long
 def test_stores_as_objects(suite: Path) -> None:
-    """Pass all tests but those of links, which hdmf-zarr opens by path, as plain Zarr."""
+    """Tests on store objects pass, except those of links, which hdmf-zarr opens by path."""
     passed, wrong = run(suite, "test_store_object.py")
     links = {"test_append_external_link_data", "test_external_link_dataset"}
     assert wrong == links | {"test_external_link_group"}
@@ -72,7 +72,7 @@ def test_our_own_class(suite: Path) -> None:
 
 @pytest.mark.long
 def test_paths_that_lead_to_n5(suite: Path) -> None:
-    """Convert to and from HDF5, and read and write NWB."""
+    """Tests with paths pass that convert to and from HDF5, and read and write NWB."""
     routed = ("-p", "hdmf_store_plugin")
     if os.environ.get("N5ZARR_STRESS"):
         ignored = [f"--ignore=tests/unit/{name}" for name in NEED_NETWORK]

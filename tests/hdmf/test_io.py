@@ -1,4 +1,4 @@
-"""Test what `NWBN5IO` does by path: links between containers, several writers, modes, errors."""
+"""`NWBN5IO` opens by path: links between containers, several writers, modes, errors."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_one_process_writes_what_others_do_not_share(kind: str) -> None:
 
 
 class Puts(MemoryStore):
-    """Count the keys that are written."""
+    """A counter of the keys that are written."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Compare an NWB session in HDF5, N5 and Zarr, written in several ways."""
+"""An NWB session is the same in HDF5, N5 and Zarr, written in several ways."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def given(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, NWBFile]:
 
 @pytest.mark.parametrize("by_store", [True, False])
 def test_a_written_session_is_read_back(given: tuple[Path, NWBFile], by_store: bool) -> None:
-    """Compare with the given arrays, not with another file."""
+    """A written session is read back, and equals the given arrays."""
     path, written = given
     # hdmf-zarr's own class takes the store
     io = NWBZarrIO(path=N5Store(path), mode="r") if by_store else NWBN5IO(path, mode="r")

@@ -1,4 +1,4 @@
-"""What each extra enables, in an environment with that extra alone: ``python extras.py NAME DATA``.
+"""Check an extra in an environment with that extra alone: ``python extras.py NAME DATA``.
 
 `.ci/extras` runs it outside of the checkout, with the wheel installed. DATA is `tests/data`.
 """

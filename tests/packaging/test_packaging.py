@@ -1,4 +1,4 @@
-"""What the files around the package say agrees, and the checks of distributions find mistakes.
+"""Files around the package agree, and the checks of distributions find mistakes.
 
 `.ci/run` builds the distributions, and checks them with `python -m tests.packaging.check`.
 """
@@ -56,7 +56,7 @@ def test_the_oldest_python_is_the_same_wherever_it_stands() -> None:
 
 
 def test_the_recipe_asks_for_what_the_package_asks_for() -> None:
-    """By the names that conda-forge gives to these packages; optional ones are constraints."""
+    """The recipe has the package's requirements, under conda-forge's names."""
     names = {"deflate": "deflate", "isal": "python-isal", "backports.zstd": "backports.zstd"}
     wanted = {}
     for requirement in PROJECT["project"]["dependencies"]:

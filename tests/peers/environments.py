@@ -1,4 +1,4 @@
-"""Environments with packages that cannot be installed beside those of the tests."""
+"""Make environments with packages that cannot be installed beside those of the tests."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def environment(folder: Path, *packages: str) -> str:
-    """Make an environment of this Python with other packages, and give its interpreter."""
+    """Make an environment of this Python with other packages, and return its interpreter."""
     uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
         pytest.skip("uv is not installed, which makes an environment with other packages")

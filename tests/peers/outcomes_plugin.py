@@ -1,4 +1,4 @@
-"""A plugin for tests of other projects: writes what each test does into ``N5ZARR_OUTCOMES``."""
+"""Write the result of each test of another project into ``N5ZARR_OUTCOMES``, as a plugin."""
 
 from __future__ import annotations
 

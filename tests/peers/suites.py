@@ -52,7 +52,7 @@ Z5 = ["asarray", "attributes", "compression", "dataset", "file", "group", "permi
 
 @dataclass(frozen=True)
 class Suite:
-    """Tests of a program.
+    """The tests of a program.
 
     Parameters
     ----------
@@ -197,19 +197,19 @@ def run(
 
 
 def failures(outcomes: Outcomes) -> dict[str, str]:
-    """The messages of the tests that have not done what they should."""
+    """Return the messages of the tests that have failed unexpectedly."""
     good = ("passed", "skipped", "xfailed")
     return {name: text for name, (outcome, text) in outcomes.items() if outcome not in good}
 
 
 def reason(suite: Suite, name: str, message: str) -> str:
-    """Why a test fails."""
+    """Return why a test fails."""
     text = f"{name} {message}".replace("\n", " ")
     return next((why for what, why in suite.reasons.items() if re.search(what, text)), "Other.")
 
 
 def row(suite: Suite, on_n5: Outcomes, plain: Outcomes) -> str:
-    """The row of a suite in the table."""
+    """Return the row of a suite in the table."""
     counts = Counter(outcome for outcome, _ in on_n5.values())
     skipped = counts["skipped"] + counts["xfailed"]
     failed = failures(on_n5)
@@ -237,7 +237,7 @@ def row(suite: Suite, on_n5: Outcomes, plain: Outcomes) -> str:
 
 
 def page(rows: list[str]) -> str:
-    """The page, with one row for each suite."""
+    """Return the page, with one row for each suite."""
     lines = [
         "# Tests of other projects",
         "",
@@ -257,7 +257,7 @@ def page(rows: list[str]) -> str:
 
 
 def row_of_zarr() -> str:
-    """The sums of the page of zarr's own tests."""
+    """Return the sums of the page of zarr's own tests."""
     text = PAGE.with_name("zarr-tests.md").read_text(encoding="utf-8")
     cells = re.findall(r"^\| `\S+` \| (\d*) \| (\d*) \| (\d*) \|$", text, re.MULTILINE)
     counts = [str(sum(int(n or 0) for n in column)) for column in zip(*cells, strict=True)]
@@ -271,7 +271,7 @@ def row_of_zarr() -> str:
 
 
 def old_row(suite: Suite) -> list[str]:
-    """The row of a suite in the page as it is."""
+    """Return the row of a suite in the page as it is."""
     text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
     return [line for line in text.splitlines() if line.startswith(f"| {suite.name} |")]
 

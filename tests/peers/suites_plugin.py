@@ -1,4 +1,4 @@
-"""A plugin for tests of programs that write Zarr: they write N5.
+"""Make tests of programs that write Zarr write N5, as a plugin.
 
 What the program and its tests call ``MemoryStore``, ``LocalStore`` and ``FsspecStore``, and what
 zarr makes for paths, dictionaries and nothing, is an ``N5Store`` over it. Without
@@ -26,7 +26,7 @@ ONLY = frozenset(json.loads(os.environ.get("N5ZARR_SUITE_ONLY", "[]")))  # names
 
 
 class _Target(type):
-    """Looks like a class of zarr's stores, and makes N5 stores over them."""
+    """A replacement of zarr's store classes that makes N5 stores over them."""
 
     wrapped: type[Store]
 
@@ -69,7 +69,7 @@ OURS = ("zarr", "n5zarr", "suites_plugin", "__main__")
 
 
 def replace(module: Any) -> None:
-    """Replace what a module calls zarr's stores."""
+    """Replace a module's names for zarr's stores."""
     for target in TARGETS:
         name = target.wrapped.__name__
         if vars(module).get(name) is target.wrapped:
@@ -88,7 +88,7 @@ if IS_N5:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Keep the tests that are asked for, and replace what was imported before."""
+    """Keep the chosen tests, and replace names that were imported before."""
     if ONLY:
         items[:] = [item for item in items if item.nodeid in ONLY]
     for name, module in list(sys.modules.items()) if IS_N5 else ():

@@ -1,4 +1,4 @@
-"""The errors of other programs that docs/past-errors.md tells of are still there.
+"""The errors of other programs that docs/past-errors.md describes are still there.
 
 A test that fails here is good news: that program is mended, and the page has to say since when.
 """
@@ -50,7 +50,7 @@ def test_z5py_reads_other_numbers_where_a_block_inside_is_small(tmp_path: Path) 
 
 
 def test_z5py_reads_other_numbers_where_a_dataset_has_grown(tmp_path: Path) -> None:
-    """Java changes the document alone; the truncated blocks of the old end stay as they are."""
+    """z5py reads wrong numbers where Java has enlarged a dataset with truncated blocks."""
     dataset = tmp_path / "c.n5" / "a"
     n5zarr.create_array(dataset, data=VALUES, chunks=(3, 4))
     document = json.loads((dataset / "attributes.json").read_text())
@@ -64,7 +64,7 @@ def test_z5py_reads_other_numbers_where_a_dataset_has_grown(tmp_path: Path) -> N
 
 @pytest.fixture
 def zarr_n5_alone() -> Iterator[None]:
-    """Codec and pipeline are not those of n5zarr, which registers ``n5_default``, too."""
+    """Return zarr-n5's codec and pipeline, without n5zarr, which registers ``n5_default``, too."""
     codec = "zarr_n5.codec.default.N5DefaultCodec"
     pipeline = "zarr.core.codec_pipeline.BatchedCodecPipeline"
     with zarr.config.set({"codecs.n5_default": codec, "codec_pipeline.path": pipeline}):

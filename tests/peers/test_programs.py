@@ -1,4 +1,4 @@
-"""Programs of the field over N5, each in a few lines as its users write them."""
+"""Other programs work on N5, each in a few lines as its users write them."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some programs log where they run, or read pyproject.toml there, and cannot parse ours."""
+    """Change the directory, as some programs log there, or read pyproject.toml."""
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
 
@@ -68,7 +68,7 @@ def read_by_z5py(root: Path, path: str) -> np.ndarray:
 
 
 def test_z5py_and_tensorstore_agree(root: Path) -> None:
-    """That the two readers above give the order of numpy."""
+    """z5py and tensorstore read an array in the order of numpy."""
     with z5py.File(str(root), "a", use_zarr_format=False) as file:
         file.create_dataset("x", data=VALUES, chunks=BLOCK)
     np.testing.assert_array_equal(read_by_tensorstore(root, "x"), VALUES)
@@ -85,7 +85,7 @@ def zarr_format(request: pytest.FixtureRequest) -> int:
 
 @pytest.fixture
 def cells(root: Path, zarr_format: int) -> np.ndarray:
-    """What anndata writes: numbers, dense and sparse, text and categories."""
+    """Write a table of anndata: numbers, dense and sparse, text and categories."""
     anndata, sparse, pandas = program("anndata"), program("scipy.sparse"), program("pandas")
     x = np.asarray(VALUES[3] % 7, "f4") * (VALUES[3] % 3 == 0)
     data = anndata.AnnData(
@@ -158,7 +158,7 @@ def ome_format(request: pytest.FixtureRequest) -> Any:
 
 @pytest.fixture
 def image(root: Path, ome_format: Any) -> list[np.ndarray]:
-    """A pyramid that ome-zarr writes into a group of a container."""
+    """Write a pyramid with ome-zarr into a group of a container."""
     levels = [VALUES, VALUES[:, ::2, ::2]]
     group = zarr.open_group(N5Store(root), path="im", mode="w", zarr_format=ome_format.zarr_format)
     program("ome_zarr.writer").write_multiscale(
@@ -199,7 +199,7 @@ np.savez("levels.npz", *[np.asarray(level) for level in node.data])
 
 @pytest.fixture(scope="module")
 def newest_ome_zarr(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An environment of its own: the newest release asks for an older pydantic than others."""
+    """Return an environment with the newest ome-zarr, which needs an older pydantic."""
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
     folder = tmp_path_factory.mktemp("ome") / "env"
     return environment(folder, "ome-zarr>=0.21", *project["dependencies"])
@@ -217,7 +217,7 @@ def test_ome_zarr_reads_the_store(
 def test_ome_zarr_reads_the_copied_keys(
     tmp_path: Path, root: Path, image: list[np.ndarray]
 ) -> None:
-    """Until ome-zarr 0.21 it reads files and fsspec only; the keys of a store are a hierarchy."""
+    """ome-zarr reads the copied keys of a store, as releases up to 0.21 need files or fsspec."""
     for key, value in N5Store(root / "im", mode="r").as_mapping().items():
         (tmp_path / "copy" / key).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "copy" / key).write_bytes(value)
@@ -310,7 +310,7 @@ def test_funlib_persistence_keeps_what_is_there(root: Path) -> None:
 
 
 def twice(block: Any) -> None:
-    """Runs in daisy's workers."""
+    """Double the elements of a block, in a worker of daisy."""
     scale = np.array(SCALE)
     start, end = np.array(block.write_roi.begin) // scale, np.array(block.write_roi.end) // scale
     box = tuple(map(slice, start.tolist(), end.tolist()))
@@ -337,7 +337,7 @@ def test_daisy(root: Path, parallel: bool, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def copied_by_gunpowder(gp: Any, root: Path) -> Any:
-    """Copy ``raw`` to ``copy``, in pieces, and give what is known of ``raw``."""
+    """Copy ``raw`` to ``copy`` with gunpowder, in pieces; return the specification of ``raw``."""
     raw, step = gp.ArrayKey("RAW"), gp.BatchRequest()
     step.add(raw, (120, 32, 20))
     known = {raw: gp.ArraySpec(interpolatable=True)}
@@ -365,7 +365,7 @@ def test_gunpowder(root: Path) -> None:
 
 
 def test_gunpowder_with_the_order_of_n5(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its releases for zarr 2 reversed the attributes in N5, as Paintera; those for zarr 3 do not.
+    """gunpowder reads attributes in N5's order, as before zarr 3, if one method is replaced.
 
     One method brings that back.
     """
@@ -391,7 +391,7 @@ def test_gunpowder_with_the_order_of_n5(root: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def atlas(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A dataset of the Human Organ Atlas whose container is on a server on loopback."""
+    """Serve a dataset of the Human Organ Atlas on loopback."""
     monkeypatch.setenv("GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT", "false")  # as tests/remote/test_gcs.py
     gcsfs = program("gcsfs")
     server = program("gcp_storage_emulator.server").create_server(
@@ -417,7 +417,7 @@ def atlas(root: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 @pytest.mark.parametrize("whose", ["its own", "ours"])
 def test_hoa_tools(atlas: Any, whose: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """hoa_tools reads what we write with its own reader, and with N5Store in place of it."""
+    """hoa_tools reads arrays of n5zarr, with its own reader and with N5Store in its place."""
     if whose == "ours":
 
         def store(fs: Any, path: str, read_only: bool) -> N5Store:

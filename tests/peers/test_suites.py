@@ -1,4 +1,4 @@
-"""A few tests of dask and xarray on stores of N5, always; all that are there on request.
+"""A few tests of dask and xarray pass on stores of N5; all that are there run on request.
 
 ``N5ZARR_SUITES=1`` runs all of dask's and xarray's; ``N5ZARR_ANNDATA_SOURCE=anndata-0.13.4`` and
 ``N5ZARR_Z5_SOURCE=z5-3.0.2`` those of anndata and z5py. ``python -m tests.peers.suites`` runs

@@ -1,4 +1,4 @@
-"""What tensorstore's own tests say about N5, in our words, and compared with tensorstore itself.
+"""The cases of tensorstore's own N5 tests hold here, compared with tensorstore itself.
 
 What tensorstore accepts is accepted here with the same shape and elements. What it refuses is
 refused here, too, unless Java accepts it: those cases are marked with ``# Java``.
@@ -17,7 +17,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5Error, N5Warning
+from n5zarr.errors import N5BlockError, N5Error, N5Warning
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 
@@ -156,7 +156,7 @@ def test_documents_that_only_n5zarr_accepts(tmp_path: Path, change: dict[str, An
 
 @pytest.mark.parametrize("name", ["blosc-lz4-0", "blosc-zstd-2"])
 def test_blosc_of_java_is_refused_until_it_is_converted(tmp_path: Path, name: str) -> None:
-    """Java writes ``nthreads``, and some versions ``typesize``."""
+    """tensorstore refuses blosc of Java for its extra members, and reads a converted copy."""
     java, copy = JAVA / "compressions.n5" / name / "u16", tmp_path / "copy.n5" / "a"
     with pytest.raises(ValueError, match='extra members: "nthreads","typesize"'):
         theirs(java)
@@ -241,15 +241,15 @@ def test_damaged_blocks(tmp_path: Path, data: bytes, codecs: str) -> None:
     dataset = write(tmp_path, DOCUMENT, {"0/0/0": data})
     with pytest.raises(ValueError, match="Error reading"):
         theirs(dataset)[0, 0, 0].read().result()
-    with pytest.raises(N5Error):
+    with pytest.raises(N5BlockError, match="block 0/0/0: "):
         ours(dataset, codecs=codecs)[:3, :2, :1]
-    with pytest.raises(N5Error):
+    with pytest.raises(N5BlockError, match="block 0/0/0: "):
         n5zarr.open_array(dataset)[:3, :2, :1]
     assert ours(dataset, codecs=codecs)[3, 0, 0] == 0  # other blocks are read
 
 
 def test_a_varlength_header_with_numbers(tmp_path: Path) -> None:
-    """tensorstore refuses the mode; Java writes it: the header has the number of elements, too."""
+    """A varlength header with numbers is read, with the number of elements checked."""
     block = struct.pack(">HHIIII", 1, 3, 1, 2, 3, 6) + ELEMENTS
     dataset = write(tmp_path, DOCUMENT, {"0/0/0": block})
     with pytest.raises(ValueError, match="Error reading"):
@@ -316,7 +316,7 @@ def test_blocks_of_zeros_are_kept_or_removed(tmp_path: Path, keep: bool) -> None
 
 
 def test_resizing(tmp_path: Path) -> None:
-    """Blocks outside are removed; growing back shows zeros there."""
+    """Resizing removes the blocks outside, so that growing again shows zeros there."""
     values = np.arange(1, 10 * 11 * 12 + 1, dtype="u2").reshape(12, 11, 10)
     found = []
     for name in ("theirs", "ours"):
@@ -340,7 +340,7 @@ def test_resizing(tmp_path: Path) -> None:
 
 
 def test_an_array_of_another_rank_or_type_is_noticed(tmp_path: Path) -> None:
-    """tensorstore refuses to resize where the metadata have become others meanwhile."""
+    """Resizing refuses an array whose rank or type has changed meanwhile."""
     dataset = write(tmp_path, DOCUMENT)
     array = ours(dataset)
     other = DOCUMENT | {"dimensions": [10, 11], "blockSize": [1, 2]}
@@ -351,7 +351,7 @@ def test_an_array_of_another_rank_or_type_is_noticed(tmp_path: Path) -> None:
 
 
 def test_resizing_what_was_removed(tmp_path: Path) -> None:
-    """Both refuse it."""
+    """Resizing refuses an array that was removed."""
     dataset = write(tmp_path, DOCUMENT)
     array = ours(dataset)
     (dataset / "attributes.json").unlink()

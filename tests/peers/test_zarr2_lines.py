@@ -1,4 +1,4 @@
-"""The calls of four programs with zarr-python 2, and with n5zarr: what they write and read agrees.
+"""Calls of four programs write and read the same with zarr-python 2 and with n5zarr.
 
 ``zarr2_lines.py`` has the calls with zarr-python 2 under the same names.
 """
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 
 def write_pybdv(folder: Path) -> None:
-    """``overwrite=False`` of the store is dropped: it went to the file system, which ignored it."""
+    """Write as pybdv, without ``overwrite=False``, which zarr-python 2 ignored."""
     store = N5FSStore(str(folder / "pybdv.n5"))
     group = zarr.open_group(store, mode="a", zarr_format=2)  # v3 has other names of codecs
     pyramid = {"setup0/timepoint0/s0": da.from_array(VALUES, chunks=BLOCK)}
@@ -253,7 +253,7 @@ def test_both_read_what_either_wrote(
 
 
 def without_record(read: Any) -> Any:
-    """Leave out the attribute that says what N5 cannot express; n5zarr shows it to nobody."""
+    """Remove the record of what N5 cannot express, which n5zarr shows to nobody."""
     if not isinstance(read, dict):
         return read
     return {
@@ -310,7 +310,7 @@ def test_the_values_are_those_written(
     ],
 )  # fmt: skip
 def test_the_documents_say_the_same(folder: Path, path: str) -> None:
-    """But for members of compressions; and gunpowder does not say how large blocks are."""
+    """The documents agree, but for compression members, and gunpowder's block size."""
     theirs, ours = (
         json.loads((folder / who.replace(" ", "") / path / "attributes.json").read_text())
         for who in WHO
@@ -331,7 +331,7 @@ def test_the_version_that_rhapso_sets_is_in_the_root(folder: Path) -> None:
 
 
 def test_options_that_zarr_2_ignored_are_refused(tmp_path: Path) -> None:
-    """``N5FSStore(path, overwrite=...)`` of pybdv: on local files it never did anything."""
+    """Options that zarr-python 2 ignored on local files, such as ``overwrite``, are refused."""
     options: Any = {"overwrite": False}
     with pytest.raises(TypeError, match="unexpected keyword argument 'overwrite'"):
         N5FSStore(str(tmp_path / "a.n5"), **options)

@@ -1,4 +1,4 @@
-"""What the tests of zarr-python 2.18 promise about its N5Store, with zarr 3 over this one.
+"""Promises in the tests of zarr-python 2.18 about its N5Store hold, or are replaced.
 
 Where this store does something else, the test says why. zarr 2 refused what N5 has no key for
 (filters, ``order="F"``, fill values, structs, text); here the record keeps it.
@@ -76,7 +76,7 @@ def test_stores_of_one_path_are_equal(path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["", "a/b"])
 def test_a_new_array_has_the_keys_of_n5(path: Path, zarr_format: ZarrFormat, name: str) -> None:
-    """zarr 2 wrote version 2.0.0, on the dataset itself where it is the root."""
+    """A new array has N5's own keys, and the root states the version."""
     create(path, zarr_format, name)
     found = document(path, name)
     assert (found["dimensions"], found["blockSize"], found["dataType"]) == ([1000], [100], "int32")
@@ -110,7 +110,7 @@ def test_an_existing_node_is_only_replaced_with_overwrite(
 
 
 async def test_deleting_the_document_of_an_array_deletes_it(path: Path) -> None:
-    """zarr 2 removed attributes.json for .zattrs, too: an array became a group with its blocks.
+    """Deleting the document of an array deletes it, and deleting .zattrs only the attributes.
 
     Here only the attributes go.
     """
@@ -133,7 +133,7 @@ def test_blocks_are_nested_in_reversed_order(path: Path, zarr_format: ZarrFormat
 
 
 async def test_chunks_without_an_array_are_refused(path: Path) -> None:
-    """zarr 2 took any bytes under any key. What a block is depends on its dataset."""
+    """Chunks without an array are refused, which zarr 2 stored under any key."""
     buffer = zarr.buffer.cpu.Buffer.from_bytes(b"xxx")
     for key in ("0.0", "foo/10.20.30", "42"):
         with pytest.raises(N5Error):
@@ -141,7 +141,7 @@ async def test_chunks_without_an_array_are_refused(path: Path) -> None:
 
 
 async def test_names_of_chunks(path: Path) -> None:
-    """In Zarr v2 they have dots, and are listed so."""
+    """Names of chunks in Zarr v2 have dots, also in lists."""
     create(path, 2, shape=(4, 4), chunks=(2, 2))[...] = 1
     listed = {key async for key in N5Store(path).list_dir("a")}
     assert listed == {".zarray", "0.0", "0.1", "1.0", "1.1"}
@@ -161,7 +161,7 @@ async def test_names_of_chunks(path: Path) -> None:
 
 
 def test_a_path_with_the_suffix_is_no_reason_to_write_n5(path: Path) -> None:
-    """zarr 2 made an N5Store for any path with the suffix; in zarr 3 it is named, or n5zarr is."""
+    """A path with the suffix `.n5` is written as N5 only through n5zarr, unlike in zarr 2."""
     with pytest.raises(FileNotFoundError):
         zarr.open_array(path, mode="r")
     root: Any = n5zarr.open(path, mode="w")
@@ -208,7 +208,7 @@ def test_without_dimensions(path: Path, zarr_format: ZarrFormat) -> None:
 
 @pytest.mark.parametrize("fill_value", [0, None, 1])
 def test_fill_values(path: Path, zarr_format: ZarrFormat, fill_value: int | None) -> None:
-    """zarr 2 refused other fill values than 0; here the record keeps them."""
+    """Any fill value is kept in the record, of which zarr 2 refused all but 0."""
     values = np.full(1050, fill_value or 0, "i4")
     values[190:310] = np.arange(190, 310)
     create(path, zarr_format, shape=1050, fill_value=fill_value)[190:310] = values[190:310]
@@ -234,7 +234,7 @@ def test_chunks_are_counted(path: Path, zarr_format: ZarrFormat, keep_empty: boo
 @pytest.mark.parametrize("shape", [(1050,), (100, 100)])
 @pytest.mark.parametrize("order", ["C", "F"])
 def test_order(path: Path, shape: tuple[int, ...], order: Literal["C", "F"]) -> None:
-    """zarr 2 refused F. The blocks are the same; the record keeps the order."""
+    """The order F is kept in the record, which zarr 2 refused; the blocks are the same."""
     values = np.arange(np.prod(shape)).reshape(shape)
     options: Any = {"shape": shape, "chunks": (10,) * len(shape), "dtype": values.dtype}
     create(path, 2, order=order, **options)[...] = values
@@ -255,7 +255,7 @@ STRUCTS = [
 
 @pytest.mark.parametrize("values", STRUCTS, ids=["flat", "nested"])
 def test_structs(path: Path, zarr_format: ZarrFormat, values: np.ndarray) -> None:
-    """zarr 2 raised TypeError; here they are bytes on a fastest axis."""
+    """Structs are stored as bytes on a fastest axis, where zarr 2 raised TypeError."""
     create(path, zarr_format, shape=2, chunks=2, dtype=values.dtype)[...] = values
     np.testing.assert_array_equal(reopened(path)[...], values)
     assert document(path)["dataType"] == "uint8"
@@ -266,7 +266,7 @@ def test_structs(path: Path, zarr_format: ZarrFormat, values: np.ndarray) -> Non
 )
 @pytest.mark.parametrize("byte_order", ["<", ">"])
 def test_types(path: Path, zarr_format: ZarrFormat, dtype: str, byte_order: str) -> None:
-    """zarr 2 wrote float16 under a name that N5 does not have; new arrays are float32."""
+    """Types are kept, and new arrays of float16 are stored as float32, a type of N5."""
     values = np.linspace(0, 100, 10).astype(byte_order + dtype)
     create(path, zarr_format, shape=10, chunks=3, dtype=values.dtype)[...] = values
     np.testing.assert_array_equal(reopened(path)[...], values)
@@ -278,14 +278,14 @@ def test_types(path: Path, zarr_format: ZarrFormat, dtype: str, byte_order: str)
 
 @pytest.mark.parametrize("dtype", ["M8", "m8"])
 def test_times_without_a_unit(path: Path, zarr_format: ZarrFormat, dtype: str) -> None:
-    """zarr 2 refused them; zarr 3 has them, and they are kept."""
+    """Times without a unit are kept, which zarr 2 refused."""
     values = np.array([1, 2, 3], "i8").view(dtype)
     create(path, zarr_format, shape=3, chunks=2, dtype=values.dtype)[...] = values
     np.testing.assert_array_equal(reopened(path)[...].view("i8"), [1, 2, 3])
 
 
 def test_objects(path: Path, zarr_format: ZarrFormat) -> None:
-    """zarr 2 refused all. zarr 3 itself refuses objects without a type; text is N5's strings."""
+    """Objects without a type are refused, and text is stored as N5's strings."""
     with pytest.raises(ValueError, match="Object"):
         create(path, zarr_format, shape=3, dtype=object)
     values = np.array(["", "¡Hola mundo!", "世界"], dtype="T")
@@ -296,7 +296,7 @@ def test_objects(path: Path, zarr_format: ZarrFormat) -> None:
 
 @pytest.mark.parametrize("key", RESERVED)
 def test_attributes_named_like_keys_of_n5(path: Path, zarr_format: ZarrFormat, key: str) -> None:
-    """zarr 2 warned, and let them replace N5's own keys: the array was lost."""
+    """Attributes named like keys of N5 leave these alone, which zarr 2 let them replace."""
     array = create(path, zarr_format)
     before = document(path)
     array.attrs[key] = ""
@@ -338,7 +338,7 @@ def test_compressors(path: Path, compressor: Any, kept: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_filters(path: Path, zarr_format: ZarrFormat) -> None:
-    """zarr 2 refused filters; the record keeps them."""
+    """Filters are kept in the record, which zarr 2 refused."""
     create(path, zarr_format, "none", filters=[])[...] = 1
     assert reopened(path, "none").filters == ()
     narrowed: Any = (
@@ -354,7 +354,7 @@ def test_filters(path: Path, zarr_format: ZarrFormat) -> None:
 
 @pytest.mark.parametrize("n_dims", [1, 2, 3])
 def test_blocks_that_are_partial(path: Path, zarr_format: ZarrFormat, n_dims: int) -> None:
-    """Java's blocks may be smaller than a chunk: what is missing is 0."""
+    """Java's blocks that are smaller than a chunk are filled with 0."""
     create(path, zarr_format, shape=(8,) * n_dims, chunks=(4,) * n_dims, dtype="u1")
     part = np.ones((2,) * n_dims, "u1")
     file = path.joinpath("a", *"0" * n_dims)
@@ -374,7 +374,7 @@ def test_the_type_is_that_of_plain_zarr(path: Path) -> None:
 
 
 def test_resizing_and_appending(path: Path, zarr_format: ZarrFormat) -> None:
-    """What grows back within a block has its old elements, as in plain Zarr."""
+    """Resizing keeps elements within a block, so that they return, as in plain Zarr."""
     values = np.arange(105 * 105, dtype="i4").reshape(105, 105)
     array = create(path, zarr_format, shape=(105, 105), chunks=(10, 10))
     array[...] = values

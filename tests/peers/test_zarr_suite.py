@@ -1,4 +1,4 @@
-"""zarr's own strategies on stores of N5, always; its own tests where their source is.
+"""zarr's own strategies hold on stores of N5; its own tests run where their source is.
 
 ``N5ZARR_ZARR_SOURCE=zarr-3.4.2`` (``pip download --no-binary zarr --no-deps zarr==3.4.2``,
 unpacked) runs two of zarr's modules; ``python -m tests.peers.zarr_suite`` runs all that matter.
@@ -35,7 +35,7 @@ PIPELINES = [
 @settings(suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_selections_that_zarr_draws(pipeline: str, data: st.DataObject) -> None:
-    """What zarr's ``test_basic_indexing`` and ``test_oindex`` do, with numbers."""
+    """Selections as in zarr's ``test_basic_indexing`` and ``test_oindex`` are right."""
     dtype: Any = data.draw(st.sampled_from([np.dtype("u2"), np.dtype("f8")]))
     values = np.array(data.draw(zst.numpy_arrays(dtype=dtype)))
     chunks = data.draw(zst.chunk_shapes(shape=values.shape))

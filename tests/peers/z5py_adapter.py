@@ -1,4 +1,4 @@
-"""z5py's calls, over n5zarr: as much as z5py's own tests of N5 need."""
+"""Offer z5py's calls over n5zarr, as far as z5py's own tests of N5 need."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Attributes:
 
 
 class Node:
-    """What files, groups and datasets have in common."""
+    """The common part of files, groups and datasets."""
 
     def __init__(self, parent: Group | None, name: str, node: Any) -> None:
         self.parent: Group = cast("Group", self) if parent is None else parent
@@ -257,7 +257,7 @@ class N5File(File):
 
 
 class ZarrFile(File):
-    """No test of N5 opens one."""
+    """A placeholder for Zarr files, which no test of N5 opens."""
 
 
 class Dataset(Node):
@@ -289,7 +289,7 @@ class Dataset(Node):
         return np.asarray(self._node[...], dtype)
 
     def _selection(self, index: Any) -> tuple[Any, ...]:
-        """Check what z5py refuses: lists, steps, and numbers outside."""
+        """Check a selection for what z5py refuses: lists, steps, and numbers outside."""
         parts = index if isinstance(index, tuple) else (index,)
         for part in parts:
             if not isinstance(part, int | np.integer | slice | type(...)):

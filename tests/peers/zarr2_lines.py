@@ -1,4 +1,4 @@
-"""The calls of four programs with zarr-python 2, as they make them; beside those with n5zarr.
+"""Make the calls of four programs with zarr-python 2, beside those with n5zarr.
 
 ``test_zarr2_lines.py`` has the same functions with n5zarr, and runs this file where zarr-python 2
 is installed: ``python zarr2_lines.py write <folder> <server>``, ``... read <folder> ...``.
@@ -40,7 +40,7 @@ def s3_options(server: str) -> dict[str, Any]:
 
 
 def known(array: Any) -> dict[str, Any]:
-    """What is compared of an array."""
+    """Return the compared properties of an array."""
     return {
         "values": np.asarray(array[...]),
         "box": np.asarray(array[tuple(slice(1, n - 1) for n in array.shape)]),
@@ -124,7 +124,7 @@ def read_gunpowder(zarr: Any, folder: Path) -> dict[str, Any]:
 
 
 def write_cellmap_flow(zarr: Any, folder: Path) -> None:
-    """As bigstream and fibsem-tools write what cellmap-flow reads."""
+    """Write the array that cellmap-flow reads, as bigstream and fibsem-tools do."""
     root = zarr.open(zarr.N5FSStore(str(folder / "cellmap.n5")), mode="a")
     options = {"chunks": BLOCK, "dtype": "u2", "compressor": zarr.GZip(6)}
     array = root.require_dataset("em/s0", shape=(5, 11, 13), **options)

@@ -1,4 +1,4 @@
-"""A plugin for zarr's own tests: with n5zarr imported, or on its stores.
+"""Run zarr's own tests with n5zarr imported, or on its stores, as a plugin.
 
 ``N5ZARR_ZARR_WAY`` is ``plain``; or ``imported``: its pipeline is zarr's default in each test; or
 ``store``: what the tests call ``MemoryStore`` and ``LocalStore`` are ``N5Store`` over them.
@@ -27,14 +27,14 @@ if WAY != "plain":
 
     @pytest.fixture(autouse=True)
     def _default_pipeline(reset_config: None) -> None:
-        """The tests reset the configuration, so that zarr has its own pipeline again."""
+        """Set the default pipeline again, as the tests reset the configuration."""
         make_default()
 
 
 if WAY == "store":
 
     class Shown(N5Store):
-        """A store of N5 with what the tests look for in a ``MemoryStore``."""
+        """A store of N5 with the members of a ``MemoryStore`` that the tests use."""
 
         def __init__(self, store: Any = None, store_dict: Any = None, **options: Any) -> None:
             super().__init__(zarr.storage.MemoryStore() if store is None else store, **options)
@@ -44,7 +44,7 @@ if WAY == "store":
 
         @property
         def _store_dict(self) -> dict[str, Any]:
-            """What the store shows, by key."""
+            """Return the values that the store shows, by key."""
             content: dict[str, Any] = sync(_content(self))
             return content
 
@@ -58,7 +58,7 @@ if WAY == "store":
 
 
 class _Target(type):
-    """Looks like a class of zarr's stores, and makes N5 stores over them."""
+    """A replacement of zarr's store classes that makes N5 stores over them."""
 
     wrapped: type[Store]
 

@@ -1,4 +1,4 @@
-"""Run zarr's own tests plainly, with n5zarr imported, and on its stores; write what differs.
+"""Run zarr's own tests plainly, with n5zarr imported, and on its stores; write a page.
 
     uv run --with universal-pathlib --with tomlkit --with pytest-benchmark \\
         python -m tests.peers.zarr_suite zarr-3.4.2 [--modules tests/test_indexing.py ...]
@@ -133,29 +133,29 @@ def run(tests: Path, way: str, report: Path, modules: list[str]) -> Outcomes:
 
 
 def is_wrong(outcome: str) -> bool:
-    """Whether a test has not done what it should."""
+    """Return whether a test has failed unexpectedly."""
     return outcome not in ("passed", "skipped", "xfailed")
 
 
 def differences(plain: Outcomes, other: Outcomes) -> list[str]:
-    """The tests that do something else."""
+    """Return the tests with other results."""
     names = sorted(plain.keys() | other.keys())
     return [name for name in names if plain.get(name, [""])[0] != other.get(name, [""])[0]]
 
 
 def reason(name: str, message: str) -> str:
-    """Why a test fails."""
+    """Return why a test fails."""
     text = f"{name} {message}".replace("\n", " ")
     return next((why for pattern, why in REASONS.items() if re.search(pattern, text)), "Other.")
 
 
 def module_of(name: str) -> str:
-    """The module of a test, as the page names it."""
+    """Return the module of a test, as the page names it."""
     return name.partition("::")[0].removeprefix("tests/")
 
 
 def page(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
-    """The page for the results of all three ways."""
+    """Return the page for the results of all three ways."""
     other = differences(plain, imported)
     counts = Counter(outcome for outcome, _ in imported.values())
     wrong = [

@@ -1,4 +1,4 @@
-"""What a container holds, in numpy and dicts: the values that every reader of it must give.
+"""Model a container in numpy and dicts, with the values that every reader must return.
 
 Blocks are kept as they are stored, not only their values: a block at the end of an axis is as large
 as the array was when it was written, which shows when the array grows again.
@@ -21,7 +21,7 @@ type Coords = tuple[int, ...]
 
 
 def is_fill(values: np.ndarray, fill: Any) -> bool:
-    """Whether all elements are the fill value, which zarr does not store; NaN is NaN."""
+    """Return whether all elements are the fill value, which zarr does not store; NaN is NaN."""
     return bool(np.array_equal(values, np.broadcast_to(fill, values.shape), equal_nan=True))
 
 
@@ -44,7 +44,7 @@ class Dataset:
         return tuple(-(-n // c) for n, c in zip(shape, self.chunks, strict=True))
 
     def extent(self, coords: Coords) -> tuple[int, ...]:
-        """The part of a chunk that is inside the array."""
+        """Return the part of a chunk that is inside the array."""
         each = zip(self.shape, self.chunks, coords, strict=True)
         return tuple(min(c, n - at * c) for n, c, at in each)
 
@@ -75,7 +75,7 @@ class Dataset:
                 self.blocks[coords] = block
 
     def padded(self, coords: Coords, extent: tuple[int, ...], fill: Any) -> np.ndarray:
-        """What is read of a block: what was not written is the fill value."""
+        """Return a block as it is read, with the fill value for elements that were not written."""
         block = np.full(extent, fill, self.dtype)
         if (stored := self.blocks.get(coords)) is not None:
             both = tuple(slice(min(n)) for n in zip(stored.shape, extent, strict=True))
@@ -92,7 +92,7 @@ class Dataset:
         return self.read(tuple(slice(0, n) for n in self.shape), self.fill)
 
     def is_stored(self) -> np.ndarray:
-        """Which elements are in a block: others read as 0 in programs without fill values."""
+        """Return which elements are in a block, as others are 0 in programs without fill values."""
         known = Dataset(self.shape, self.chunks, np.dtype(bool), {}, False)
         known.blocks = {c: np.ones(b.shape, bool) for c, b in self.blocks.items()}
         return known.values()
@@ -102,7 +102,7 @@ class Dataset:
         self.shape = shape
 
     def remove_outside(self, shape: tuple[int, ...], known: tuple[int, ...]) -> None:
-        """Remove blocks outside of a shape, of those inside of the one that an array knew."""
+        """Remove blocks outside of a shape, of those inside of the shape that an array knew."""
         kept = self.grid_at(shape)
         for coords in np.ndindex(*self.grid_at(known)):
             if any(at >= n for at, n in zip(coords, kept, strict=True)):
@@ -119,7 +119,7 @@ class Node:
 
 @dataclass
 class Container:
-    """All nodes by path; ``""`` is the root."""
+    """A model of all nodes by path; ``""`` is the root."""
 
     nodes: dict[str, Node] = field(default_factory=dict)
 
@@ -138,7 +138,7 @@ class Container:
 
 
 def parents(path: str) -> list[str]:
-    """The paths of all groups above a node, the root first."""
+    """Return the paths of all groups above a node, the root first."""
     names = path.split("/") if path else []
     return ["/".join(names[:n]) for n in range(len(names))]
 

@@ -1,4 +1,4 @@
-"""Another program that writes a container, as Java does: none of this library is used.
+"""Write a container as another program does, such as Java, without n5zarr.
 
 It writes files in place, under a record lock: opened without truncating, locked, truncated, and
 written (``FileSystemKeyValueAccess`` of N5 4.0.2).
@@ -60,7 +60,7 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def write_block(dataset: Path, coords: tuple[int, ...], block: np.ndarray) -> None:
-    """Write a block of the size of the given array, whatever the place is for.
+    """Write a block of the size of the given array, which may differ from the place.
 
     Parameters
     ----------

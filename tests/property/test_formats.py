@@ -1,4 +1,4 @@
-"""Containers with nodes of both Zarr formats, against a model: nothing twice, nothing hidden."""
+"""Containers with nodes of both Zarr formats show each node once, by a model."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ formats = st.sampled_from([2, 3])
 
 @dataclass
 class Node:
-    """What the model knows of a node."""
+    """A node of the model."""
 
     is_array: bool = False
     named: int | None = None
@@ -40,7 +40,7 @@ class Node:
 
 
 class Containers(RuleBasedStateMachine):
-    """Zarr and another program write nodes; every store object shows the same."""
+    """A state machine in which zarr and another program write, and all stores show the same."""
 
     @initialize()
     def start(self) -> None:
@@ -69,7 +69,7 @@ class Containers(RuleBasedStateMachine):
         return any(p.startswith(f"{path}/") for p in self.nodes)
 
     def make_parents(self, path: str, zarr_format: int) -> None:
-        """Note the groups that Zarr makes above a new node."""
+        """Add the groups to the model that Zarr makes above a new node."""
         above = ["", *(path[:i] for i, letter in enumerate(path) if letter == "/")]
         for parent in above if path else []:
             if parent not in self.nodes:
@@ -145,7 +145,7 @@ class Containers(RuleBasedStateMachine):
 
     @rule(path=paths, is_array=st.booleans(), number=st.integers(0, 9))
     def write_plainly(self, path: str, is_array: bool, number: int) -> None:
-        """As N5's Java does: a document for the node, and directories above."""
+        """Write as N5's Java does: a document for the node, and directories above."""
         above = path.rpartition("/")[0]
         if "" not in self.nodes or self.is_below_array(path) or path in self.nodes:
             return

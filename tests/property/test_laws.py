@@ -1,4 +1,4 @@
-"""Laws: inverses, the grid, and that any bytes give a value or an N5Error."""
+"""Laws hold for inverses and the grid, and any bytes give a value or an N5Error."""
 
 from __future__ import annotations
 

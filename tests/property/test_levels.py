@@ -37,7 +37,7 @@ COUNTED = ("none", "factors", "invalid")
 
 @st.composite
 def positions_in_attributes(draw: st.DrawFn, kind: str, by: Sequence[float]) -> dict[str, Any]:
-    """Draw what the attributes of a level say of its positions."""
+    """Draw attributes of a level that state its positions."""
     sizes = [draw(VOXELS) for _ in range(3)]
     if kind == "factors":
         return {"downsamplingFactors": by}

@@ -1,4 +1,4 @@
-"""Both pipelines do the same: ours in one container, zarr's own in another that began equal."""
+"""n5zarr's and zarr's pipelines do the same in containers that began equal."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ COMPRESSIONS = ["raw", "gzip", "zstd", "blosc", "xz", "bzip2", "lz4"]
 
 @pytest.fixture(scope="module", params=["kernel", "python"], autouse=True)
 def _way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Whether there is a compiled kernel."""
+    """Choose whether the compiled kernel is used."""
     with pytest.MonkeyPatch.context() as patch:
         if request.param == "python":
             patch.setattr(kernel, "can_do", lambda dataset: False)
@@ -74,7 +74,7 @@ def _way(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def outcome(work: Callable[[], Any]) -> Any:
-    """What work returns, or how it fails."""
+    """Return the result of a function, or the class of its error."""
     try:
         return work()
     except REFUSED as err:
@@ -82,14 +82,14 @@ def outcome(work: Callable[[], Any]) -> Any:
 
 
 def agree(ours: Any, zarrs: Any) -> bool:
-    """Whether two outcomes are the same; which error is not compared."""
+    """Return whether two outcomes are the same; any two errors are."""
     if isinstance(ours, type) or isinstance(zarrs, type):
         return isinstance(ours, type) and isinstance(zarrs, type)
     return same(ours, zarrs)
 
 
 class Twins:
-    """Two containers, and an array in each; the first with our pipeline, the other with zarr's.
+    """Two containers with an array each: one for n5zarr's pipeline, one for zarr's.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Twins:
         return not isinstance(ours, type)
 
     def blocks(self, container: int) -> dict[str, bytes]:
-        """The files of the dataset, without its document."""
+        """Return the files of the dataset, without its document."""
         place = self.places[container]
         if isinstance(place, MemoryStore):
             found = {key: value.to_bytes() for key, value in place._store_dict.items()}
@@ -151,7 +151,7 @@ class Twins:
             (place / key).write_bytes(block)
 
     def check(self) -> None:
-        """Both containers hold the same, by either pipeline."""
+        """Check that both containers hold the same, by either pipeline."""
         assert self.blocks(0).keys() == self.blocks(1).keys()
         arrays = [self.opened(k, n) for k in range(2) for n in range(2)]
         found = [outcome(partial(array.__getitem__, ...)) for array in arrays]
@@ -159,7 +159,7 @@ class Twins:
 
 
 def contents(data: st.DataObject, dtype: np.dtype[Any], shape: tuple[int, ...]) -> np.ndarray:
-    """Few different elements, in no order."""
+    """Draw elements with few different values."""
     some = data.draw(st.lists(scalars(dtype), min_size=1, max_size=4))
     pool = np.empty(len(some), dtype)
     for k, scalar in enumerate(some):
@@ -169,7 +169,7 @@ def contents(data: st.DataObject, dtype: np.dtype[Any], shape: tuple[int, ...]) 
 
 
 def as_given(data: st.DataObject, values: np.ndarray, folder: Path) -> Any:
-    """The same values in another kind of array."""
+    """Return the same values in another kind of array."""
     how = data.draw(st.sampled_from(["C", "F", "strided", "read-only", "swapped", "memmap"]))
     if how == "F":
         return np.asfortranarray(values)
@@ -191,7 +191,7 @@ def as_given(data: st.DataObject, values: np.ndarray, folder: Path) -> Any:
 def value_for(
     data: st.DataObject, dtype: np.dtype[Any], shape: tuple[int, ...], fill: Any, folder: Path
 ) -> Any:
-    """Something to assign to a selection of some shape."""
+    """Draw a value to assign to a selection of some shape."""
     kind = data.draw(st.sampled_from(["array", "array", "scalar", "fill", "ones", "wide", "list"]))
     if kind == "scalar":
         return data.draw(scalars(dtype))
@@ -223,7 +223,7 @@ def read_into(array: Any, order: Any, dtype: Any) -> np.ndarray:
 
 
 def work_on(data: st.DataObject, twins: Twins, folder: Path, n: int = 5) -> None:
-    """Read and write, and compare, until an assignment fails: what it has written is not said."""
+    """Read, write and compare, until an assignment fails, as its effect is not defined."""
     array = twins.arrays[0]
     dtype, fill = array.dtype, array.fill_value
     fill = np.zeros((), dtype)[()] if fill is None else fill
@@ -301,7 +301,7 @@ def test_numbers(
 def test_other_elements_are_the_same_in_each_pipeline(
     tmp_path_factory: pytest.TempPathFactory, zarr_format: Any, place: str, data: st.DataObject
 ) -> None:
-    """Text, structures and so on; shards, filters, other byte orders, arrays in F order."""
+    """Arrays of text, structures, shards, filters and other orders agree in both pipelines."""
     folder = tmp_path_factory.mktemp("others")
     kinds = [*OTHERS, "u2", "f8"] + ([">u2", ">f4", ">M8[s]"] if zarr_format == 2 else [])
     wanted = data.draw(st.sampled_from(kinds))
@@ -334,7 +334,7 @@ def header(mode: int, *sizes: int) -> bytes:
 def odd_blocks(
     data: st.DataObject, extent: tuple[int, ...], full: tuple[int, ...], pack: Callable[..., bytes]
 ) -> bytes | None:
-    """A block that is not ordinary, in N5 order, for its place in the grid; None for none."""
+    """Return a block that is not ordinary for its place, in N5 order; None for none."""
     kind = data.draw(st.sampled_from([
         "removed", "empty file", "padded", "smaller", "larger", "over-long", "cut", "cut header",
         "varlength", "varlength with more", "object mode", "unknown mode", "other dimensions",

@@ -93,7 +93,7 @@ def box_in(shape: tuple[int, ...], corners: tuple[int, ...]) -> Box:
 
 @dataclass
 class Way:
-    """A store object that lives as long as nobody opens it anew, and how arrays are opened."""
+    """A store object that lives until it is opened again, and a way of opening arrays."""
 
     name: str
     store: N5Store
@@ -142,7 +142,7 @@ class Way:
 
 @dataclass
 class Held:
-    """A node that somebody opened before, and still uses."""
+    """A node that was opened before, and is still used."""
 
     way: Way
     path: str
@@ -152,7 +152,7 @@ class Held:
 
 @dataclass
 class HeldArray(Held):
-    """One that keeps the shape and fill value that it had."""
+    """An open array, which keeps its old shape and fill value."""
 
     dataset: Dataset
     shape: tuple[int, ...]
@@ -160,7 +160,7 @@ class HeldArray(Held):
 
 
 class States(RuleBasedStateMachine):
-    """Whoever writes, every reader sees the model."""
+    """A state machine in which every reader sees the model, whoever writes."""
 
     is_local = True
     n_steps = 0  # of all runs
@@ -196,7 +196,7 @@ class States(RuleBasedStateMachine):
         return found
 
     def absent(self) -> list[str]:
-        """The paths at which a node can be made."""
+        """Return the paths at which a node can be made."""
         taken = self.model.nodes
         return [p for p in NAMES if p not in taken and not self.model.is_below_array(p)]
 
@@ -205,19 +205,19 @@ class States(RuleBasedStateMachine):
         return each[number % len(each)]
 
     def serve_all(self, way: Way) -> None:
-        """Note that a store object has given the documents of all nodes."""
+        """Record that a store object has shown the documents of all nodes."""
         for path, node in self.model.nodes.items():
             shape = None if node.dataset is None else node.dataset.shape
             way.served[path] = dict(node.attributes), shape
 
     def is_changed(self, way: Way, path: str) -> bool:
-        """Whether others have replaced an array that this store object created."""
+        """Return whether others have replaced an array that this store object created."""
         dataset = self.model.nodes[path].dataset
         now = None if dataset is None else (dataset.dtype, dataset.chunks)
         return now is not None and way.created.get(path, now) != now
 
     def opened(self, way: Way, path: str) -> Any:
-        """Open a node; with a new store object where others have replaced what the old created."""
+        """Open a node; with a new store object if others have replaced an array of the old one."""
         if self.is_changed(way, path):
             with pytest.raises(N5Error) as caught:
                 way.open(path)
@@ -238,7 +238,7 @@ class States(RuleBasedStateMachine):
         self.held = [held for held in self.held if not is_at_or_below(held.path, path)]
 
     def drop_above(self, way: Way, path: str) -> None:
-        """Zarr reads the groups above a node that it makes, so that they are open twice."""
+        """Drop open groups above a new node, as zarr reads these again."""
         above = parents(path)
         self.held = [held for held in self.held if held.way is not way or held.path not in above]
 
@@ -284,7 +284,7 @@ class States(RuleBasedStateMachine):
         self.hold(by, path, found if by.store.zarr_format else self.opened(by, path))
 
     def refuse_to_create(self, way: Way, path: str) -> None:
-        """What is there is not replaced unless it is asked for."""
+        """Check that an existing node is not replaced without a request."""
         if self.is_changed(way, path):
             self.anew(way)
         with pytest.raises((FileExistsError, ValueError)):
@@ -292,7 +292,7 @@ class States(RuleBasedStateMachine):
         self.held = [each for each in self.held if each.way is not way or each.path != path]
 
     def forget(self, way: Way, path: str) -> None:
-        """A store object forgets what it removes, and what it held is of no use."""
+        """Drop a removed node from the records of a store object, and its open nodes."""
         self.drop_held(path)
         way.created = {p: c for p, c in way.created.items() if not is_at_or_below(p, path)}
         way.served = {p: s for p, s in way.served.items() if not is_at_or_below(p, path)}
@@ -400,7 +400,7 @@ class States(RuleBasedStateMachine):
         self.forget_prefixes(path)
 
     def forget_prefixes(self, path: str) -> None:
-        """In memory there are no directories: a group without a document ends with its members."""
+        """Remove groups in memory without document and members, as no directory keeps them."""
         for above in reversed(parents(path)[1:]):
             is_bare = not self.is_local and f"{above}/attributes.json" not in self.root._store_dict
             if is_bare and not any(p.startswith(f"{above}/") for p in self.model.nodes):
@@ -418,7 +418,7 @@ class States(RuleBasedStateMachine):
 
     @rule(way=st.sampled_from(["v3", "v2", "any"]))
     def consolidate(self, way: str) -> None:
-        """From then on, the root is shown with the metadata of all nodes, which are never old."""
+        """Consolidate the metadata, and record that the root shows those of all nodes."""
         by = self.ways[way]
         if not any(self.is_changed(by, path) for path in self.arrays()):
             zarr.consolidate_metadata(by.store, zarr_format=by.store.zarr_format or 3)
@@ -429,7 +429,7 @@ class States(RuleBasedStateMachine):
     @precondition(lambda self: self.held_arrays())
     @rule(which=numbers, corners=corners, number=numbers)
     def write_held(self, which: int, corners: Any, number: int) -> None:
-        """An array that is open keeps its shape: who has it writes where both end."""
+        """Write through an open array, which keeps its shape, where old and new shapes agree."""
         held = self.one_of(self.held_arrays(), which)
         both = tuple(map(min, zip(held.shape, held.dataset.shape, strict=True)))
         if 0 not in both:
@@ -471,7 +471,7 @@ class States(RuleBasedStateMachine):
             self.write_document(held)
 
     def write_document(self, held: Held) -> None:
-        """What a store object writes is the change since it last gave or took the document."""
+        """Apply the change of a document since the store object last saw it to the model."""
         node = self.model.nodes[held.path]
         before, shape = held.way.served[held.path]
         for key in before.keys() - held.attributes.keys():
@@ -492,7 +492,7 @@ class States(RuleBasedStateMachine):
     @precondition(lambda self: self.is_local and self.arrays())
     @rule(which=numbers, corners=corners, number=st.integers(1, 9), size=st.integers(0, 2))
     def write_block_outside(self, which: int, corners: Any, number: int, size: int) -> None:
-        """As large as the array, in full size, or smaller."""
+        """Write a block as large as the array, in full size, or smaller."""
         path = self.one_of(self.arrays(), which)
         dataset = self.dataset(path)
         coords = tuple(c % n for c, n in zip(corners, dataset.grid, strict=False))
@@ -543,7 +543,7 @@ class States(RuleBasedStateMachine):
     @precondition(lambda self: self.is_local and len(self.model.nodes) > 1)
     @rule(which=numbers, number=numbers)
     def replace_outside(self, which: int, number: int) -> None:
-        """With attributes of its own; of a dataset, N5's keys stay."""
+        """Replace a node by another; a dataset keeps N5's keys."""
         path = self.one_of([p for p in self.model.nodes if p], which)
         node = self.model.nodes[path]
         if node.dataset is not None and node.dataset.dtype == bool:
@@ -573,7 +573,7 @@ class States(RuleBasedStateMachine):
 
     @invariant()
     def everybody_reads_the_model(self) -> None:
-        """One store object after the other: the rest keep what they remember, and may be wrong."""
+        """Check that one store object after the other sees the model."""
         if not hasattr(self, "root"):
             return
         self.n_checks += 1
@@ -618,7 +618,7 @@ def same_attributes(one: Any, other: Any) -> bool:
 
 
 class StatesInMemory(States):
-    """The same with a container in memory, where nothing tells that others have written."""
+    """The same state machine in memory, where no time shows that others have written."""
 
     is_local = False
     n_steps = 0

@@ -1,4 +1,4 @@
-"""Which boxes of a grid touch a stored chunk, against every element of small arrays."""
+"""Boxes of a grid that touch a stored chunk agree with a search of every element."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ extents = st.integers(1, 4).flatmap(lambda n: st.lists(st.integers(1, 13), min_s
 
 @st.composite
 def sides(draw: st.DrawFn, shape: Sequence[int]) -> StoredChunks:
-    """The chunks of one array: any extent, any positions, in any order and batches."""
+    """Draw the chunks of an array: any extent, any positions, in any order and batches."""
     unit = tuple(draw(st.integers(1, 15)) for _ in shape)
     places = [st.integers(0, -(-n // u) - 1) for n, u in zip(shape, unit, strict=True)]
     positions = draw(st.lists(st.tuples(*places), max_size=6))
@@ -67,7 +67,7 @@ def test_few_chunks_are_read_in_small_boxes_and_many_in_large_ones() -> None:
 
 
 def test_a_huge_grid_is_not_walked() -> None:
-    """Its numbers of boxes do not fit into 64 bits."""
+    """A grid with more boxes than 64 bits can count is not walked."""
     shape = (2**62, 2**61 - 1, 2**60)
     corner = [2**62 // 7, (2**61 - 2) // 5, 0]
     found = touched_boxes(shape, [(7, 5, 3)], [StoredChunks((7, 5, 3), [np.array([corner])])])

@@ -1,4 +1,4 @@
-"""Whatever zarr writes comes back in a new store, and N5's own types in every other reader."""
+"""Arrays that zarr writes come back in a new store, and N5's types in every other reader."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def scalars(dtype: np.dtype[Any]) -> st.SearchStrategy[Any]:
 
 
 def plain(scalar: np.ndarray) -> np.ndarray:
-    """Make every NaN the usual one: zarr writes others as ``"NaN"`` too, in any store."""
+    """Replace every NaN by the usual one, as zarr writes all as ``"NaN"``."""
     if scalar.dtype.kind == "V":
         scalar = scalar.copy()
         for name in scalar.dtype.names or ():
@@ -113,7 +113,7 @@ def contents(draw: st.DrawFn, dtype: np.dtype[Any], shape: tuple[int, ...]) -> n
 
 
 def same(first: Any, second: Any) -> bool:
-    """Whether two arrays hold the same bits, whatever their byte order."""
+    """Return whether two arrays hold the same bits, whatever their byte order."""
     first, second = np.asarray(first), np.asarray(second)
     if first.shape != second.shape:
         return False
@@ -123,7 +123,7 @@ def same(first: Any, second: Any) -> bool:
 
 
 def metadata(array: zarr.Array[Any]) -> dict[str, Any]:
-    """Give what must come back: v3 derives the byte order as big; in v2 fill 0 and null are one."""
+    """Return the metadata that must come back; in v2 fill values 0 and null are equal."""
     shown = array.metadata.to_dict()
     text = json.dumps(shown, default=str)
     for plain in ('"endian": "big"', '"endian": "little"'):
@@ -143,7 +143,7 @@ def reopened(path: str, **how: Any) -> zarr.Array[Any]:
 def written(
     store: N5Store, values: np.ndarray, create: dict[str, Any]
 ) -> tuple[zarr.Array[Any], np.ndarray]:
-    """Write an array, and the same one to memory as plain Zarr, which says what to expect.
+    """Write an array, and the same one to memory as plain Zarr, for the comparison.
 
     That is what was written, but for what zarr itself takes as equal to the fill value (-0j), and
     for scalars, which it takes through Python.
@@ -301,7 +301,7 @@ def test_every_chain_of_codecs_comes_back(
 
 
 def plain_decoder(dataset: Path) -> np.ndarray:
-    """Read a dataset with nothing of this library: the format in twenty lines."""
+    """Read a dataset without n5zarr, by the format in twenty lines."""
     document = json.loads((dataset / "attributes.json").read_text())
     dimensions, block_size = document["dimensions"], document["blockSize"]
     dtype = np.dtype(document["dataType"]).newbyteorder(">")

@@ -1,4 +1,4 @@
-"""A container with odd names, on every kind of server."""
+"""Provide a container with unusual names, on every kind of server."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ FSSPEC_ERRORS = (OSError, aiohttp.ClientError, BotoCoreError)  # s3fs passes on 
 
 @dataclass
 class Place:
-    """A container on a server, and how it is opened."""
+    """A container on a server, and the way to open it."""
 
     name: str
     url: str
@@ -43,7 +43,7 @@ class Place:
 
     @property
     def errors(self) -> tuple[type[Exception], ...]:
-        """What the backend raises where the network or the server fails."""
+        """Return the errors of the backend for failures of network or server."""
         return (obstore.exceptions.BaseError,) if "obstore" in self.name else FSSPEC_ERRORS
 
     @cached_property
@@ -83,7 +83,7 @@ def client(url: str) -> Any:
 
 
 def upload(url: str, bucket: str, local: Path) -> None:
-    """Copy a container, with the markers of directories that Java leaves."""
+    """Copy a container to a server, with the markers of directories that Java leaves."""
     s3 = client(url)
     s3.create_bucket(Bucket=bucket)
     for path in local.rglob("*"):

@@ -1,4 +1,4 @@
-"""Servers on loopback: static files, S3, and a proxy that records and spoils what passes."""
+"""Serve on loopback: static files, S3, and a proxy that records and damages traffic."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class _Server(ThreadingHTTPServer):
 
     @override
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing where a client went away."""
+        """Ignore a client that closes its connection."""
 
     @property
     def url(self) -> str:
@@ -52,7 +52,7 @@ class _Files(SimpleHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 class _FilesWithoutLists(_Files):
@@ -68,7 +68,7 @@ class _FilesWithForbiddenLists(_FilesWithoutLists):
 
 
 def static(directory: Path, *, lists: bool | HTTPStatus = True) -> Any:
-    """Serve a directory, with or without lists of what is in it."""
+    """Serve a directory, with or without lists of its members."""
     kinds: dict[Any, Any] = {True: _Files, False: _FilesWithoutLists}
     handler = kinds.get(lists, _FilesWithForbiddenLists)
     return serving(partial(handler, directory=str(directory)))
@@ -111,7 +111,7 @@ def s3() -> Iterator[str]:
 
 
 class Proxy:
-    """Passes requests on, records them, and does to some answers what networks do.
+    """A proxy that passes requests on, records them, and damages some answers.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Proxy:
         self.is_held, self.released = threading.Event(), threading.Event()  # of a fault "late"
 
     def counts(self) -> dict[str, int]:
-        """Count what was asked since the last time: GET, PUT, HEAD, LIST."""
+        """Return the number of requests since the last call: GET, PUT, HEAD, LIST."""
         counts = Counter(
             "LIST" if method == "GET" and ("list-type" in path or "delimiter" in path) else method
             for method, path in self.requests
@@ -155,7 +155,7 @@ class _Passing(BaseHTTPRequestHandler):
 
     @override
     def log_message(self, format: str, *args: Any) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
     def _pass(self) -> None:
         proxy = self.proxy
@@ -176,7 +176,7 @@ class _Passing(BaseHTTPRequestHandler):
             self._pass_on(body, fault)
 
     def _pass_on(self, body: bytes, fault: str | None) -> None:
-        """Ask the server, and do to its answer what a fault does; "twice" asks twice."""
+        """Send the request on, and apply a fault to the answer; "twice" asks twice."""
         headers = {k: v for k, v in self.headers.items() if k.lower() != "transfer-encoding"}
         if "content-length" not in map(str.lower, headers) and body:
             headers["Content-Length"] = str(len(body))

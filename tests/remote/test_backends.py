@@ -1,4 +1,4 @@
-"""``backend=``: every function and command that takes options for a URL takes the library, too."""
+"""``backend=`` is taken by every function and command that takes options for a URL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BigDataViewer's XML that names a container on S3: MoBIE's loader ``bdv.n5.s3``, Mastodon's."""
+"""BigDataViewer's XML may name a container on S3, for MoBIE's and Mastodon's loaders."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def proxy(s3_server: str) -> Iterator[servers.Proxy]:
 
 
 def s3_loader(endpoint: str, bucket: str, more: str = "") -> str:
-    """Write the element as MoBIE does, of version 0.1 or of none."""
+    """Write the element of a loader as MoBIE does, of version 0.1 or of none."""
     return f"""<ImageLoader format="bdv.n5.s3"{' version="0.1"' if more else ""}>
       <Key>{KEY}</Key>
       <SigningRegion>us-west-2</SigningRegion>
@@ -75,7 +75,7 @@ def xml(tmp_path: Path, bucket: str, proxy: servers.Proxy) -> Path:
 
 
 def authorizations(proxy: servers.Proxy) -> list[str]:
-    """Collect the signatures of requests from now on."""
+    """Record the signatures of requests from now on."""
     seen: list[str] = []
 
     def note(headers: Any) -> bool:
@@ -152,7 +152,7 @@ def test_options_do_not_follow_an_xml_of_a_server_to_its_service(s3_server: str)
 
 
 def test_mastodons_loader(tmp_path: Path, bucket: str, s3_server: str) -> None:
-    """Mastodon XmlIoN5UniverseImgLoader: a URL as it is, and a group of the setups."""
+    """Mastodon's loader is read: a URL as it is, and a group of the setups."""
     url = f"s3://{bucket}"
     loader = '<ImageLoader format="bdv.n5.universe" version="1.0">'
     loader += f"<Url>{url}/{KEY}</Url><Dataset>/</Dataset></ImageLoader>"

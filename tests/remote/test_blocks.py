@@ -1,4 +1,4 @@
-"""Blocks that are not local files are read and written many at a time, and no more than needed."""
+"""Blocks that are not local files are read and written concurrently, with few requests."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PRESENTATIONS: list[dict[str, Any]] = [
 
 
 class Watched(MemoryStore):
-    """Notes what it is asked, and how much at the same time; answers after a number of requests."""
+    """A store that records its requests, and answers when enough of them wait."""
 
     def __init__(self, contents: dict[str, Buffer] | None = None) -> None:
         super().__init__(contents)
@@ -69,7 +69,7 @@ class Watched(MemoryStore):
 def made(
     shape: tuple[int, ...], chunks: tuple[int, ...], values: np.ndarray, compression: Any = "gzip"
 ) -> Watched:
-    """Make a container in memory with one dataset."""
+    """Return a container in memory with one dataset."""
     store = Watched()
     kind = {"type": compression}
     array: Any = n5zarr.create_array(

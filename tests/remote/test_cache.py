@@ -1,4 +1,4 @@
-"""The cache: fewer requests, and nothing out of date but what was allowed to be."""
+"""The cache saves requests, and shows old values only where that was allowed."""
 
 from __future__ import annotations
 
@@ -174,9 +174,13 @@ def test_it_is_pickled_without_what_is_kept(place: Place) -> None:
 
 
 def test_bad_options_are_refused(tmp_path: Path) -> None:
-    cases: Any = [{"recheck": "never"}, {"recheck": -1}, {"bytes": -1}]
-    for bad in cases:
-        with pytest.raises(N5UnrepresentableError):
+    cases: Any = [
+        ({"recheck": "never"}, "recheck: expected .*, got 'never'"),
+        ({"recheck": -1}, "recheck: expected .*, got -1"),
+        ({"bytes": -1}, "bytes: expected a number of bytes, got -1"),
+    ]
+    for bad, message in cases:
+        with pytest.raises(N5UnrepresentableError, match=message):
             CacheOptions(**bad)
     with pytest.raises(N5UnrepresentableError, match="local"):
         N5Store(tmp_path, cache=CacheOptions())

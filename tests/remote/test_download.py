@@ -1,4 +1,4 @@
-"""``download`` from servers: the same bytes, no block twice, no array that lacks blocks."""
+"""``download`` from servers copies the same bytes, each block once and all of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MARK = "n5zarr-incomplete.json"
 
 
 def is_block(method: str, path: str) -> bool:
-    """Whether a block of ``em/s0`` is asked for."""
+    """Return whether a block of ``em/s0`` is requested."""
     return method == "GET" and "/em/s0/" in path and path[-1:].isdigit()
 
 

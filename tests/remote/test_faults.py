@@ -1,4 +1,4 @@
-"""What networks do: an error or a retried success, never wrong numbers."""
+"""Faults of networks give an error or a retried success, never wrong numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google Cloud Storage, of which there is an emulator."""
+"""Containers on Google Cloud Storage work, tried with an emulator."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any request to S3 may fail, be cut, be made twice, or be made and its answer lost.
+"""Any request to S3 may fail, be cut, be made twice, or lose its answer.
 
 Those who use the library see an error or the right result; each object is old or new.
 ``N5ZARR_STRESS=1`` does it at each request of each operation; else at a few.
@@ -47,7 +47,7 @@ SHORT = ["append to an attribute", "delete a node"]  # servers are slow
 
 
 class Bucket:
-    """A place of two containers in a bucket; see :class:`tests.faults.operations.Place`."""
+    """Two containers in a bucket; see :class:`tests.faults.operations.Place`."""
 
     def __init__(self, server: str, proxy: servers.Proxy, backend: str) -> None:
         self.s3, self.proxy = client(server), proxy
@@ -80,7 +80,7 @@ class Bucket:
 
 
 class Requests:
-    """Does something to the n-th request."""
+    """A counter of requests, with a fault at the n-th one."""
 
     def __init__(self, proxy: servers.Proxy) -> None:
         self.proxy, self.n, self.done = proxy, 0, ""
@@ -139,7 +139,7 @@ def run(
     requests: Requests,
     kind: str,
 ) -> str:
-    """Run an operation whose requests are spoiled; return how it ends."""
+    """Run an operation whose requests are damaged; return how it ends."""
     outcome, result = "right", None
     try:
         result = operation.run(place)
@@ -182,7 +182,7 @@ def through(url: str, name: str, max_retries: int) -> N5Store:
 
 
 def append(letter: bytes) -> Steps[bytes]:
-    """Append a letter to an object: who does it twice, has two."""
+    """Append a letter to an object; appending twice gives two."""
     yield [Update("a/0", lambda old: (old or b"") + letter)]
     (found,) = yield [Get("a/0")]
     return bytes(found)
@@ -240,7 +240,7 @@ def test_an_update_is_made_once_if_others_have_replaced_it_since(
 def test_another_writer_with_the_same_bytes_is_another_writer(
     s3_server: str, proxied_s3: servers.Proxy
 ) -> None:
-    """An update that is refused, since another has just made the same object, is made again."""
+    """An update is made again if another writer has just made the same object."""
     name = f"b{uuid.uuid4().hex}"
     client(s3_server).create_bucket(Bucket=name)
     other, n_puts = through(s3_server, name, 0), 0
@@ -271,7 +271,7 @@ def test_updates_of_many_are_named_no_more_than_metadata_may_hold(
 def test_a_client_that_sends_half_of_its_object_holds_up_nobody(
     s3_server: str, proxied_s3: servers.Proxy
 ) -> None:
-    """The server answers one request at a time; others would wait for the other half."""
+    """A client that sends half of its object does not hold up others."""
     name = f"b{uuid.uuid4().hex}"
     client(s3_server).create_bucket(Bucket=name)
     head = f"PUT /{name}/half HTTP/1.1\r\nHost: s3\r\nContent-Length: 100\r\n\r\nhalf"

@@ -1,4 +1,4 @@
-"""Reading from servers: the same numbers as from files, and no request more than needed."""
+"""Reading from servers gives the same numbers as from files, with few requests."""
 
 from __future__ import annotations
 
@@ -130,13 +130,13 @@ def test_a_forbidden_document_is_an_error_that_says_what_to_do(place: Place) -> 
 
 
 def is_array(store: N5Store, path: str) -> bool:
-    """Whether a node is an array; one without a document is a group where it can be listed."""
+    """Return whether a node is an array; one without a document is a group if it can be listed."""
     document = sync(store.get(f"{path}/zarr.json"))
     return document is not None and b'"array"' in document.to_bytes()
 
 
 def test_a_key_that_is_gone_is_missing(place: Place) -> None:
-    """410 Gone: it existed once."""
+    """A key with the status 410 Gone is missing."""
     place.proxy.fault = lambda method, path: (
         "410" if "/em/s0/2/" in path or "/em/s1/attributes.json" in path else None
     )
@@ -152,7 +152,7 @@ def test_a_key_that_is_gone_is_missing(place: Place) -> None:
 
 @pytest.mark.parametrize("name", list(S3))
 def test_keys_that_may_not_be_seen(bucket: str, proxied_s3: servers.Proxy, name: str) -> None:
-    """S3 says so of keys that are not there, where listing is not allowed."""
+    """Forbidden keys are an error, or missing if ``forbidden_is_missing`` says so."""
     place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     proxied_s3.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
     with pytest.raises(
@@ -170,7 +170,7 @@ def test_keys_that_may_not_be_seen(bucket: str, proxied_s3: servers.Proxy, name:
 def test_buckets_that_may_not_be_listed(
     bucket: str, proxied_s3: servers.Proxy, name: str, cache: Any
 ) -> None:
-    """S3 answers 403 to lists, and for what is not there."""
+    """Buckets that forbid listing are read with ``forbidden_is_missing``."""
     place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     store = place.open(forbidden_is_missing=True, cache=cache)
     proxied_s3.code = "AccessDenied"
@@ -217,7 +217,7 @@ def test_urls_are_understood() -> None:
 
 @pytest.fixture
 def unnamed(tmp_path: Path) -> Path:
-    """A container of which only documents tell, in a directory without one."""
+    """Serve a container that only documents show, in a directory without a suffix."""
     group = tmp_path / "lab" / "25 um"
     n5zarr.create_array(group / "s0", shape=(9, 7), dtype="u2")
     n5zarr.create_array(group / "s1", shape=(5, 4), dtype="u2")
@@ -321,7 +321,7 @@ def test_other_stores(local: Path, tmp_path: Path, bucket: str, s3_server: str) 
 
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_threads_read_one_archive(tmp_path: Path, kind: str) -> None:
-    """Members of a zip file have extra fields; there Python's zipfile loses its position."""
+    """Threads read one archive at the same time without an error of Python's zipfile."""
     values = np.random.default_rng(3).integers(0, 2**16, (13, 34, 55), "u2")
     n5zarr.create_array(tmp_path / "c.n5", path="d", data=values, chunks=(2, 5, 7))
     archive = tmp_path / f"c.{kind}"
@@ -388,13 +388,13 @@ def test_the_command_line_takes_urls(bucket: str, s3_server: str, local: Path) -
 
 
 def test_bad_options_are_refused(tmp_path: Path) -> None:
-    bad: list[dict[str, Any]] = [
-        {"backend": "boto"},
-        {"backend": "obstore"},
-        {"storage_options": {}},
+    bad: list[tuple[dict[str, Any], str]] = [
+        ({"backend": "boto"}, "backend.*got 'boto'"),
+        ({"backend": "obstore"}, "backend.*URL"),
+        ({"storage_options": {}}, "storage_options.*URL"),
     ]
-    for options in bad:
-        with pytest.raises(N5UnrepresentableError):
+    for options, message in bad:
+        with pytest.raises(N5UnrepresentableError, match=message):
             N5Store(tmp_path, **options)
     with pytest.raises(N5UnsupportedError, match="obstore"):
         N5Store("nosuch://x/y", backend="obstore")

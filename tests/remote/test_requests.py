@@ -1,4 +1,4 @@
-"""How many requests each function and command sends: each key once, and nothing that is unneeded.
+"""Functions and commands send few requests: each key once, and none that is not needed.
 
 The numbers are those of an object store that lists by prefix. Docs/remote.md has some of them.
 """
@@ -262,7 +262,7 @@ LEVELS = ("em/s0", "em/s1", "em/s2")
 
 
 def test_stored_coordinates_are_found_beside_a_dataset(counted: Counted, tmp_path: Path) -> None:
-    """Names that n5zarr makes up are not asked for; those that a writer chose are."""
+    """Stored coordinates are read beside a dataset, and made-up names are not requested."""
     uneven = xr.DataArray(np.arange(6.0).reshape(2, 3), dims=("q", "r"), name="v")
     uneven = uneven.assign_coords(q=[0.0, 5.0], r=[0.0, 1.0, 7.0])
     n5zarr.to_n5(uneven.to_dataset(), tmp_path / "u.n5", group="g")

@@ -1,4 +1,4 @@
-"""A check of a container on a server is that of the same files, and reads parts of blocks."""
+"""Validation of a container on a server finds the same, and reads parts of blocks."""
 
 from __future__ import annotations
 

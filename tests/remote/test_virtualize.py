@@ -1,4 +1,4 @@
-"""References to a container on S3, read from S3 by programs that know nothing of N5."""
+"""References to a container on S3 are read from S3 without n5zarr."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_virtualizarr_reads_s3_through_obstore(s3_server: str, java: str) -> Non
 
 
 def test_few_requests_are_sent(proxied_s3: Any, java: str, tmp_path: Path) -> None:
-    """One listing for each directory, and for each block one part and its size."""
+    """Each directory is listed once, and each block costs one part and its size."""
     options = fsspec_options(proxied_s3.url)
     proxied_s3.counts()
     path = "full-edges-gzip"

@@ -1,4 +1,4 @@
-"""How many requests each way of opening a location sends until it knows what is there.
+"""Each way of opening a location sends few requests to find the kind of its content.
 
 The locations are those whose format no name tells: N5 without ``.n5``, Zarr with and without its
 suffix, and BigDataViewer's XML. ``test_requests.py`` has those of containers with ``.n5``.
@@ -130,4 +130,5 @@ TABLE: dict[tuple[str, str], tuple[int, int]] = {
 @pytest.mark.parametrize(("name", "path"), TABLE)
 def test_no_way_asks_more_often(way: Way, name: str, path: str) -> None:
     asked = way.requests(lambda: CALLS[name](way, path))
-    assert len(asked) <= TABLE[name, path][way.url.startswith("http")], asked
+    most = TABLE[name, path][way.url.startswith("http")]
+    assert min(most, 1) <= len(asked) <= most, asked

@@ -1,4 +1,4 @@
-"""Writing to object stores: one put for each block and document, and no update lost."""
+"""Writing to object stores takes one put for each block and document, and loses nothing."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_removing(empty: Place, s3_server: str) -> None:
 
 
 def test_others_are_seen(empty: Place) -> None:
-    """Nothing that is listed or read is out of date."""
+    """Lists and reads show the latest changes of others."""
     one, other = zarr.open_group(empty.open(), mode="w"), zarr.open_group(empty.open(), mode="r+")
     assert list(other) == []
     one.create_group("a")
@@ -121,7 +121,7 @@ def test_listings_are_made_anew_whoever_made_the_file_system(
 
 
 def test_no_update_is_lost_where_the_store_can_tell(empty: Place) -> None:
-    """obstore writes only what is still as it was read; through fsspec the last writer wins."""
+    """obstore loses no update, as it writes only over the content that it has read."""
     if empty.name != "obstore":
         pytest.skip("fsspec has no conditional writing")
     zarr.open_group(empty.open(), mode="w")
@@ -209,7 +209,7 @@ def test_a_container_of_a_later_version_is_not_written(empty: Place, s3_server: 
 
 
 def test_a_service_without_conditional_writing(empty: Place) -> None:
-    """It says so, and then the last writer wins."""
+    """A service without conditional writing is reported, and the last writer wins."""
     if empty.name != "obstore":
         pytest.skip("fsspec does not ask for it")
     zarr.open_group(empty.open(), mode="w").attrs["a"] = 1
@@ -222,7 +222,7 @@ def test_a_service_without_conditional_writing(empty: Place) -> None:
 
 
 def test_no_part_of_an_object_is_lost(s3_server: str, proxied_s3: servers.Proxy) -> None:
-    """Four writers with stores of their own, each of a quarter of one object."""
+    """Four writers, each of a quarter of one object, lose no part of it."""
     name = f"b{uuid.uuid4().hex}"
     client(s3_server).create_bucket(Bucket=name)
     place = on_s3("obstore", f"s3://{name}/c.n5", proxied_s3)
@@ -251,7 +251,7 @@ def test_no_part_of_an_object_is_lost(s3_server: str, proxied_s3: servers.Proxy)
 
 
 class Elsewhere:
-    """A place as another process opens it."""
+    """The same location, opened by another process."""
 
     def __init__(self, place: Place) -> None:
         self.url, self.options = place.url, place.options
@@ -264,7 +264,7 @@ QUARTERS: list[Any] = [np.s_[:3, :4], np.s_[:3, 4:], np.s_[3:, :4], np.s_[3:, 4:
 
 
 def write_quarters(place: Elsewhere, number: int, codecs: str) -> None:
-    """Write one quarter of a block again and again; each must be there at once."""
+    """Write one quarter of a block again and again, and check that each write is there."""
     array: Any = zarr.open_array(place.open(codecs=codecs), path="a", mode="r+")
     for value in range(2, N_PROCESS_ROUNDS + 2):
         array[QUARTERS[number]] = value

@@ -1,4 +1,4 @@
-"""Test the reader for BioIO with BioIO's own tests of readers."""
+"""The reader for BioIO passes BioIO's own tests of readers."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def document(truth: dict[str, Any]) -> dict[str, Any]:
     ids=lambda given: given["path"] if isinstance(given, dict) else given.__module__,
 )
 def test_each_level_of_each_convention(container: Any, truth: dict[str, Any]) -> None:
-    """Shapes come from the documents, and sizes from Java."""
+    """Each level of each convention has the shape of its document and the sizes of Java."""
     scene = truth["path"].removesuffix("/s0").removesuffix("/s1")
     level = int(truth["path"].endswith("/s1"))
     order = "".join(truth["axes"][::-1]).upper()
@@ -174,7 +174,7 @@ def test_units_are_converted(timed: Path) -> None:
     ],
 )
 def test_a_part_is_read_alone(timed: Path, order: str, chosen: dict[str, Any], most: int) -> None:
-    """A request for a part reads at most so many of the 180 blocks."""
+    """A request for a part reads few of the 180 blocks."""
     whole = BioImage(timed)
     np.testing.assert_array_equal(whole.data, VALUES.swapaxes(1, 2))
     with servers.static(timed.parent) as url, servers.Proxy(url).running() as proxy:

@@ -1,4 +1,4 @@
-"""Test what people see in a browser: the pages, and Neuroglancer with a running server."""
+"""People see the pages in a browser, and Neuroglancer with a running server."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def wait_until_drawn(browser: Any) -> None:
 
 
 class Shown(NamedTuple):
-    """Hold what Neuroglancer says about its panels: nm per pixel, their middle, their places."""
+    """The state of Neuroglancer's panels: nm per pixel, their middle, their places."""
 
     per_pixel: float
     middle: npt.NDArray[np.float64]  # nm; z, y, x
@@ -161,7 +161,7 @@ def test_the_picture_is_the_data_at_its_place(browser: Any, container: Path) -> 
 
 
 def test_the_scale_bar_is_right(browser: Any, container: Path) -> None:
-    """Compare the bar in the picture with the bright box, whose size is known."""
+    """The scale bar agrees with the bright box, whose size is known."""
     with n5zarr.view(container, dataset="em") as shown:
         browser.get(shown.url)
         wait_until_drawn(browser)

@@ -1,4 +1,4 @@
-"""Test the HTML of arrays and groups: descriptions, pictures of images, and never an error."""
+"""HTML of arrays and groups has descriptions and pictures, and never raises an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Parser(HTMLParser):
-    """Collect text and pictures, and check that all tags are closed."""
+    """A parser that collects text and pictures, and checks that all tags are closed."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -122,7 +122,7 @@ def test_a_node_that_is_gone_is_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_little_is_read_of_what_is_large(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The server, which may be slow, has 2000 arrays, and one of 10**6 blocks."""
+    """HTML of a group on a server reads little of 2000 arrays, and of one of 10**6 blocks."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5/large/s0", shape=(10**4,) * 3, chunks=(100,) * 3, dtype="u2"
     )

@@ -1,4 +1,4 @@
-"""Test the layers for napari: what the reader returns, and what napari makes of it.
+"""The reader returns layers for napari, and napari shows them.
 
 napari is in an environment of its own: it brings plugins of pytest, which every run would load.
 """
@@ -109,7 +109,7 @@ def test_the_sample_opens(found: dict[str, Any]) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("truth", TRUTH, ids=lambda truth: truth["path"])
 def test_layers_are_where_java_says(truth: dict[str, Any], found: dict[str, Any]) -> None:
-    """Each convention places the first and the last element of the finest level correctly."""
+    """The first and the last element of the finest level lie where Java puts them."""
     layers = of(found, JAVA / "metadata.n5")
     group, _, level = truth["path"].rpartition("/")
     name = truth["path"] if level not in ("s0", "s1") else group
@@ -183,7 +183,7 @@ def test_labels_are_layers_of_integers(found: dict[str, Any], container: Path) -
 def test_views_of_bigstitcher_are_where_the_project_puts_them(
     found: dict[str, Any], project: Path
 ) -> None:
-    """One is turned by 90 degrees about y: its axis x is z in the world."""
+    """Views of BigStitcher lie where the project puts them, also if they are turned."""
     layers = of(found, project)
     assert len(layers) == len(SETUPS)
     for number, setup in SETUPS.items():
@@ -269,7 +269,7 @@ def test_limits_are_those_of_the_container_or_of_the_data(container: Path) -> No
 
 
 def test_damaged_and_empty_images_do_not_hide_the_others() -> None:
-    """Contrast limits come from the blocks that can be read."""
+    """Damaged and empty images do not hide the others."""
     damaged = {options["name"]: data for data, options, _ in napari_layers(JAVA / "varlen.n5")}
     with pytest.raises(N5BlockError, match=r"u16: block \d/\d: .*varlength"):
         damaged["varlen.n5: u16"].compute()
@@ -298,7 +298,7 @@ def test_selections_are_as_in_numpy(index: Any, container: Path, project: Path) 
 
 
 def test_dask_is_given_few_chunks_that_are_whole_blocks(tmp_path: Path) -> None:
-    """dask would go through all of them for each slice that napari shows."""
+    """dask gets few chunks of whole blocks, as it visits all of them for each slice."""
     shape = (3, 14009, 14009, 14009)
     n5zarr.create_array(
         tmp_path / "a.n5", path="a", shape=shape, chunks=(1, 64, 64, 32), dtype="u2",

@@ -1,4 +1,4 @@
-"""Test the pages of the server, and the links to Neuroglancer, without a browser."""
+"""Pages of the server, and links to Neuroglancer, are right without a browser."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ JAVA = Path(__file__).parents[1] / "data/java"
 
 
 class Reader(HTMLParser):
-    """Collect the links, the code and the names of attributes of a page."""
+    """A parser that collects the links, the code and the names of attributes of a page."""
 
     def __init__(self, page: str) -> None:
         super().__init__()
@@ -94,7 +94,7 @@ def test_the_code_on_the_pages_runs(tmp_path: Path) -> None:
 def test_code_is_shown_where_it_can_run(
     container: str, paths: list[str], names: list[set[str]]
 ) -> None:
-    """A program sees no group without a document on a server that does not list."""
+    """Code is shown on pages only where it can run."""
     with n5zarr.serve(JAVA / container) as server:
         pages = [Reader(get(server.url + path)[1]) for path in paths]
         codes = [[code for code in page.code if "/ome/" not in code] for page in pages]
@@ -301,7 +301,7 @@ def test_groups_are_shown_where_a_server_does_not_list() -> None:
 
 
 def test_an_image_of_too_many_blocks_has_no_picture(tmp_path: Path) -> None:
-    """Drawing it would take hours, and all other pictures would wait."""
+    """An image of too many blocks has no picture, as drawing it would take hours."""
     path = tmp_path / "v.n5"
     write_volumes(path)
     (path / "huge").mkdir()

@@ -1,4 +1,4 @@
-"""Test pictures of images: places, brightness, the level, and how little is read."""
+"""Pictures of images have the right places, brightness and level, and read little."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_slices_too_large_for_memory_are_read_in_strips(
 
 
 def test_voxels_have_their_physical_proportions(tmp_path: Path) -> None:
-    """Units differ, and z is 5 times as thick as x: 2500 nm and 0.5 um."""
+    """Voxels have their physical proportions, also if units differ."""
     units = {"resolution": [0.5, 0.5, 2500.0], "units": ["um", "um", "nm"], "axes": ["x", "y", "z"]}
     written(tmp_path / "c.n5/a", np.full((X, Y, Z), 200, np.uint8), **units)
     shown = pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=5 * (Y + 5 * Z) + 26))
@@ -114,7 +114,7 @@ def test_voxels_have_their_physical_proportions(tmp_path: Path) -> None:
 
 
 class Recording(WrapperStore[LocalStore]):
-    """Record the keys of the blocks that are read."""
+    """A store that records the keys of the blocks that are read."""
 
     def __init__(self, store: LocalStore) -> None:
         super().__init__(store)
@@ -129,7 +129,7 @@ class Recording(WrapperStore[LocalStore]):
 
 
 def test_only_blocks_of_the_slices_are_read(tmp_path: Path) -> None:
-    """Labels have one level of 3 x 3 x 3 blocks; slices cut the second one along each axis."""
+    """Only blocks of the three slices are read."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     labels = next(image for image in find_images(store) if image.is_labels)
     assert store.blocks == []
@@ -146,7 +146,7 @@ def test_only_blocks_of_the_slices_are_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("size", "level"), [(45, "s2"), (60, "s1"), (400, "s0")])
 def test_the_level_is_read_that_fits(size: int, level: str) -> None:
-    """Pixels are (96 * 8 + 40 * 20) nm / (size - 26); voxels of the levels 20, 40, 80 nm deep."""
+    """The level is read whose voxels fit the pixels of the picture."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     thumbnail_png(find_images(store)[0], size=size)
     # the coarsest level shows that the limits are those of all bytes
@@ -155,7 +155,7 @@ def test_the_level_is_read_that_fits(size: int, level: str) -> None:
 
 
 def test_the_scale_bar_has_the_length_that_it_says() -> None:
-    """The sample is 128 voxels of 8 nm wide and 40 of 20 nm deep."""
+    """The scale bar has the length that it states."""
     shown = pixels(n5zarr.thumbnail(SAMPLE, size=512))
     nm_per_pixel = (128 * 8 + 40 * 20) / (shown.shape[1] - 4)
     bar = shown[-11, :, 0] > 250
@@ -216,7 +216,7 @@ def test_brightness_follows_the_values(dtype: str, tmp_path: Path) -> None:
 
 
 def test_masks_are_not_black(tmp_path: Path) -> None:
-    """Other images of bytes show the values from 0 to 255."""
+    """Masks are shown with the values from 0 to 1, and not as nearly black."""
     values = np.zeros((X, Y, Z), np.uint8)
     values[:5] = 1
     written(tmp_path / "c.n5/a", values)
@@ -381,7 +381,7 @@ def test_one_channel_and_one_pattern_need_no_list(tmp_path: Path) -> None:
 def test_of_all_images_those_with_fewer_levels_are_drawn_of_their_coarsest(
     tmp_path: Path,
 ) -> None:
-    """A picture reads one block of the labels, and for the image one of the coarse level."""
+    """Among all images, those with fewer levels are drawn from their coarsest."""
     store = Recording(LocalStore(SAMPLE, read_only=True))
     n5zarr.thumbnail(store, size=400, level=1, all_images=True)
     levels = {key.rsplit("/", 3)[0] for key in store.blocks if "zarr" not in key}
@@ -389,7 +389,7 @@ def test_of_all_images_those_with_fewer_levels_are_drawn_of_their_coarsest(
 
 
 def test_no_picture_is_made_of_very_many_bytes(tmp_path: Path) -> None:
-    """Slices of 16 000 ** 2 are in blocks of 4 MiB: 3 * 125 ** 2, and 3 * 8 ** 2 of level s1.
+    """No picture is made of more than 1 GiB of stored blocks.
 
     Of those blocks, 257 are stored, which have more than 1 GiB.
     """

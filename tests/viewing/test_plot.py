@@ -1,4 +1,4 @@
-"""Test figures of images: axes in physical units, and values at the right places."""
+"""Figures of images have axes in physical units, and values at the right places."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _headless() -> Iterator[None]:
 
 
 def test_slices_are_at_their_places() -> None:
-    """Level s1: voxels of 16, 16 and 40 nm, the first centre at 4, 4 and 10 nm."""
+    """Slices lie at their places in physical units."""
     spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(SAMPLE / "em/s1")}}
     stored = tensorstore.open(spec, read=True).result().read().result()  # x, y, z
     figure = n5zarr.plot(SAMPLE, level=1, position=(20, 48, 64))

@@ -1,4 +1,4 @@
-"""Test the answers of the server: values, parts, conditions, and hostile requests."""
+"""The server answers with right values, parts and conditions, and refuses hostile requests."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_documents_of_both_formats_are_those_of_one_array(server: Server) -> Non
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
 def test_a_view_of_one_format_needs_no_other_word(server: Server, zarr_format: int) -> None:
-    """A view of both formats makes zarr warn, which is an error here, and stops tensorstore."""
+    """A view of one Zarr format has no key of the other, which would make zarr warn."""
     url = f"{server.url}zarr{zarr_format}/em/s2"
     array: Any = zarr.open(url, mode="r")
     expected: Any = zarr.open_array(n5zarr.N5Store(n5zarr.sample_path()), path="em/s2", mode="r")
@@ -531,7 +531,7 @@ def test_requests_are_refused_while_too_many_connections_are_open(
 
 
 def test_small_answers_are_sent_at_once(server: Server) -> None:
-    """A system may hold back the end of an answer until the client has received the rest."""
+    """Small answers are sent at once, without Nagle's algorithm."""
     connection = HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE)
     connection.request("GET", BLOCK)
     connection.getresponse().read()
@@ -551,7 +551,7 @@ def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> 
 
 
 def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
-    """Java writes NaN into attributes, which JSON does not have."""
+    """Documents are valid JSON for browsers, also if Java has written NaN into attributes."""
     root = tmp_path / "c.n5"
     shutil.copytree(n5zarr.sample_path(), root)
     for path, text in (("em", b'"fit": NaN'), ("em/s0", b'"ends": [-Infinity, "a NaN"]')):

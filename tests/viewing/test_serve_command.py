@@ -1,4 +1,4 @@
-"""Test ``n5zarr serve``: what it prints, and how it ends."""
+"""``n5zarr serve`` prints addresses and code, and ends cleanly."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_a_wrong_location_or_host_is_an_error_of_one_line(words: list[str], said
 
 
 def test_an_ipv6_address_is_one_that_zarr_opens() -> None:
-    """fsspec would split an address at ``::``."""
+    """zarr opens the printed IPv6 address, though fsspec would split one at ``::``."""
     with _on_ipv6() as server:
         lines = list(map(str, servers._addresses(server)))
         assert lines[1].endswith(f"http://[::1]:{server.port}/")
@@ -100,7 +100,7 @@ def _on_ipv6() -> n5zarr.Server:
 
 
 def test_addresses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    """Addresses of IPv6 look like rich's markup."""
+    """Addresses are printed unchanged, though those of IPv6 look like rich's markup."""
     served = SimpleNamespace(first_dataset=lambda: "em/s0")
     app = SimpleNamespace(state=SimpleNamespace(served=served))
     fake: Any = SimpleNamespace(url="http://[fe80::a]:7/", app=app)

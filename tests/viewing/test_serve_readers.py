@@ -1,4 +1,4 @@
-"""Test that programs without n5zarr read what it serves over HTTP, of each compression."""
+"""Programs without n5zarr read served containers over HTTP, of each compression."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each library calls what the features need: opening, reading, attributes, creating.
+"""List the calls of each library that the features need: open, read, attributes, create.
 
 Axes are in C order. Where a library has no call for something, the nearest one that it has is
 tried.
@@ -223,7 +223,7 @@ class Library:
 
     @property
     def before(self) -> str:
-        """All lines that every case has before it."""
+        """Return all lines that precede every case."""
         return f"{COMMON}{self.lines}\ndistribution = {self.distribution!r}\n"
 
 

@@ -1,4 +1,4 @@
-"""The features: lines that run in each library, and what they must give.
+"""List the features as lines that run in each library, with the expected results.
 
 What is expected is known from the manifests of the fixtures, from numpy, or from the container that
 ``tests.docs.migration.compare`` writes without any library; never from n5zarr.
@@ -26,7 +26,7 @@ SHOWN = object()  # what is given is what the table shows
 
 @dataclass(frozen=True)
 class Case:
-    """Lines, of which the last gives a value, and the value that is right.
+    """Lines, of which the last gives a value, and the expected value.
 
     Before them are those of the library. ``java`` and ``java4`` are folders of ``tests/data``, of
     which ``url`` serves the first; ``c.n5`` is a small container that may be changed.
@@ -46,13 +46,13 @@ class Feature:
 
 
 def digest(elements: np.ndarray) -> tuple[str, tuple[int, ...], str]:
-    """Do as ``digest`` of the lines does."""
+    """Compute the same digest as ``digest`` in the lines."""
     data = elements.astype(elements.dtype.newbyteorder(">")).tobytes()
     return elements.dtype.name, elements.shape, hashlib.sha256(data).hexdigest()
 
 
 def dataset(root: str, path: str) -> tuple[str, tuple[int, ...], str]:
-    """Give what the manifest says of a dataset, in C order."""
+    """Return the expected elements of a dataset of the manifest, in C order."""
     (found,) = (d for d in MANIFEST["datasets"] if (d["root"], d["path"]) == (root, path))
     return found["dtype"], tuple(found["dims"][::-1]), found["sha256"]
 
@@ -62,7 +62,7 @@ def reading(name: str, root: str, path: str) -> Case:
 
 
 def given() -> np.ndarray:
-    """Give the elements of ``em/s0``, of which a block is missing."""
+    """Return the elements of ``em/s0``, of which a block is missing."""
     values = VALUES.copy()
     values[4:, 3:, 4:] = 0
     return values
@@ -74,13 +74,13 @@ def written(name: str, array: str, expected: Any) -> Case:
 
 
 def document(name: str, old: str, new: str) -> Case:
-    """Read the elements of a dataset whose document is spelled otherwise."""
+    """Make a case: read a dataset with a member of its document spelled otherwise."""
     code = f"{EDIT.format(old=old, new=new)}\ndigest(read('c.n5', 'em/s0'))"
     return Case(name, code, digest(given()))
 
 
 def spelled(name: str, token: str) -> Case:
-    """Change a document in which a value is spelled in some way."""
+    """Make a case: change a document in which a value is spelled in some way."""
     edit = EDIT.format(old='"units"', new=f'"foreign": [{token}], "units"')
     code = f"{edit}\nold = file.read_text()\nchange('c.n5', 'em/s0')\n"
     code += f"file.read_text() != old, '[{token}]' in ''.join(file.read_text().split())"
@@ -88,7 +88,7 @@ def spelled(name: str, token: str) -> Case:
 
 
 def damaged(name: str, path: str, expected: np.ndarray, damage: str) -> Case:
-    """Read a dataset, damage a block, and read again."""
+    """Make a case: read a dataset, damage a block, and read again."""
     before = f"sure(digest(read('c.n5', '{path}')) == {digest(expected)})\n"
     lines = f"file = Path('c.n5/{path}/0/0/0')\ndata = bytearray(file.read_bytes())\n{damage}\n"
     return Case(name, f"{before}{lines}file.write_bytes(data)\nread('c.n5', '{path}')", ERROR)

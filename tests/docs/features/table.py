@@ -28,7 +28,7 @@ SILENT = "†"
 
 
 class Found(NamedTuple):
-    """What a case gave: a value, or an error."""
+    """The result of a case: a value, or an error."""
 
     value: Any
     error: tuple[str, ...]
@@ -39,7 +39,7 @@ Results = dict[tuple[str, str, str], Found]  # by feature, case and library
 
 
 def processes() -> list[list[Library]]:
-    """Give the libraries that run in one process; n5zarr changes a default of zarr."""
+    """Group the libraries by the process they run in; n5zarr changes a default of zarr."""
     groups: dict[tuple[object, ...], list[Library]] = {}
     for library in LIBRARIES:
         groups.setdefault((library.name == "n5zarr", library.packages), []).append(library)
@@ -72,7 +72,7 @@ def as_lists(value: Any) -> Any:
 
 
 def verdict(case: Case, found: Found) -> str:
-    """Say ``yes``, ``no``, or ``†``: another result than the right one, without an error."""
+    """Return ``yes``, ``no``, or ``†``: another result than the right one, without an error."""
     assert not OURS & set(found.error), (case, found)
     if case.expected is ERROR:
         return "yes" if found.error else SILENT
@@ -83,7 +83,7 @@ def verdict(case: Case, found: Found) -> str:
 
 
 def cell(feature: Feature, results: Sequence[Found]) -> str:
-    """Say whether a library has a feature, or which cases of it are missing."""
+    """Return whether a library has a feature, or which cases of it are missing, as a cell."""
     if feature.cases[0].expected is SHOWN:
         return str(results[0].value)
     verdicts = [verdict(case, found) for case, found in zip(feature.cases, results, strict=True)]
@@ -103,7 +103,7 @@ def of(results: Results, feature: Feature, library: Library) -> list[Found]:
 
 
 def reasons(results: Results) -> list[str]:
-    """Say of each case that is not right what a library gave."""
+    """Return, for each case that is not right, the result of a library."""
     return [
         f"{library.name}: {feature.title}: {case.name}: {found.error[:1] or found.value}"
         f" {found.message}"[:300]
@@ -115,7 +115,7 @@ def reasons(results: Results) -> list[str]:
 
 
 def with_table(page: str, results: Results) -> str:
-    """Give a page with the table."""
+    """Return a page with its table replaced."""
     rows = [["", *(library.name for library in LIBRARIES)], ["---"] * (len(LIBRARIES) + 1)]
     rows += [
         [feature.title, *(cell(feature, of(results, feature, library)) for library in LIBRARIES)]
@@ -126,7 +126,7 @@ def with_table(page: str, results: Results) -> str:
 
 
 def versions() -> str:
-    """Name the other libraries with their versions."""
+    """Return the other libraries with their versions."""
     return ", ".join(
         library.packages[0].replace("==", " ")
         if library.packages

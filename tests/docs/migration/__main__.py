@@ -16,7 +16,7 @@ from tests.docs.migration.pages import LIBRARIES, pages
 
 
 def main() -> int:
-    """Print what is wrong with rows; the pages are written if nothing is."""
+    """Print the problems of rows; write the pages if there are none."""
     with tempfile.TemporaryDirectory() as name:
         found = measure(LIBRARIES, Path(name))
     n_wrong = 0

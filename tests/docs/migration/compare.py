@@ -1,4 +1,4 @@
-"""Run the rows of a library in it and in n5zarr, and say whether both give the same."""
+"""Run each row in its library and in n5zarr, and compare the results."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ REPOSITORY = Path(__file__).parents[3]
 
 
 class Found(NamedTuple):
-    """What a side gave: a value or an error, and the container afterwards."""
+    """The result of one side: a value or an error, and the container afterwards."""
 
     value: Any
     error: tuple[str, ...]
@@ -48,7 +48,7 @@ class Found(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """Whether both sides of a row give the same."""
+    """The comparison of both sides of a row."""
 
     row: Row
     differing: tuple[str, ...]  # the result, documents, attributes, elements
@@ -56,7 +56,7 @@ class Verdict(NamedTuple):
 
     @property
     def text(self) -> str:
-        """What the tables say."""
+        """Return the text for the tables."""
         if not self.row.new:
             return f"no counterpart: {self.row.why}"
         if not self.differing:
@@ -65,7 +65,7 @@ class Verdict(NamedTuple):
 
     @property
     def problems(self) -> list[str]:
-        """What is wrong with the row."""
+        """Return the problems of the row."""
         found = list(self.failures)
         if self.row.new and bool(self.differing) != bool(self.row.why):
             found.append(f"differs in {self.differing or 'nothing'}, and says {self.row.why!r}")
@@ -78,7 +78,7 @@ class Verdict(NamedTuple):
 
 
 def write_given(folder: Path) -> None:
-    """Write ``c.n5`` without any library: an image with truncated blocks, one missing, labels."""
+    """Write ``c.n5`` without any library: an image with truncated blocks, and labels."""
     root = folder / "c.n5"
     documents: dict[str, Any] = {"": {"n5": "4.0.0", "of": "a test"}, "em": {"name": "em"}}
     documents["em/s0"] = {
@@ -113,7 +113,7 @@ def write_block(file: Path, part: np.ndarray, *, compress: bool) -> None:
 
 
 def snapshot(folder: Path, root: Path) -> dict[str, Any]:
-    """Read a container without any library: of each node its attributes and elements."""
+    """Read attributes and elements of each node of a container without any library."""
     file = folder / "attributes.json"
     node = node_of(file) if file.exists() else {"attributes": {}}
     nodes = {folder.relative_to(root).as_posix(): node}
@@ -137,7 +137,7 @@ def node_of(file: Path) -> dict[str, Any]:
 
 
 def elements_of(folder: Path, dataset: Dataset) -> Any:
-    """Assemble the blocks of a dataset; says what is not N5."""
+    """Assemble the blocks of a dataset; return a text for what is not N5."""
     if dataset.data_type not in NUMBERS or len(dataset.dimensions) != len(dataset.block_size):
         return "no numbers of N5"
     whole = np.zeros(dataset.dimensions[::-1], dataset.data_type)
@@ -170,7 +170,7 @@ def run(python: str, tasks: Sequence[Task], folder: Path) -> list[Found]:
 def outcomes(
     python: str, tasks: Sequence[Task], folder: Path
 ) -> list[tuple[Any, tuple[str, ...], str]]:
-    """Run tasks in one process, each on a container of its own: values, errors and messages.
+    """Run tasks in one process, each on a container of its own; return values and errors.
 
     An environment of its own does not see n5zarr.
     """
@@ -196,7 +196,7 @@ def outcomes(
 
 @contextmanager
 def served(given: Path, tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
-    """Serve the container to tasks that name a server, which anybody may read."""
+    """Serve the container over HTTP for tasks that name a server."""
     if not any(SERVER in task.before for task in tasks):
         yield tasks
         return
@@ -213,7 +213,7 @@ def served(given: Path, tasks: Sequence[Task]) -> Iterator[Sequence[Task]]:
 
 
 def rows_of(library: Library) -> list[tuple[Row, str, str]]:
-    """Give each row with what is before its two sides."""
+    """Return each row with the lines that precede its two sides."""
     return [
         (
             row,
@@ -226,7 +226,7 @@ def rows_of(library: Library) -> list[tuple[Row, str, str]]:
 
 
 def measure(libraries: Sequence[Library], folder: Path) -> dict[str, list[Verdict]]:
-    """Run all rows of libraries, and give what is found by the names of their pages.
+    """Run all rows of libraries; return the results by the names of their pages.
 
     The calls of n5zarr run in one process, those of the libraries in one for each environment.
     """
@@ -251,12 +251,12 @@ def measure(libraries: Sequence[Library], folder: Path) -> dict[str, list[Verdic
 
 
 def interpreter(packages: tuple[str, ...], folder: Path) -> str:
-    """Give the interpreter that has some packages, or the one of the tests without any."""
+    """Return the interpreter that has some packages, or that of the tests for no packages."""
     return environment(folder / "env", *packages) if packages else sys.executable
 
 
 def judge(row: Row, old: Found, new: Found) -> Verdict:
-    """Compare what the two sides of a row give."""
+    """Compare the results of the two sides of a row."""
     failures = []
     for side, found in (("old", old), ("new", new)):
         if bool(found.error) != (row.raises in (side, "both")):
@@ -282,5 +282,5 @@ def judge(row: Row, old: Found, new: Found) -> Verdict:
 
 
 def builtin(found: Found) -> str:
-    """Name the error of Python that an error of a library is."""
+    """Return the name of the built-in error class of a library's error."""
     return next((name for name in found.error if hasattr(builtins, name)), "")

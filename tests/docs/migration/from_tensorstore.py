@@ -1,4 +1,4 @@
-"""Rows of tensorstore's N5 driver: each member of its spec, and what its arrays do."""
+"""List rows of tensorstore's N5 driver: each member of its spec, and calls of its arrays."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ BLOSC = 'compression={"type": "blosc"}'  # tensorstore's default
 
 
 def opened(members: str = "", options: str = "") -> str:
-    """Write a call of tensorstore that opens ``em/s0`` with more members of a spec."""
+    """Return a call of tensorstore that opens ``em/s0`` with more members of a spec."""
     return f"ts.open({{**s0{', ' + members if members else ''}}}{options}).result()"
 
 
 def created(members: str) -> str:
-    """Write a call of tensorstore that creates ``x`` with more members of a spec."""
+    """Return a call of tensorstore that creates ``x`` with more members of a spec."""
     return f"ts.open({{**x, {members}}}, create=True).result()"
 
 

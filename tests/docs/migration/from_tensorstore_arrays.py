@@ -1,4 +1,4 @@
-"""Rows of tensorstore: what its arrays do."""
+"""List rows of tensorstore: methods and properties of its arrays."""
 
 from __future__ import annotations
 

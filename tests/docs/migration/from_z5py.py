@@ -1,4 +1,4 @@
-"""Rows of z5py: files, groups, datasets and attributes."""
+"""List rows of z5py: files, groups, datasets and attributes."""
 
 from __future__ import annotations
 

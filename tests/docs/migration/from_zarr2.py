@@ -1,4 +1,4 @@
-"""Rows of zarr-python 2: its N5 stores, and what its groups and arrays do on them."""
+"""List rows of zarr-python 2: its N5 stores, and groups and arrays on them."""
 
 from __future__ import annotations
 

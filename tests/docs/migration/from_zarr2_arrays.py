@@ -1,4 +1,4 @@
-"""Rows of zarr-python 2: creating, reading and writing arrays, and its codec of blocks."""
+"""List rows of zarr-python 2: creating, reading and writing arrays, and its block codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows of zarr-n5: its stores, its codec and its command."""
+"""List rows of zarr-n5: its stores, its codec and its command."""
 
 from __future__ import annotations
 

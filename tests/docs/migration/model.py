@@ -9,7 +9,7 @@ __all__ = ["Library", "Row", "Section"]
 
 @dataclass(frozen=True)
 class Row:
-    """A call of another library, and what to write instead.
+    """A call of another library, and its replacement.
 
     Parameters
     ----------
@@ -30,7 +30,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Section:
-    """Rows of one topic, which is a section of the page."""
+    """Rows of one topic, which form a section of the page."""
 
     title: str
     rows: tuple[Row, ...]

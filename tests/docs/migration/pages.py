@@ -1,4 +1,4 @@
-"""Write the tables of ``docs/migration`` from the rows, and what running them has given."""
+"""Write the tables of ``docs/migration`` from the rows and their results."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ END = "<!-- end -->"
 
 
 def code(lines: str) -> str:
-    """Set lines of code in a cell."""
+    """Return lines of code as the content of a cell."""
     return "<br>".join(f"`{line}`" for line in lines.replace("|", "\\|").splitlines() if line)
 
 
 def table(library: Library, section: Section, verdicts: Sequence[Verdict]) -> str:
-    """Make the section of a page with its rows."""
+    """Return the section of a page with its rows."""
     cells = [(code(v.row.old), code(v.row.new) or "-", v.text) for v in verdicts]
     lines = [f"### {section.title}", ""]
     for name, before in ((library.name, section.before_old), ("n5zarr", section.before_new)):
@@ -47,7 +47,7 @@ def table(library: Library, section: Section, verdicts: Sequence[Verdict]) -> st
 
 
 def tables(library: Library, verdicts: Sequence[Verdict]) -> str:
-    """Make all tables of a page."""
+    """Return all tables of a page."""
     rest, parts = list(verdicts), []
     for section in library.sections:
         n = len(section.rows)
@@ -57,7 +57,7 @@ def tables(library: Library, verdicts: Sequence[Verdict]) -> str:
 
 
 def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
-    """Make the table of counts, one row for each library."""
+    """Return the table of counts, one row for each library."""
     lines = [
         "| from | calls | equal | differ, with the reason | no counterpart |",
         "|---|---|---|---|---|",
@@ -73,7 +73,7 @@ def counts(found: Mapping[str, Sequence[Verdict]]) -> str:
 
 
 def with_tables(page: str, made: str, mark: str = MARK) -> str:
-    """Replace what is between the marks of a page."""
+    """Replace the text between the marks of a page."""
     pattern = re.compile(f"(?<={re.escape(mark)}\n).*?(?={re.escape(END)})", re.DOTALL)
     text, n = pattern.subn(lambda _: f"\n{made}\n", page)
     assert n == 1, page[:80]
@@ -81,7 +81,7 @@ def with_tables(page: str, made: str, mark: str = MARK) -> str:
 
 
 def pages(found: Mapping[str, Sequence[Verdict]]) -> dict[Path, str]:
-    """Give each page as it has to be."""
+    """Return each page with its tables up to date."""
     made = {library.page: tables(library, found[library.page]) for library in LIBRARIES}
     made["README"] = counts(found)
     files = {FOLDER / f"{name}.md": text for name, text in made.items()}

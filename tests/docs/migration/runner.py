@@ -1,4 +1,4 @@
-"""Run calls of one library, each in a folder of its own, and keep what they give.
+"""Run calls of one library, each in a folder of its own, and keep their results.
 
 ``python runner.py TASKS RESULTS`` runs where a library is installed that cannot be installed beside
 n5zarr, too: only numpy is imported.
@@ -30,7 +30,7 @@ class Task(NamedTuple):
 
 
 class Outcome:
-    """What a task gives: a value, or the names of its error's class and the bases of that."""
+    """The result of a task: a value, or the names of its error's class and the bases of that."""
 
     def __init__(self) -> None:
         self.value: Any = None
@@ -49,7 +49,7 @@ class Outcome:
 
 
 def plain(value: Any) -> Any:
-    """Make what is compared of a value: of no library, and without what only one of them has."""
+    """Convert a value for the comparison, without properties that only one library has."""
     kind = type(value)
     if isinstance(value, np.ndarray | np.generic):
         return as_array(np.asarray(value))
@@ -63,7 +63,7 @@ def plain(value: Any) -> Any:
 
 
 def parts_of(value: Any) -> Any:
-    """Make what is compared of a group, a mapping or a list; None for stores and such."""
+    """Convert a group, a mapping or a list for the comparison; None for stores and such."""
     if hasattr(type(value), "create_group"):
         return sorted(value)
     if isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""A batch of chunks is a box only if every chunk is what it would be in the box."""
+"""A batch of chunks is read as a box only if each chunk is at its place in the box."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Path(NamedTuple):
 
 
 def batch_of(selection: tuple[Any, ...], separator: str = "/") -> list[Any]:
-    """Make what zarr makes of a selection of slices and integers."""
+    """Return the batch that zarr makes of a selection of slices and integers."""
     items: list[Any] = []
     places = []
     for part, n, size in zip(selection, SHAPE, CHUNKS, strict=True):

@@ -1,4 +1,4 @@
-"""Sharing out work to threads."""
+"""Work on blocks is shared out to threads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LONG = 30  # seconds that no event needs
 
 
 def test_the_error_of_the_first_items_is_raised_however_threads_take_turns() -> None:
-    """The other thread works on earlier items, and fails later than this one."""
+    """The error of the first items is raised, also if it happens last."""
     this, has_other_begun, has_this_failed = current_thread(), Event(), Event()
     of_other: list[int] = []
 

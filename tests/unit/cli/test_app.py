@@ -1,4 +1,4 @@
-"""The command line, in this process and in one of its own."""
+"""The command line works in this process and in one of its own."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SAMPLE = n5zarr.sample_path()
 
 
 def run(*arguments: str, status: int = 0) -> str:
-    """Run a command; give what it prints on both streams."""
+    """Run a command; return its output on both streams."""
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == status, result.output
     return result.output
@@ -113,7 +113,7 @@ def test_an_error_is_one_line_and_ends_with_2(location: str, message: str, tmp_p
         (line,) = run(command, path, status=2).splitlines()
         assert line.startswith("n5zarr: error: ")
         assert message in line
-    with pytest.raises((n5zarr.N5Error, OSError)):
+    with pytest.raises((n5zarr.N5Error, OSError), match=re.escape(message)):
         CliRunner().invoke(app, ["info", "--debug", path], catch_exceptions=False)
 
 
@@ -173,7 +173,7 @@ def test_without_typer_the_command_says_what_to_install() -> None:
 
 
 def test_without_typer_the_command_knows_its_version() -> None:
-    """Which reports of errors give."""
+    """The command prints its version, for reports of errors, without typer."""
     code = "import sys; sys.modules['typer'] = None; from n5zarr.__main__ import main; main()"
     command = [sys.executable, "-c", code, "--version"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -182,7 +182,7 @@ def test_without_typer_the_command_knows_its_version() -> None:
 
 
 def test_a_service_whose_output_is_closed_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python then has None for it."""
+    """A service runs with its output closed, for which Python has None."""
     monkeypatch.setattr(sys, "stdout", None)
     console().print("text")
 

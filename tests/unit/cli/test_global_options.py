@@ -1,4 +1,4 @@
-"""What every command does: help, messages, completion, suggestions."""
+"""Every command has help, messages, completion and suggestions."""
 
 from __future__ import annotations
 

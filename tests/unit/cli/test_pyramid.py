@@ -1,4 +1,4 @@
-"""``n5zarr pyramid``."""
+"""``n5zarr pyramid`` builds levels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The commands that look at whole containers: validate, info --stats, tree with limits."""
+"""Commands work on whole containers: validate, info --stats, tree with limits."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(*arguments: object, status: int = 0, answer: str | None = None) -> Resul
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A container with a cut block, an empty one, and an old unfinished file."""
+    """Write a container with a cut block, an empty one, and an old unfinished file."""
     root = Path(shutil.copytree(SAMPLE, tmp_path / "c.n5"))
     block = root / "em/s0/0/1/2"
     block.write_bytes(block.read_bytes()[:-9])

@@ -1,4 +1,4 @@
-"""`blosc`: the header is checked, since numcodecs does not."""
+"""`blosc` headers are checked before decoding, since numcodecs does not check them."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_a_block_size_of_zero_is_an_error() -> None:
 
 
 def test_the_block_size_of_a_copied_buffer_does_not_matter() -> None:
-    """c-blosc reads such a buffer without looking at blocks."""
+    """The block size of a copied buffer is ignored, as c-blosc does."""
     odd = bytearray(changed(COPIED, 8, 1121))
     odd[3] = 2  # bytes of an item
     assert numcodecs.Blosc().decode(bytes(odd)) == DATA
@@ -127,7 +127,7 @@ def test_snappy_cannot_be_written() -> None:
 
 
 def snappy(data: bytes, *, item_size: int, block_size: int, split: bool, shuffle: bool) -> bytes:
-    """Build a buffer of snappy streams; c-blosc 1, README_HEADER.rst.
+    """Build a buffer of snappy streams, by README_HEADER.rst of c-blosc 1.
 
     Streams that do not get shorter are stored; a short last block is never split.
     """

@@ -1,4 +1,4 @@
-"""All compressions alike: round trips, what Zarr's codecs make of stored streams, bounds."""
+"""All compressions make round trips, and agree with Zarr's codecs on stored streams."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def name(compression: Compression) -> str:
 
 
 def sample(n_bytes: int) -> bytes:
-    """Give bytes of which some compress and some do not."""
+    """Return bytes of which some compress and some do not."""
     noise = random.Random(n_bytes).randbytes(n_bytes // 2)  # noqa: S311 - no secret
     return (noise + bytes(range(200)) * (n_bytes // 200 + 1))[:n_bytes]
 

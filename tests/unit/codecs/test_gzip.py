@@ -1,4 +1,4 @@
-"""`gzip`: Java's rules for members, junk and checksums."""
+"""`gzip` follows Java's rules for members, trailing bytes and checksums."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`jpeg`: one grayscale image, read only."""
+"""`jpeg` blocks are one grayscale image, and can only be read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Label multisets, as imglib2-label-multisets writes them."""
+"""Label multisets are decoded as imglib2-label-multisets writes them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_the_arg_max_list_of_older_files_is_skipped() -> None:
 
 
 def parse_voxels(text: str) -> list[int]:
-    """Give the arg-max label of each voxel of the manifest's notation."""
+    """Return the arg-max label of each voxel of the manifest's notation."""
     labels = []
     for voxel in text.split(";"):
         counts = {int(e.split(":")[0]): int(e.split(":")[1]) for e in voxel.split(",")}
@@ -154,7 +154,7 @@ def block_of(payload: bytes, *shape: int) -> memoryview:
 
 @pytest.mark.parametrize("arg_max", [None, [1, 2, 3, 4, 5, 6]], ids=["newer", "older"])
 def test_a_block_holds_the_voxels_inside_the_dataset(arg_max: list[int] | None) -> None:
-    """imglib2's ``N5LabelMultisets`` takes the number of voxels from grid and dimensions."""
+    """A block has as many voxels as lie inside the dataset, as in imglib2."""
     payload = multiset([[(k, 1)] for k in range(1, 7)], arg_max)
     labels = decode_labels(block_of(payload, 4, 5), 2, Raw(), N5Tuple((2, 3)))
     assert labels.tolist() == [[1, 2], [3, 4], [5, 6]]
@@ -162,7 +162,7 @@ def test_a_block_holds_the_voxels_inside_the_dataset(arg_max: list[int] | None) 
 
 @pytest.mark.parametrize("n_shared", [1, 2])
 def test_a_padded_block_holds_the_voxels_of_its_header(n_shared: int) -> None:
-    """Of a block whose voxels share lists, the first offsets alone would look like empty lists."""
+    """A padded block whose voxels share lists has the voxels of its header."""
     lists = b"".join(struct.pack("<iqi", 1, 7, 1) for _ in range(n_shared))
     offsets = struct.pack(">6i", *[16 * (k % n_shared) for k in range(6)])
     block = block_of(bytes(4) + offsets + lists, 2, 3)

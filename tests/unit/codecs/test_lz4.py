@@ -1,4 +1,4 @@
-"""`lz4`: Java's `LZ4Block` stream and the three other formats of that name."""
+"""`lz4` is read as Java's `LZ4Block` stream, and in three other formats of that name."""
 
 from __future__ import annotations
 

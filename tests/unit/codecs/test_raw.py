@@ -1,4 +1,4 @@
-"""`raw`: the payload is the elements."""
+"""`raw` payloads are the elements."""
 
 from __future__ import annotations
 

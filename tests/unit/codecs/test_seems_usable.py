@@ -1,4 +1,4 @@
-"""Whether the beginning of a payload tells what the whole payload does, on blocks of Java."""
+"""The beginning of a payload tells as much as the whole, for damaged blocks of Java."""
 
 from __future__ import annotations
 

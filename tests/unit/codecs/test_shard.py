@@ -1,4 +1,4 @@
-"""Shards of Java N5 4 are told from blocks, by little reading."""
+"""Shards of Java N5 4 are told from blocks with few bytes read."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ each_form = pytest.mark.parametrize("form", FORMS, ids=str)
 
 @st.composite
 def ordinary_blocks(draw: st.DrawFn) -> tuple[bytes, DataType, Any]:
-    """A block, with data that may look like offsets, and perhaps with bytes behind it."""
+    """Draw a block, with data that may look like offsets, and perhaps with bytes behind it."""
     name = draw(st.sampled_from(["uint8", "uint16", "int32", "uint64"]))
     shape = tuple(draw(st.lists(st.integers(1, 7), min_size=1, max_size=3)))
     kind = np.dtype(name)
@@ -83,7 +83,7 @@ def test_other_files_are_no_shards(data: bytes, name: str) -> None:
 
 
 def test_a_raw_block_of_numbers_that_look_like_an_index_is_none() -> None:
-    """Its length tells: an index without checksum has no other mark."""
+    """A raw block of numbers that look like an index is no shard, by its length."""
     array = np.array([1, 2, 3, 4, 0, 40], "uint64")
     block = encode_block(array, compression={"type": "raw"})
     assert is_likely(block[-LAST:], len(block))
@@ -131,7 +131,7 @@ def test_many_missing_blocks() -> None:
 
 @given(st.data())
 def test_a_damaged_index_is_none(data: st.DataObject) -> None:
-    """Of the usual form, in which a checksum protects it."""
+    """A damaged index is no index, as its checksum tells."""
     location = data.draw(st.sampled_from(["end", "start"]))
     shard = bytearray(join([CHUNK, None, CHUNK], location=location))
     n_index = 3 * 16 + 4
@@ -169,6 +169,6 @@ def test_the_error_names_the_place() -> None:
 
 @pytest.mark.parametrize("size", [64, 128])
 def test_ones_behind_a_header_are_no_index(size: int) -> None:
-    """As uint64 labels of 2**64 - 1 in a dataset whose document says uint32."""
+    """Bytes of ones behind a header are no index of empty chunks."""
     block = struct.pack(">HHII", 0, 2, 2, 8) + b"\xff" * size
     assert stored_shard(*in_memory(block), DataType("uint32"), Raw()) is None

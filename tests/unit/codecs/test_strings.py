@@ -1,4 +1,4 @@
-"""Blocks of strings: n5 4.x's bytes, and what Java's reader takes."""
+"""Blocks of strings have the bytes of n5 4.x, and are read as by Java."""
 
 from __future__ import annotations
 

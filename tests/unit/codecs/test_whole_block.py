@@ -1,4 +1,4 @@
-"""Whole blocks: golden bytes, headers that do not fit, sizes that differ."""
+"""Whole blocks have known bytes, and wrong headers and sizes are errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`xz`, `lzma` and `bzip2`: streams that announce no size."""
+"""`xz`, `lzma` and `bzip2` streams are decoded, though they announce no size."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`zstd`: frames of every kind that Java reads."""
+"""`zstd` frames of every kind that Java reads are decoded."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_a_payload_that_java_reads_is_read(payload: bytes) -> None:
 
 
 def test_empty_frames_are_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each would take a decompressor and memory for its window."""
+    """Empty frames are skipped, as each would need a decompressor and its window."""
     made: list[Any] = []
     new = zstd_codec.zstd.ZstdDecompressor
 
@@ -104,7 +104,7 @@ def test_a_cut_checksum_is_named() -> None:
 
 
 def test_blocks_above_the_window_are_an_error() -> None:
-    """libzstd takes them where it decodes at once, and refuses them as a stream, as Java does."""
+    """Blocks above the window are an error, as for libzstd's streams and Java."""
     small = UNANNOUNCED[:5] + b"\x00" + UNANNOUNCED[6:]
     assert read(small) == DATA  # a window of 1024 bytes, blocks of 1000
     longer = UNANNOUNCED[:6] + (1 | 1025 << 3).to_bytes(3, "little") + DATA[:1025]

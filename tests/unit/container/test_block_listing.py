@@ -1,4 +1,4 @@
-"""Listing of blocks: what is one, in which order, and in how much memory."""
+"""Blocks are listed in order, and in little memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def listed(grid: tuple[int, ...], entries: Callable[[str], Sequence[Entry]]) -> np.ndarray:
-    """Answer the requests of the flow; ``entries`` lists a directory."""
+    """Answer the requests of a flow with ``entries``, which lists a directory."""
 
     def answer(request: Any) -> Any:
         return None if isinstance(request, KeysBelow) else entries(request.path)
@@ -56,7 +56,7 @@ def test_a_block_takes_a_few_bytes() -> None:
 
 
 def asked(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
-    """A function that runs flows in storage of directories, and notes which are listed."""
+    """Run a flow in storage of directories, and record which are listed."""
 
     def answer(request: Any) -> Any:
         if isinstance(request, KeysBelow):
@@ -68,7 +68,7 @@ def asked(entries: Callable[[str], Sequence[Entry]], paths: list[str]) -> Any:
 
 
 def test_all_blocks_of_a_wide_dataset_take_no_more_memory_than_a_batch() -> None:
-    """A million blocks: 10 000 directories of 100."""
+    """A million listed blocks take no more memory than one batch."""
     grid = N5Tuple((100, 100, 100))
     names = [Entry(str(n), is_dir=None) for n in range(100)]
     paths: list[str] = []

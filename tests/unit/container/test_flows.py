@@ -1,4 +1,4 @@
-"""The flows of a container, answered by a dictionary: no store, no file, no loop."""
+"""Flows of a container run on a dictionary, without a store, a file or a loop."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ DATASET = {
 
 
 class Answers:
-    """Answers requests from a dictionary, and remembers which were asked."""
+    """Answers from a dictionary, with a record of the requests."""
 
     def __init__(self, **values: bytes) -> None:
         self.values = {key.replace("__", "/"): value for key, value in values.items()}

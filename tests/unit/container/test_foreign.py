@@ -1,4 +1,4 @@
-"""Below a node of Zarr, N5 is looked for in every group, but not in every directory of chunks."""
+"""Below a node of Zarr, groups are searched for N5, and directories of chunks are not."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from n5zarr.storage.requests import Entry, Get, List
 
 
 def listings(keys: list[str]) -> list[str]:
-    """Check a root that has these keys, and return what is listed for it."""
+    """Check a root that has these keys, and return its listings."""
 
     def entries(path: str) -> list[Entry]:
         prefix = f"{path}/" if path else ""

@@ -1,4 +1,4 @@
-"""What a store object remembers, and what it forgets."""
+"""A store object remembers documents until they change, and forgets them then."""
 
 from __future__ import annotations
 

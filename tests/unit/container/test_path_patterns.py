@@ -1,4 +1,4 @@
-"""Patterns of paths: what they select, and where selected nodes may be."""
+"""Patterns of paths select nodes, and tell where selected nodes may be."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def test_a_group_is_read_only_if_a_match_can_begin_with_its_path(first: str) -> 
         patterns = PathPatterns([pattern])
         for group in ("a", "b", "a/b"):
             below = [f"{group}/{path}" for path in PATHS]
-            is_below = any(fnmatchcase(path, pattern) for path in below)
-            expected = bool(pattern) and (is_below or patterns.wants(group))
+            above = [group[:n] for n in range(1, len(group) + 1) if f"{group}/"[n] == "/"]
+            expected = any(fnmatchcase(path, pattern) for path in [*below, *above])
             assert patterns.may_hold(group) == expected, (pattern, group)
 
 
@@ -44,7 +44,15 @@ def test_excluded_paths_are_not_read() -> None:
     assert [patterns.wants(path) for path in paths] == [True, False, False, True, False]
 
 
-@pytest.mark.parametrize("pattern", ["a//b", "a//", "//a", "a///b/c"])
-def test_an_empty_name_selects_nothing(pattern: str) -> None:
-    assert PathPatterns([pattern]).named_in("a") in ([], None)
-    assert "" not in (PathPatterns([pattern]).named_in("") or [])
+@pytest.mark.parametrize(
+    ("pattern", "below"), [("a//b", []), ("a//", None), ("//a", None), ("a///b/c", [])]
+)
+def test_an_empty_name_selects_nothing(pattern: str, below: list[str] | None) -> None:
+    patterns = PathPatterns([pattern])
+    assert patterns.named_in("") == ["a"]
+    assert patterns.named_in("a") == below  # None where all of it is selected
+    assert [patterns.wants(path) for path in ("a", "b", "a/b")] == [
+        below is None,
+        False,
+        below is None,
+    ]

@@ -1,4 +1,4 @@
-"""A walk asks for each document and listing once, for many at a time, and for little ahead."""
+"""A walk asks for each document and listing once, many at a time, in small batches."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ROOT = GroupAttributes(attributes={})
 
 
 class Server:
-    """Keys on an object store, which has no directories without keys, and what was asked of it."""
+    """An object store of keys, without empty directories, and a record of its requests."""
 
     def __init__(self, keys: dict[str, bytes]) -> None:
         self.keys = keys
@@ -166,7 +166,7 @@ class Refusing(Server):
 
 
 class ResponseError(Exception):
-    """An error as aiohttp's and gcsfs's."""
+    """An error in the form of aiohttp's and gcsfs's."""
 
     status = 403
 

@@ -1,4 +1,4 @@
-"""Levels that state no scale are placed by the finest level: by factors, or by their shapes.
+"""Levels that state no scale are placed by the finest level: by factors, or by shapes.
 
 n5-universe at a4e759a4: ``N5GenericSingleScaleMetadataParser`` for factors, and
 ``OmeNgffV03MetadataProcessor.inferRelativeResolution`` for shapes.
@@ -70,7 +70,7 @@ def test_an_offset_is_converted_to_the_unit_of_the_finest_level(key: str) -> Non
 
 
 def test_each_level_has_the_factors_to_full_resolution() -> None:
-    """``N5GenericSingleScaleMetadataParser`` reads each dataset alone, with a resolution of 1."""
+    """Factors of each level lead to full resolution, also if the finest level has some."""
     finest = {"downsamplingFactors": [2, 2, 3], "offset": [7, 8, 9]}
     for own, expected in (
         ({"downsamplingFactors": [4, 6, 3]}, [("x", 4, 1.5), ("y", 6, 2.5), ("z", 3, 1)]),
@@ -232,7 +232,7 @@ def test_axes_and_transforms_in_the_dataset_itself() -> None:
 @pytest.mark.parametrize("path", ["s0", "./s0", "/s0", "s0/", "x/../s0"])
 @pytest.mark.parametrize("convention", ["ngff", "ome", "cosem", "canonical"])
 def test_paths_in_multiscales_in_any_spelling(path: str, convention: str) -> None:
-    """As ``MetadataUtils.canonicalPath`` of n5-universe."""
+    """Paths in multiscales may be spelled in any way that n5-universe accepts."""
     step: dict[str, Any] = {"type": "scale", "scale": [2, 3, 4]}
     entries: dict[str, dict[str, Any]] = {
         "cosem": {"transform": {"axes": ["z", "y", "x"], "scale": [4, 3, 2]}},
@@ -250,7 +250,7 @@ def test_paths_in_multiscales_in_any_spelling(path: str, convention: str) -> Non
 
 
 def test_voxel_size_of_the_group_is_that_of_full_resolution() -> None:
-    """C order, the offset is the corner, which all levels share."""
+    """The voxel size of the group is that of full resolution; levels share the corner."""
     group = {"voxel_size": [40, 5, 4], "offset": [80, 10, 12]}
     for ancestors, first in (([group], {}), ([{}], group)):
         how: dict[str, Any] = {"ancestors": ancestors, "first_attributes": first}
@@ -392,7 +392,7 @@ def test_axistags_with_resolutions_and_units() -> None:
 
 
 def test_other_names_win_over_axistags() -> None:
-    """A transposed copy has new names, and the old tags."""
+    """Other names replace axistags, as a transposed copy has the old tags."""
     tags = [{**tag, "resolution": r} for tag, r in zip(TAGS[2:4], (0.5, 0.25), strict=True)]
     own = {"axistags": json.dumps({"axes": tags}), "axes": ["y", "x"]}
     node = dataset(own, (5, 3), "data")

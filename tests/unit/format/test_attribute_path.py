@@ -1,4 +1,4 @@
-"""Attribute paths, with the expectations of N5 Java's own tests (saalfeldlab/n5 at 7ba6b144)."""
+"""Attribute paths meet the expectations of Java N5's own tests (saalfeldlab/n5 at 7ba6b144)."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_values_are_found_as_in_java(path: str, value: object) -> None:
 
 
 def test_values_are_set_as_in_java() -> None:
-    """AbstractN5Test.testAttributePaths: each value is there, and those before it still are."""
+    """Values are set as in Java's testAttributePaths, and earlier values stay."""
     document: Any = {}
     steps: list[tuple[str, Any]] = [
         ("/a/b/c/key1", "value1"),

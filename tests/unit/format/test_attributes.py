@@ -1,4 +1,4 @@
-"""`attributes.json`: what is a dataset, and everything that can be wrong with one."""
+"""`attributes.json` tells datasets from groups, and errors name what is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Block headers, N5 4.0.0, item 9: the three modes, and every way of being cut."""
+"""Block headers of all three modes (N5 4.0.0, item 9) are read, and cut ones refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `compression` object: what the peers write, and what can be wrong with it."""
+"""The `compression` object is read as peers write it, and wrong members are errors."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_a_written_compression_is_read_back(type_: str) -> None:
 
 @pytest.mark.parametrize("level", [3.0, "3", "+3", "03"], ids=repr)
 def test_numbers_and_text_are_read_as_integers_like_in_java(level: JSON) -> None:
-    """Gson 2.10.1: ``new Gson().fromJson(JsonParser.parseString("[...]"), long[].class)``."""
+    """Numbers and text are read as integers, as Gson 2.10.1 does."""
     parsed = parse_compression({"type": "gzip", "level": level})
     assert parsed == Gzip(level=3)
     assert isinstance(parsed, Gzip)

@@ -1,4 +1,4 @@
-"""The block grid: counts, extents, paths."""
+"""The block grid has the right counts, extents and paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`attributes.json` as Gson's lenient mode reads it; what it accepts was observed in Java."""
+"""`attributes.json` is read as by Gson's lenient mode, whose behaviour was observed."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_the_error_for_json_that_java_refuses_says_what_was_found(
 )
 @pytest.mark.parametrize("end", ["0] #", "", "] ]"], ids=["whole", "cut", "surplus"])
 def test_large_documents_take_little_time(item: str, end: str) -> None:
-    """Commands parse a document up to 14 times; in Python alone that took 30 seconds a megabyte."""
+    """Large documents are parsed 14 times, as commands may do, in less than a second."""
     text = f"[{item * (10**5 // len(item))}{end}".encode()
     start = time.process_time()
     for _ in range(14):

@@ -1,4 +1,4 @@
-"""The only reversal there is."""
+"""Axes are reversed between N5 order and C order by one function."""
 
 from __future__ import annotations
 

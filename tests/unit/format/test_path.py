@@ -1,4 +1,4 @@
-"""Paths of nodes: literal names, nothing that leaves the container."""
+"""Paths of nodes are literal names, and never leave the container."""
 
 from __future__ import annotations
 

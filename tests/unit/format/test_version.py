@@ -1,4 +1,4 @@
-"""The version of a container: what Java opens is opened."""
+"""The version of a container is accepted if Java accepts it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Test which images a container has, and their keys as OME-Zarr."""
+"""Images of a container are found, and shown with keys of OME-Zarr."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 import zarr
 from zarr.buffer import cpu
-from zarr.storage import MemoryStore
+from zarr.storage import MemoryStore, WrapperStore
 
 import n5zarr
+from n5zarr.images import contrast
 from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
 from n5zarr.images.find import find_images, open_images
 from n5zarr.images.image import Channel, Image
@@ -85,7 +86,7 @@ def test_limits_are_those_of_the_data(tmp_path: Path) -> None:
 
 
 def test_limits_of_large_data_are_those_of_a_sample_of_all_of_it(tmp_path: Path) -> None:
-    """The blocks at the borders are missing, and do not influence the limits."""
+    """Contrast limits of large data ignore missing blocks at the borders."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="a", shape=(470, 430, 530), chunks=(50, 50, 50), dtype="u2"
     )
@@ -113,7 +114,7 @@ def test_limits_are_those_of_what_is_drawn_where_the_sample_is_empty(tmp_path: P
 def test_colours_and_limits_that_are_none_are_left_out(
     color: str, ends: list[float], expected: tuple[Any, Any], tmp_path: Path
 ) -> None:
-    """With them, pictures and viewers would fail for all images."""
+    """Invalid colours and limits are left out, so that viewers show the image."""
     array: Any = n5zarr.create_array(tmp_path / "c.n5/a", shape=(7, 5), chunks=(3, 5), dtype="u1")
     array[...] = 40
     window = {"min": 0, "max": 255, "start": ends[0], "end": ends[1]}
@@ -156,10 +157,32 @@ def _grey(folder: Path) -> Path:
     return folder / "g.n5"
 
 
-def test_few_bytes_are_read_for_limits_where_blocks_are_large(tmp_path: Path) -> None:
-    """Only one block of nearly 2 GiB is decoded."""
-    n5zarr.create_array(tmp_path / "c.n5/a", shape=(5000,) * 3, chunks=(1023,) * 3, dtype="u2")
-    assert n_chunks_sampled(find_images(tmp_path / "c.n5")[0]) == 1
+class Recording(WrapperStore[MemoryStore]):
+    """A store that records the keys of the blocks that are read."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store)
+        self.blocks: list[str] = []
+
+    async def get(self, key: str, *args: Any, **options: Any) -> cpu.Buffer | None:
+        if not key.endswith(".json"):
+            self.blocks.append(key)
+        return await super().get(key, *args, **options)  # type: ignore[return-value]
+
+
+def test_few_bytes_are_read_for_limits_where_blocks_are_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Only one block is read for contrast limits if two have more than 1 GiB."""
+    store = Recording(MemoryStore())
+    n5zarr.create_array(store, path="a", shape=(5000,) * 3, chunks=(1023,) * 3, dtype="u2")
+    n5zarr.create_array(store, path="b", shape=(500,) * 3, chunks=(102,) * 3, dtype="u2")
+    large, small = find_images(store)
+    assert n_chunks_sampled(large) == 1
+    monkeypatch.setattr(contrast, "_MOST_BYTES", 2**20)  # so that the test needs little memory
+    store.blocks.clear()
+    assert contrast_limits(small) == (0, 1)  # no block is there
+    assert len(store.blocks) == n_chunks_sampled(small) == 1
 
 
 @pytest.mark.parametrize("place", ["g/em", "g", ""])

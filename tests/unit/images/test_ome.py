@@ -1,4 +1,4 @@
-"""Documents of OME-Zarr, against the lists and rules of its specification."""
+"""Documents of OME-Zarr follow the lists and rules of its specification."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("unit", [*get_args(ValidSpaceUnit), *get_args(ValidTimeUnit)])
 def test_each_unit_of_ome_zarr_is_known_in_full_and_as_symbol(unit: str) -> None:
-    """Take every unit that the specification of OME-Zarr lists."""
+    """Each unit of OME-Zarr's specification is known in full and as a symbol."""
     assert in_full(unit) == unit
     assert in_full(f"{unit}s".replace("inchs", "inches").replace("foots", "feet")) == unit
     short, size = symbol(unit)
@@ -38,7 +38,7 @@ def space(*names: str, **of_all: Any) -> list[Axis]:
 
 
 def described(levels: Mapping[str, Sequence[Axis]]) -> dict[str, Any]:
-    """The entry of ``multiscales`` of an image with such levels."""
+    """Return the entry of ``multiscales`` of an image with such levels."""
     shape = (4,) * len(next(iter(levels.values())))
     arrays = {name: source(shape) for name in levels}
     ome: Any = image_attributes(align_axes(levels).image("a", "a", arrays, {}))["ome"]
@@ -116,7 +116,6 @@ def test_omero_is_written_where_something_is_known() -> None:
     of_real: Any = omero(Shown(limits=(0.25, 0.5)), real, 1)
     assert of_real["channels"][0]["window"] == {"min": 0.25, "max": 0.5, "start": 0.25, "end": 0.5}
     named: Any = omero(Shown(), word, 2, ["DAPI", "GFP"])
-    v05.Image.model_fields["omero"]
     assert [c["label"] for c in named["channels"]] == ["DAPI", "GFP"]
     own: Any = {"channels": [{"color": "00FF00", "window": dict.fromkeys(
         ("min", "max", "start", "end"), 0)}], "rdefs": {"model": "color"}}  # fmt: skip
@@ -188,7 +187,7 @@ def transforms(array: Any) -> dict[str, Any]:
 
 
 def test_images_without_axes_have_those_of_0_2() -> None:
-    """0.1 and 0.2: t, c, z, y, x, without transforms; levels are scaled by their sizes.
+    """Images of 0.1 and 0.2 have the axes t, c, z, y, x; levels are scaled by their sizes.
 
     As n5-universe (a4e759a4) does for 0.3: ``OmeNgffV03MetadataProcessor.inferRelativeResolution``.
     """

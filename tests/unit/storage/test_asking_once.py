@@ -1,4 +1,4 @@
-"""Answers that storage remembers during one call."""
+"""Storage remembers answers during one call."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DOCUMENT = "g/attributes.json"
 
 
 class Counting(MemoryStore):
-    """A store in memory that counts what is asked of it."""
+    """A store in memory that counts its requests."""
 
     def __init__(self) -> None:
         super().__init__({DOCUMENT: cpu.Buffer.from_bytes(b"{}")})

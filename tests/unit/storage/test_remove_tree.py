@@ -1,4 +1,4 @@
-"""Removing a directory: all of it, or nothing."""
+"""Removing a directory removes all of it, or nothing."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 
 class Ask(Protocol):
-    """Runs a flow."""
+    """A way of running a flow."""
 
     def __call__[T](self, steps: Steps[T]) -> T: ...
 
@@ -59,7 +59,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
 
 @pytest.fixture(params=["sync", "async"])
 def ask(request: pytest.FixtureRequest, storage: Storage, said: list[str]) -> Ask:
-    """Give a function that runs a flow in one of both ways."""
+    """Return a function that runs a flow in one of both ways."""
 
     def run[T](steps: Steps[T]) -> T:
         if request.param == "sync":

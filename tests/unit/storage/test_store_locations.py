@@ -1,4 +1,4 @@
-"""The places behind a store."""
+"""The locations behind a store are found."""
 
 from __future__ import annotations
 
@@ -15,6 +15,6 @@ if TYPE_CHECKING:
 
 @pytest.mark.parametrize("cache", ["simplecache", "filecache", "blockcache"])
 def test_the_location_behind_a_cache_of_fsspec_is_found(cache: str, tmp_path: Path) -> None:
-    """Nothing is read: `filecache` fails now and then where threads read one file."""
+    """The location behind a cache of fsspec is found without a read."""
     store = N5Store(f"{cache}::file://{tmp_path}/a.n5", read_only=True)
     assert str(tmp_path / "a.n5/em") in places_behind(store.storage, "em")

@@ -1,4 +1,4 @@
-"""What is particular to Windows; elsewhere with ``pytest -p tests.windows``, see there."""
+"""Files behave right on Windows; elsewhere tested with ``pytest -p tests.windows``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The keyword ``durability``: where it is taken, what it refuses, and what it does to files."""
+"""The keyword ``durability`` is checked, and files are synced accordingly."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_to_n5_passes_it_on(tmp_path: Path) -> None:
 
 @pytest.fixture
 def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[tuple[str, str]]]:
-    """Give the files that were synced, named and removed since the last call, in order."""
+    """Return the files that were synced, named and removed since the last call, in order."""
     events: list[tuple[str, str]] = []
     names: dict[int, str] = {}
     real = {name: getattr(os, name) for name in ("open", "fsync", "replace", "link", "remove")}
@@ -154,7 +154,7 @@ def done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[t
 def test_files_are_synced_before_their_names_and_then_directories(
     tmp_path: Path, done: Callable[[], list[tuple[str, str]]]
 ) -> None:
-    """A file before it gets its name; then the directories, from the deepest, before the end."""
+    """Files are synced before they get their names, and then the directories, deepest first."""
     array: Any = n5zarr.create_array(
         tmp_path / "c.n5", path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2", durability="durable"
     )

@@ -1,4 +1,4 @@
-"""What the command line says, as plain data."""
+"""The results of commands are available as plain data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Values of two arrays, against numpy's own comparison of the whole."""
+"""Differences of two arrays agree with numpy's comparison of the whole."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def test_boxes_without_blocks_count_like_all_others(
 
 
 def test_a_store_that_lists_no_chunks_is_read_all(tmp_path: Path) -> None:
-    """Chunks that a store makes when they are asked for need not be in its lists."""
+    """A store that lists no chunks is read as a whole."""
 
     class Silent(WrapperStore[MemoryStore]):
         async def list_prefix(self, prefix: str) -> AsyncIterator[str]:

@@ -1,4 +1,4 @@
-"""What cells become, by tensorstore and scipy; and which levels a shape and its voxels need."""
+"""Methods of downsampling agree with tensorstore and scipy; levels fit shape and voxels."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ CASES = [
 
 
 def elements(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Elements of which many are equal, or as large as they can be."""
+    """Return elements of which many are equal, or as large as they can be."""
     rng = np.random.default_rng(7)
     if dtype == "bool":
         return rng.random(shape) < 0.5

@@ -1,4 +1,4 @@
-"""``run_tasks``: what becomes of other tasks and of errors when something ends a run."""
+"""``run_tasks`` ends other tasks and reports errors when something ends a run."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _nothing_has_begun() -> Iterator[None]:
 
 
 def waits(task: int) -> int:
-    """Run until the main thread waits for the tasks that run, as it must when it has stopped."""
+    """Run until the main thread waits for running tasks, as it must when it has stopped."""
     BEGUN.append(task)
     main = threading.main_thread()
     if task:

@@ -1,4 +1,4 @@
-"""Statistics of blocks are those of numpy over the array, as far as blocks are stored."""
+"""Statistics of blocks agree with those of numpy over the stored part of the array."""
 
 from __future__ import annotations
 

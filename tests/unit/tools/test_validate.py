@@ -1,9 +1,10 @@
-"""Each defect is found with its kind and place, and nothing in sound containers."""
+"""Each defect is found with its kind and place, and sound containers have none."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
+import itertools
 import json
 import lzma
 import os
@@ -28,7 +29,8 @@ from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from n5zarr.storage import files
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.requests import Ends
 from n5zarr.tools.validate.findings import KINDS, Finding
 from n5zarr.tools.validate.state import open_state
 from tests.contract.bigstitcher import write_project
@@ -56,12 +58,12 @@ PARTIAL = f"2.{'ab' * 16}.partial"
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """A copy of the sample: `em/s0` to `s2` of truncated blocks, grid 3 x 3 x 3, 2 x 2 x 2, 1."""
+    """Copy the sample: `em/s0` to `s2` of truncated blocks, grid 3 x 3 x 3, 2 x 2 x 2, 1."""
     return Path(shutil.copytree(n5zarr.sample_path(), tmp_path / "c.n5"))
 
 
 def found(root: Path, **options: Any) -> set[tuple[str, str]]:
-    """Kind and place of each finding that is no note."""
+    """Return kind and place of each finding that is no note."""
     result = n5zarr.validate(root, **options)
     return {(f.kind, f.where) for f in result.findings if f.severity != "note"}
 
@@ -75,7 +77,7 @@ def test_nothing_is_found_in_sound_containers(path: Path, deep: bool) -> None:
 
 
 def test_nothing_is_found_in_documents_of_the_field(tmp_path: Path) -> None:
-    """Levels that a group lists are missing here, as the documents are alone."""
+    """Nothing is found in documents of public containers, but for their missing levels."""
     documents = sorted((DATA / "attributes").glob("[0-9]*"))
     for file in documents:
         write(tmp_path / "c.n5", f"{file.stem}/s0/attributes.json", file.read_bytes())
@@ -96,7 +98,7 @@ def test_checked_nodes_blocks_and_bytes_are_counted() -> None:
 
 
 def rewrite(root: Path, path: str, **changes: Any) -> None:
-    """Change members of a document; those that become None are removed."""
+    """Change members of a document, and remove those that become None."""
     file = root / path / "attributes.json"
     document = {**(json.loads(file.read_text()) if file.exists() else {}), **changes}
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -253,7 +255,7 @@ def test_a_block_that_is_flipped_inside_is_found_by_decoding(root: Path) -> None
 
 
 def test_padded_blocks_with_values_are_odd_only_among_others(tmp_path: Path) -> None:
-    """tensorstore pads with 0; a block that was moved here brings its own values."""
+    """Padded blocks with values in the padding are reported as moved from elsewhere."""
     shutil.copytree(JAVA / "tensorstore.n5" / "gzip", tmp_path / "t.n5")
     path = next(p.parent for p in (tmp_path / "t.n5").rglob("attributes.json"))
     document = json.loads((path / "attributes.json").read_text())
@@ -305,14 +307,20 @@ def test_each_kind_is_in_the_page(kind: KindOfFinding) -> None:
 
 
 def test_only_the_ends_of_blocks_are_read(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read = files.read
+    asked: list[Any] = []
+    answer = LocalFiles.answer
 
-    def documents_only(path: str, **options: Any) -> bytes | None:
-        assert str(path).endswith("attributes.json")
-        return read(path, **options)
+    def noting(self: LocalFiles, request: Any, warn: Any) -> object:
+        asked.append(request)
+        return answer(self, request, warn)
 
-    monkeypatch.setattr(files, "read", documents_only)
+    monkeypatch.setattr(LocalFiles, "answer", noting)
     assert n5zarr.validate(root).n_blocks == 63
+    files = [p for p in root.rglob("*") if p.is_file() and not p.suffix]
+    blocks = {p.relative_to(root).as_posix() for p in files}
+    of_blocks = [request for request in asked if getattr(request, "key", None) in blocks]
+    assert {request.key for request in of_blocks} == blocks
+    assert {(type(each), each.first, each.last) for each in of_blocks} == {(Ends, 4096, 4096)}
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
@@ -505,7 +513,7 @@ def read_all(path: Path) -> np.ndarray:
 
 
 def sizes_of(path: Path) -> set[tuple[int, ...]]:
-    """Sizes in the headers of all blocks, by the specification."""
+    """Return the sizes in the headers of all blocks, by the specification."""
     blocks = [p.read_bytes() for p in path.rglob("*") if p.is_file() and not p.suffix]
     return {tuple(np.frombuffer(b, ">u4", int(b[3]), 4).tolist()) for b in blocks}
 
@@ -533,8 +541,7 @@ def test_edges_are_padded_and_truncated_without_loss(tmp_path: Path, path: str) 
     assert (done.n_with_values, done.skipped) == (0, {})
     np.testing.assert_array_equal(read_all(dataset), expected)
     lengths = [{min(b, d - k) for k in range(0, d, b)} for d, b in pairs]
-    for sizes in sizes_of(dataset):
-        assert all(size in length for size, length in zip(sizes, lengths, strict=True))
+    assert sizes_of(dataset) == set(itertools.product(*lengths))
     assert n5zarr.repair_edges(dataset, to="truncate").n_rewritten == 0
 
 
@@ -652,7 +659,7 @@ def test_a_lost_connection_ends_the_check(root: Path) -> None:
 
 
 def lz4_block_stream(data: bytes) -> bytes:
-    """Frame as lz4-java's ``LZ4BlockOutputStream`` does: two pieces, each stored, and the end."""
+    """Compress as lz4-java's ``LZ4BlockOutputStream``: two stored pieces, and the end."""
     frames = b""
     for piece in (data[: len(data) // 2], data[len(data) // 2 :], b""):
         check = xxhash.xxh32_intdigest(piece, 0x9747B28C) & 0x0FFFFFFF if piece else 0
@@ -763,7 +770,7 @@ def test_a_second_stream_is_found(tmp_path: Path, codec: str) -> None:
 
 
 def test_a_skippable_frame_of_zstd_belongs_to_the_payload(tmp_path: Path) -> None:
-    """RFC 8878, section 3.1.2: decoders skip it, wherever it is."""
+    """A skippable frame of zstd belongs to the payload (RFC 8878, section 3.1.2)."""
     stream = CODECS["zstd"][1](np.arange(15, dtype=">u2").tobytes())
     skipped = struct.pack("<II", 0x184D2A53, 5) + b"notes"
     root = plant(tmp_path / "c.n5", "zstd", stream + skipped)

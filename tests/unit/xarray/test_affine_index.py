@@ -1,4 +1,4 @@
-"""Compare lazy coordinates with ordinary ones, which have the expected values."""
+"""Lazy coordinates behave as ordinary ones, which have the expected values."""
 
 from __future__ import annotations
 

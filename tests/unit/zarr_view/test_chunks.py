@@ -1,4 +1,4 @@
-"""Chunks: the example blocks of the N5 specification, and streams that numcodecs decodes."""
+"""Chunks equal the examples of the N5 specification, and numcodecs decodes them."""
 
 from __future__ import annotations
 

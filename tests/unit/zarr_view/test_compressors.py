@@ -1,4 +1,4 @@
-"""Compressors: what numcodecs and zarr-python write of the same codec with the same parameters."""
+"""Compressors are described as numcodecs and zarr-python write the same codec."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents of datasets: written by hand after the Zarr v3 and v2 specifications."""
+"""Documents of datasets follow the Zarr v3 and v2 specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements: bytes derived by hand from IEEE 754, numpy's documentation and the N5 specification."""
+"""Elements have the bytes of IEEE 754, numpy's documentation and the N5 specification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From Zarr: documents after the Zarr specifications, keys after the README of N5."""
+"""Documents after the Zarr specifications become keys after the README of N5."""
 
 from __future__ import annotations
 

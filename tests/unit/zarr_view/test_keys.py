@@ -1,4 +1,4 @@
-"""Keys: expected values from the Zarr v3 and v2 specifications (chunk key encodings)."""
+"""Keys follow the chunk key encodings of the Zarr v3 and v2 specifications."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Merging: what another program wrote stays in its place and its spelling."""
+"""Merging keeps the members of other programs in their places and spelling."""
 
 from __future__ import annotations
 

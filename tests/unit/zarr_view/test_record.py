@@ -1,4 +1,4 @@
-"""The record: the table of its module, and JSON pointers as in RFC 6901."""
+"""The record is parsed as its module describes, with JSON pointers as in RFC 6901."""
 
 from __future__ import annotations
 

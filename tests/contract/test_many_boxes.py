@@ -1,0 +1,332 @@
+"""Many boxes, steps, points, masks and lists of positions are read as numpy and zarr read them."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.arrays import kernel
+from n5zarr.arrays.groups import Groups
+from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from tests.contract.test_kernel import COMPRESSIONS, name, python_only
+from tests.remote.test_blocks import Watched
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SHAPE, CHUNKS = (23, 31, 19), (5, 7, 11)
+
+
+@pytest.fixture(params=COMPRESSIONS, ids=name, scope="module")
+def both(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Any, np.ndarray]:
+    """Write numbers, and one missing block; return the array and the numbers."""
+    values = np.random.default_rng(1).integers(1, 2**16, SHAPE).astype("u2")
+    values[5:10, 7:14, :11] = 0
+    path = tmp_path_factory.mktemp("boxes")
+    array = n5zarr.create_array(
+        path, path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2", compression=request.param
+    )
+    array[...] = values
+    assert not (path / "d/0/1/1").exists()
+    return n5zarr.open_array(path, path="d"), values
+
+
+@pytest.fixture(params=["kernel", "python"])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "kernel":
+        yield request.param
+    else:
+        with python_only():
+            yield request.param
+
+
+def cut(values: np.ndarray, starts: Any, shape: tuple[int, ...]) -> np.ndarray:
+    boxes = [tuple(map(slice, start, np.add(start, shape))) for start in starts]
+    return np.array([values[box] for box in boxes]).reshape(len(starts), *shape)
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (4, 6, 10), (5, 7, 11), (13, 2, 17), SHAPE])
+def test_boxes(both: tuple[Any, np.ndarray], shape: tuple[int, ...], way: str) -> None:
+    array, values = both
+    rng = np.random.default_rng(2)
+    starts = rng.integers(0, np.subtract(SHAPE, shape) + 1, (29, 3))
+    expected = cut(values, starts, shape)
+    np.testing.assert_array_equal(n5zarr.read_boxes(array, starts, shape), expected)
+    out = np.empty((29, *shape), "u2")
+    assert array.read_boxes(starts.tolist(), shape, out) is out
+    np.testing.assert_array_equal(out, expected)
+
+
+PLACES: dict[str, Any] = {
+    "axes in N5's order": lambda path, values: n5zarr.create_array(
+        path, path="d", data=values, chunks=CHUNKS, axis_order="F"
+    ),
+    "big-endian": lambda path, values: n5zarr.create_array(
+        path, path="d", data=values.astype(">u2"), chunks=CHUNKS
+    ),
+    "opened by zarr": lambda path, values: zarr.create_array(
+        N5Store(path), name="d", data=values, chunks=CHUNKS
+    ),
+    "Zarr v2": lambda path, values: zarr.create_array(
+        N5Store(path), name="d", data=values, chunks=CHUNKS, zarr_format=2
+    ),
+    "in memory": lambda _, values: n5zarr.create_array(
+        zarr.storage.MemoryStore(), path="d", data=values, chunks=CHUNKS
+    ),
+    "Zarr with shards": lambda path, values: zarr.create_array(
+        path, name="d", data=values, chunks=CHUNKS, shards=(10, 14, 22)
+    ),
+    "text": lambda path, values: n5zarr.create_array(
+        path, path="d", data=values.astype("T"), chunks=CHUNKS
+    ),
+}
+
+
+@pytest.mark.parametrize("made", PLACES.values(), ids=PLACES.keys())
+def test_boxes_of_any_array(tmp_path: Path, made: Any) -> None:
+    values = np.random.default_rng(3).integers(1, 2**16, SHAPE).astype("u2")
+    array = made(tmp_path / "c", values)
+    starts = [(0, 0, 0), (18, 25, 8), (3, 5, 7), (3, 5, 7)]
+    found = n5zarr.read_boxes(array, starts, (5, 6, 11))
+    np.testing.assert_array_equal(found, cut(values.astype(found.dtype), starts, (5, 6, 11)))
+
+
+def test_boxes_of_chunks_of_several_sizes(tmp_path: Path) -> None:
+    values = np.random.default_rng(3).integers(1, 2**16, SHAPE).astype("u2")
+    n5zarr.create_array(tmp_path, path="d", data=values, chunks=CHUNKS)
+    starts = [(0, 0, 0), (18, 25, 8), (3, 5, 7)]
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        store = N5Store(tmp_path, chunk_grid="rectilinear")
+        array = zarr.open_array(store, path="d", mode="r")
+        found = n5zarr.read_boxes(array, starts, (5, 6, 11))
+    np.testing.assert_array_equal(found, cut(values, starts, (5, 6, 11)))
+
+
+def test_each_block_is_requested_once() -> None:
+    values = np.random.default_rng(4).integers(1, 2**16, SHAPE).astype("u2")
+    store = Watched()
+    n5zarr.create_array(store, path="d", data=values, chunks=CHUNKS)
+    array: Any = n5zarr.open_array(store, path="d", mode="r")
+    store.asked.clear()
+    starts = [(0, 0, 0), (1, 2, 3), (2, 1, 0), (3, 4, 5)]
+    np.testing.assert_array_equal(
+        array.read_boxes(starts, (3, 4, 7)), cut(values, starts, (3, 4, 7))
+    )
+    # along x they reach over element 11, along y over 7, along z over 5
+    blocks = [key for key, _ in store.asked if not key.endswith("attributes.json")]
+    assert sorted(blocks) == sorted(
+        f"d/{x}/{y}/{z}" for x in (0, 1) for y in (0, 1) for z in (0, 1)
+    )
+
+
+def test_no_boxes_and_empty_boxes(both: tuple[Any, np.ndarray]) -> None:
+    array, _ = both
+    assert n5zarr.read_boxes(array, [], (2, 3, 4)).shape == (0, 2, 3, 4)
+    assert n5zarr.read_boxes(array, [(1, 2, 3)], (2, 0, 4)).shape == (1, 2, 0, 4)
+
+
+@pytest.mark.parametrize(
+    ("starts", "shape", "out", "message"),
+    [
+        ([(0, 0, -1)], (1, 1, 1), None, r"box 0 from \[0, 0, -1\]"),
+        ([(0, 0, 0), (22, 0, 0)], (2, 1, 1), None, r"box 1 from \[22, 0, 0\]"),
+        ([(0, 0)], (1, 1, 1), None, r"starts: expected integers of the shape \(boxes, 3\)"),
+        ([(0.0, 0.0, 0.5)], (1, 1, 1), None, "starts: expected integers"),
+        ([(0, 0, 0)], (1, 1), None, "shape: expected 3 numbers"),
+        ([(0, 0, 0)], (1, 1, -1), None, "shape: expected 3 numbers"),
+        ([(0, 0, 0)], (1, 1, 1), np.empty((2, 1, 1, 1), "u2"), "out: expected"),
+        ([(0, 0, 0)], (1, 1, 1), np.empty((1, 1, 1, 1), "i2"), "out: expected"),
+    ],
+)
+def test_wrong_boxes_are_refused(
+    both: tuple[Any, np.ndarray], starts: Any, shape: Any, out: Any, message: str
+) -> None:
+    with pytest.raises(N5UnrepresentableError, match=message) as caught:
+        n5zarr.read_boxes(both[0], starts, shape, out)
+    assert caught.value.kind == "option"
+
+
+def test_a_damaged_block_and_its_box_are_named(tmp_path: Path, way: str) -> None:
+    values = np.random.default_rng(1).integers(1, 2**16, SHAPE).astype("u2")
+    n5zarr.create_array(tmp_path, path="d", data=values, chunks=CHUNKS, compression="gzip")
+    block = tmp_path / "d/1/2/3"
+    block.write_bytes(block.read_bytes()[:-9])
+    array: Any = n5zarr.open_array(tmp_path, path="d")
+    starts = [(0, 0, 0), (15, 14, 11), (3, 5, 7)]
+    with pytest.raises(N5BlockError, match="d: block 1/2/3") as caught:
+        array.read_boxes(starts, (4, 5, 6))
+    assert caught.value.__notes__ == ["for box 1, from [15, 14, 11]"]
+    np.testing.assert_array_equal(array.read_boxes(starts[::2], (4, 5, 6))[0], values[:4, :5, :6])
+
+
+# ---------------------------------------------------------------------- selections
+
+
+def steps(n: int) -> st.SearchStrategy[slice | int]:
+    ends = st.none() | st.integers(-n - 2, n + 2)
+    return st.builds(slice, ends, ends, st.none() | st.integers(1, n + 3)) | st.integers(-n, n - 1)
+
+
+@given(selection=st.tuples(*map(steps, SHAPE)))
+def test_steps_are_read(both: tuple[Any, np.ndarray], selection: Any) -> None:
+    array, values = both
+    np.testing.assert_array_equal(array[selection], values[selection])
+
+
+def test_steps_far_apart_visit_only_their_blocks(tmp_path: Path) -> None:
+    n = 2**40 + 5
+    array: Any = n5zarr.create_array(tmp_path, path="d", shape=(n, n), chunks=(5, 7), dtype="u1")
+    array[2**39, 2**38 + 3] = 77
+    found = array[:: 2**37, 3 :: 2**36]
+    assert found.shape == (9, 17)
+    assert np.argwhere(found).tolist() == [[4, 4]]
+    assert found[4, 4] == 77
+
+
+@given(data=st.data())
+def test_steps_are_written(data: st.DataObject, tmp_path_factory: pytest.TempPathFactory) -> None:
+    compression = data.draw(st.sampled_from(COMPRESSIONS))
+    array: Any = n5zarr.create_array(
+        tmp_path_factory.mktemp("steps"), path="d", shape=SHAPE, chunks=CHUNKS, dtype="u2",
+        compression=compression,
+    )  # fmt: skip
+    expected = np.zeros(SHAPE, "u2")
+    for k in range(1, 4):
+        selection = data.draw(st.tuples(*map(steps, SHAPE)))
+        expected[selection] = array[selection] = np.uint16(k * 1001)
+        np.testing.assert_array_equal(array[...], expected)
+
+
+@given(data=st.data())
+def test_points(both: tuple[Any, np.ndarray], data: st.DataObject) -> None:
+    array, values = both
+    shape = data.draw(st.sampled_from([(1,), (9,), (4, 3)]))
+    coords = tuple(data.draw(arrays("i8", shape, elements=st.integers(-n, n - 1))) for n in SHAPE)
+    for found in (array.vindex[coords], array.get_coordinate_selection(coords)):
+        np.testing.assert_array_equal(found, values[coords])
+
+
+def test_points_are_broadcast(both: tuple[Any, np.ndarray]) -> None:
+    array, values = both
+    np.testing.assert_array_equal(
+        array.vindex[[[1], [22]], [0, 30, -1], 5],
+        values[np.array([[1], [22]]), np.array([0, 30, -1]), 5],
+    )
+
+
+@pytest.mark.parametrize("density", [0.001, 0.3, 1])
+def test_masks(both: tuple[Any, np.ndarray], density: float) -> None:
+    array, values = both
+    mask = np.random.default_rng(5).random(SHAPE) < density
+    for found in (array[mask], array.vindex[mask], array.get_mask_selection(mask)):
+        np.testing.assert_array_equal(found, values[mask])
+    assert array.vindex[np.zeros(SHAPE, bool)].shape == (0,)
+
+
+LISTS: list[tuple[Any, ...]] = [
+    ([3, 1, 22, -2, 3], slice(None), 5),
+    (slice(2, 21), [0], slice(3, None)),
+    (4, slice(5, 6), [18, 0, 7]),
+    ([1, 5], [2, 2, 30], [3, 4]),
+    (slice(None), [4, -1], np.arange(19) % 3 == 0),
+    (np.ones(23, bool), 5, slice(None, 4)),
+    (slice(None, None, 3), [4, 5], slice(None)),
+]
+
+
+@pytest.mark.parametrize("selection", LISTS, ids=repr)
+def test_lists_of_positions(both: tuple[Any, np.ndarray], selection: Any) -> None:
+    array, values = both
+    parts = [
+        np.arange(n)[[part] if isinstance(part, int) else part]
+        for part, n in zip(selection, SHAPE, strict=True)
+    ]
+    dropped = tuple(k for k, part in enumerate(selection) if isinstance(part, int))
+    expected = values[np.ix_(*parts)].squeeze(dropped)
+    for found in (array.oindex[selection], array.get_orthogonal_selection(selection)):
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("selection", [1, -1, (slice(1, 3), 0, -1), (4, slice(3, None), 1), ...])
+def test_chunks(both: tuple[Any, np.ndarray], selection: Any, tmp_path: Path) -> None:
+    array, values = both
+    plain = zarr.create_array(tmp_path, data=values, chunks=CHUNKS)
+    np.testing.assert_array_equal(array.blocks[selection], plain.blocks[selection])
+
+
+WRONG: dict[str, Any] = {
+    "a point behind the end": lambda array: array.vindex[[23], [0], [0]],
+    "points of two numbers": lambda array: array.vindex[[1, 2], [1, 2, 3], [0]],
+    "points of fractions": lambda array: array.vindex[[1.5], [1], [0]],
+    "a mask of another shape": lambda array: array.vindex[np.ones((2, 3, 4), bool)],
+    "a list behind the end": lambda array: array.oindex[[0, 23]],
+    "a list of fractions": lambda array: array.oindex[[0.5]],
+    "a chunk behind the end": lambda array: array.blocks[5],
+    "chunks with a step": lambda array: array.blocks[::2],
+    "a negative step": lambda array: array[::-1],
+    "a step of 0": lambda array: array[::0],
+    "an axis too many": lambda array: array[::2, 1, 1, 1],
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
+def test_wrong_selections_raise_what_zarr_raises(
+    both: tuple[Any, np.ndarray], wrong: Any, tmp_path: Path
+) -> None:
+    plain = zarr.create_array(tmp_path, data=both[1], chunks=CHUNKS)
+    with pytest.raises(Exception, match=r"\w") as expected:
+        wrong(plain)
+    with pytest.raises(type(expected.value)) as caught:
+        wrong(both[0])
+    assert str(caught.value) == str(expected.value)
+
+
+# ---------------------------------------------------------------------- groups
+
+
+@given(
+    block_size=st.tuples(*[st.integers(1, 9)] * 2), shape=st.tuples(*[st.integers(1, 20)] * 2),
+    starts=st.lists(st.tuples(st.integers(0, 50), st.integers(2**62, 2**62 + 50)), min_size=1),
+)  # fmt: skip
+def test_groups_are_the_blocks_that_each_box_touches(
+    block_size: tuple[int, int], shape: tuple[int, int], starts: list[tuple[int, int]]
+) -> None:
+    groups = Groups.of(np.array(starts, "i8"), shape, block_size)
+    found = {
+        (*place, int(box)) for k, place in enumerate(groups.places.tolist())
+        for box in groups.of_block(k)
+    }  # fmt: skip
+    expected = {
+        (y, x, box)
+        for box, start in enumerate(starts)
+        for y in range(start[0] // block_size[0], (start[0] + shape[0] - 1) // block_size[0] + 1)
+        for x in range(start[1] // block_size[1], (start[1] + shape[1] - 1) // block_size[1] + 1)
+    }
+    assert found == expected
+    assert len(groups.members) == len(expected)
+    assert len({tuple(place) for place in groups.places.tolist()}) == len(groups.places)
+
+
+@pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
+def test_the_kernel_reads_all_of_it(both: tuple[Any, np.ndarray], caplog: Any) -> None:
+    array, _ = both
+    caplog.set_level("DEBUG", "n5zarr.arrays")
+    array[::2, 1::3]
+    array.vindex[[1, 2], [3, 4], [5, 6]]
+    array.oindex[[3, 1, 2]]
+    array.read_boxes([(1, 2, 3), (2, 3, 4)], (6, 5, 4))
+    told = [record.getMessage() for record in caplog.records]
+    assert len(told) == 4
+    assert all(" 0 left to Python" in message for message in told), json.dumps(told)
