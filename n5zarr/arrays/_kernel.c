@@ -752,9 +752,15 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
         result = read_raw(box, block, file, status->st_size);
         return is_unchanged(file, status) ? result : LEFT;
     }
-    int is_read = n_payload >= 0 && status->st_size <= box->n_stored
-                  && pread(file, box->stored, (size_t)status->st_size, 0) == status->st_size
-                  && is_unchanged(file, status);
+    int is_read = 0;
+    if (box->kind == RAW && to != NULL) /* the elements go to their place at once */
+        is_read = n_payload >= 0 && n_payload <= box->n_elements
+                  && pread(file, box->stored, (size_t)header, 0) == header
+                  && pread(file, to, (size_t)n_payload, header) == n_payload;
+    else
+        is_read = n_payload >= 0 && status->st_size <= box->n_stored
+                  && pread(file, box->stored, (size_t)status->st_size, 0) == status->st_size;
+    is_read = is_read && is_unchanged(file, status);
     if (*is_shared)
         unlock(file);
     *is_shared = 0;
@@ -768,11 +774,9 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
             wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1],
                          &begin, &end);
         if (box->kind == RAW) {
-            if (n_payload != block->n_bytes || (to && n_payload > box->n_elements))
+            if (n_payload != block->n_bytes)
                 return LEFT;
-            if (to)
-                memcpy(to, payload, (size_t)block->n_bytes);
-            else
+            if (to == NULL)
                 scatter(box, block, payload);
             result = DONE;
         } else if (block->n_bytes > box->n_elements) {

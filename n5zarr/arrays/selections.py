@@ -94,8 +94,10 @@ def points_of_mask(selection: object, shape: tuple[int, ...]) -> Points | None:
     mask = selection[0] if isinstance(selection, tuple) and len(selection) == 1 else selection
     if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != shape:
         return None
-    coords = np.argwhere(mask).astype("i8", copy=False)
-    return Points(coords, (len(coords),)) if len(coords) and shape else None
+    places = np.flatnonzero(mask)  # several times as fast as with all axes
+    if places.size == 0 or not shape:
+        return None
+    return Points(np.stack(np.unravel_index(places, shape), axis=1), places.shape)
 
 
 def rows_of(selection: object, shape: tuple[int, ...]) -> Rows | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,6 +130,24 @@ def test_each_block_is_requested_once() -> None:
     assert sorted(blocks) == sorted(
         f"d/{x}/{y}/{z}" for x in (0, 1) for y in (0, 1) for z in (0, 1)
     )
+
+
+def test_reading_takes_the_memory_of_the_result_and_few_blocks(tmp_path: Path, way: str) -> None:
+    values = np.random.default_rng(4).integers(0, 9, (160, 130, 170)).astype("u1")
+    array: Any = n5zarr.create_array(
+        tmp_path, path="d", data=values, chunks=(32, 26, 34), compression="zstd"
+    )
+    starts = np.random.default_rng(5).integers(0, 97, (40, 3))
+    array.read_boxes(starts[:1], (33, 27, 35))  # modules are loaded
+    tracemalloc.start()
+    try:
+        found = array.read_boxes(starts, (33, 27, 35))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(found, cut(values, starts, (33, 27, 35)))
+    n_in_flight = {"kernel": 3 * 4, "python": 64}[way]  # blocks: threads, and the store's limit
+    assert peak < found.nbytes + n_in_flight * 32 * 26 * 34 + 2**19
 
 
 def test_no_boxes_and_empty_boxes(both: tuple[Any, np.ndarray]) -> None:
