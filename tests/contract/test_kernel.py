@@ -497,6 +497,62 @@ def test_arguments_that_do_not_fit(tmp_path: Path, function: str, mistake: dict[
     assert not list((tmp_path / "c.n5" / "d").glob("[0-9]*"))
 
 
+MANY: dict[str, Any] = {
+    "starts": np.array([0, 0, 1, 2], "i8"), "places": np.array([0, 0], "i8"),
+    "members": np.array([0, 1], "i8"), "ends": np.array([2], "i8"), "whole": bytearray(24),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"starts": np.array([0, 0, 1], "i8")},
+        {"starts": np.array([0, 0], "i8")},
+        {"starts": np.zeros((2, 2), "i8")},
+        {"places": np.array([0, 0, 0], "i8")},
+        {"places": np.zeros(0, "i8")},
+        {"members": np.array([0, 1], "i4")},
+        {"ends": np.array([2, 2], "i8")},
+        {"ends": b""},
+        {"whole": bytearray(23)},
+        {"whole": bytes(24)},
+    ],
+    ids=str,
+)
+def test_groups_that_do_not_fit(tmp_path: Path, mistake: dict[str, Any]) -> None:
+    call = arguments(tmp_path, array=np.ones((3, 2, 2), "u2"))
+    with pytest.raises((ValueError, BufferError), match=r"expected|not C-contiguous|writable"):
+        kernel._kernel.read_boxes(*call, tuple((MANY | mistake).values()))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"starts": np.array([0, 0, -1, 2], "i8")},
+        {"starts": np.array([0, 0, 2**63 - 1, 2], "i8")},
+        {"starts": np.array([0, 0, 6, 2], "i8"), "places": np.array([2, 0], "i8")},
+        {"places": np.array([-1, 0], "i8")},
+        {"places": np.array([2**62, 0], "i8")},
+        {"members": np.array([0, 2], "i8")},
+        {"members": np.array([0, -1], "i8")},
+        {"ends": np.array([3], "i8")},
+        {"ends": np.array([2**63 - 1], "i8")},
+    ],
+    ids=str,
+)
+def test_groups_with_wrong_numbers_are_left_to_python(
+    tmp_path: Path, wrong: dict[str, Any]
+) -> None:
+    """The third of these is a box that reaches over the end of the dataset."""
+    array = np.full((3, 2, 2), 77, "u2")
+    call = arguments(tmp_path, array=array)
+    assert kernel._kernel.read_boxes(*call, tuple((MANY | wrong).values())) == [(0, 0)]
+    right = kernel._kernel.read_boxes(*arguments(tmp_path, array=array), tuple(MANY.values()))
+    assert right == []
+    assert not array[:, :, 0].any()  # the block is missing
+    assert array[:, :, 1].tolist() == [[0, 0], [0, 0], [77, 77]]  # it has x = 1 and 2 only
+
+
 @pytest.mark.parametrize("kind", range(6))
 @pytest.mark.parametrize("mistake", WHERE_DECODED.values(), ids=WHERE_DECODED.keys())
 def test_memory_that_is_too_small(tmp_path: Path, kind: int, mistake: dict[str, Any]) -> None:

@@ -183,6 +183,18 @@ def random_options(rng: random.Random) -> tuple[Any, ...]:
     return lambda _: None, rng.randrange(2), durability, level, 1, block, "lz4", unique
 
 
+def random_boxes(rng: random.Random) -> tuple[Any, ...]:
+    """Return starts, places, members and ends of two boxes in one block, and memory for a block."""
+    numbers = [np.array(each, "i8") for each in ([0, 0, 1, 2], [0, 0], [0, 1], [2])]
+    for _ in range(rng.randrange(3)):
+        k = rng.randrange(4)
+        if rng.random() < 0.7 and len(numbers[k]):
+            numbers[k][rng.randrange(len(numbers[k]))] = some_number(rng)
+        else:
+            numbers[k] = np.resize(numbers[k], rng.randrange(6))
+    return (*numbers, bytearray(rng.choice((24, 24, 24, 23, 0))))
+
+
 def test_random_arguments(tmp_path: Path) -> None:
     """Random arguments give grid positions or ValueError, and write only into the array."""
     n_done = 0
@@ -201,6 +213,11 @@ def test_random_arguments(tmp_path: Path) -> None:
         if rng.random() < 0.3:
             function = kernel._kernel.write_box
             call.append(random_options(rng))
+        elif rng.random() < 0.5:
+            function = kernel._kernel.read_boxes
+            two = target[:2, :6].reshape(2, 2, 3).transpose(2, 0, 1)  # boxes of 3 x 2, last axis
+            call[2] = rng.choice((two, two, two, call[2]))
+            call.append(random_boxes(rng))
         try:
             left = function(*call)
         except ValueError:
