@@ -6,7 +6,7 @@ import time
 from collections import deque
 from dataclasses import dataclass
 from itertools import chain
-from operator import add
+from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import check_sizes
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "ConvertedArray", "convert", "plan_copies"]
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
+_IS_LIGHT = attrgetter("copy.is_light")
 
 
 @dataclass(frozen=True)
@@ -422,7 +423,7 @@ def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> l
     counts = {copy: Copied() for copy in copies}
     tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
     total = sum(copy.n_bytes for copy in copies)
-    for task, copied in options.each(_copy, tasks, "copy", total):
+    for task, copied in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
         counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
     return list(counts.values())
 
@@ -441,7 +442,7 @@ def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
     """
     tasks = chain.from_iterable(copy.comparisons() for copy in copies)
     total = sum(copy.n_bytes for copy in copies)
-    deque(options.each(_verify, tasks, "verify", total), maxlen=0)
+    deque(options.each(_verify, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
 
 
 def _verify(task: Task) -> None:

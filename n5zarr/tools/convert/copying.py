@@ -32,7 +32,7 @@ from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.encoded_chunks import read_chunks
-from n5zarr.tools.convert.files import BATCH, Copied, Copy, Folder, Task
+from n5zarr.tools.convert.files import BATCH, SMALL, Copied, Copy, Folder, Task
 from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 
@@ -212,6 +212,11 @@ class ChunkCopy(ArrayCopy):
     way: ClassVar[Way] = "chunks"
     n_together: ClassVar[int] = BATCH  # units of one task
 
+    @property
+    @override
+    def is_light(self) -> bool:
+        return self.n_bytes_of_unit <= SMALL
+
     @override
     def tasks(self, done: set[str]) -> Iterator[Task]:
         units = self.units()
@@ -309,6 +314,11 @@ class BlockCopy(ArrayCopy):
     @override
     def passes_files(self) -> bool:
         return self.target.compression == self.blocks.compression
+
+    @property
+    @override
+    def is_light(self) -> bool:
+        return self.passes_files and self.n_bytes_of_unit <= SMALL
 
     @property
     def _folders(self) -> tuple[Folder, Folder]:

@@ -24,10 +24,23 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.target import Destination
 
-__all__ = ["BATCH", "Copied", "Copy", "FileCopy", "Folder", "Task", "opaque_folders", "plan_opaque"]
+__all__ = [
+    "BATCH",
+    "SMALL",
+    "Copied",
+    "Copy",
+    "FileCopy",
+    "Folder",
+    "Task",
+    "opaque_folders",
+    "plan_opaque",
+]
 
 BATCH = 64
 """Files of one task."""
+
+SMALL = 2**14
+"""Bytes of a unit that is read, written and decoded in less time than Python takes for it."""
 
 
 class Copied(NamedTuple):
@@ -67,6 +80,11 @@ class Copy(ABC):
     def n_bytes_of_unit(self) -> int:
         """Bytes of the elements of a whole chunk, shard or block."""
         return 0
+
+    @property
+    def is_light(self) -> bool:
+        """Whether Python takes most of the time, as for small values that are passed through."""
+        return False
 
     @abstractmethod
     def tasks(self, done: set[str]) -> Iterator[Task]:

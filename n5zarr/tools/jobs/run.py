@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import threading
+import time
 from concurrent.futures import (
     FIRST_COMPLETED,
     CancelledError,
@@ -121,7 +123,13 @@ class RunOptions:
         return replace(self, scheduler=scheduler)
 
     def each[T: Task, R](
-        self, work: Callable[[T], R], tasks: Iterable[T], stage: str, total: int
+        self,
+        work: Callable[[T], R],
+        tasks: Iterable[T],
+        stage: str,
+        total: int,
+        *,
+        is_light: Callable[[T], bool] | None = None,
     ) -> Iterator[tuple[T, R]]:
         """Run a function for each task, and report the progress after each result.
 
@@ -133,6 +141,8 @@ class RunOptions:
             Name of the stage.
         total : int
             The bytes to do; all of them are reported as done at the end.
+        is_light : callable, optional
+            Whether a task does little outside of Python; see :class:`_Turns`.
 
         Yields
         ------
@@ -140,6 +150,8 @@ class RunOptions:
             A task and its result, in any order.
         """
         n_done = 0
+        if is_light is not None and self._chosen == "threads":
+            work = _Turns(work, is_light)
         for task, result in run_tasks(
             work, tasks, scheduler=self.scheduler, n_workers=self.n_workers
         ):
@@ -149,6 +161,37 @@ class RunOptions:
                 self.progress(stage, n_done, total)
         if self.progress is not None and n_done < total:
             self.progress(stage, total, total)
+
+
+class _Turns[T, R]:
+    """Run light tasks on one thread at a time, until one of them has waited for its storage.
+
+    Each call of the system passes Python's lock to another thread. Two threads that run little else
+    than Python therefore take longer than one, and twice its processor time.
+
+    Parameters
+    ----------
+    work : callable
+        Takes a task.
+    is_light : callable
+        Whether a task does little outside of Python.
+    """
+
+    def __init__(self, work: Callable[[T], R], is_light: Callable[[T], bool]) -> None:
+        self._work = work
+        self._is_light = is_light
+        self._lock = threading.Lock()
+        self._waits = False
+
+    def __call__(self, task: T) -> R:
+        if self._waits or not self._is_light(task):
+            return self._work(task)
+        with self._lock:
+            begin, used = time.perf_counter(), time.thread_time()
+            result = self._work(task)
+            used, took = time.thread_time() - used, time.perf_counter() - begin
+            self._waits = used < took / 2  # on a network, or if others use this core
+        return result
 
 
 def _n_cores() -> int:

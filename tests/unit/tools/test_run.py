@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.tools.jobs.run import run_tasks
+from n5zarr.tools.jobs.run import RunOptions, run_tasks
 from tests.waiting import PATIENCE, is_inside, wait_until
 
 if TYPE_CHECKING:
@@ -130,3 +130,52 @@ def test_mistakes_are_told_at_once(options: Any) -> None:
     with pytest.raises(N5UnrepresentableError, match="expected"):
         list(run_tasks(str, (), **options))
     assert time.monotonic() - start < 5
+
+
+class Part:
+    """A task with a number of bytes."""
+
+    n_bytes = 1
+
+
+def test_light_tasks_run_one_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "thread_time", time.perf_counter)  # Python takes all time
+    running, most = 0, 0
+
+    def work(_: Part) -> None:
+        nonlocal running, most
+        running += 1
+        time.sleep(0.001)  # passes Python's lock on, so that another thread would begin
+        most = max(most, running)
+        running -= 1
+
+    options = RunOptions("threads", 4)
+    assert len(list(options.each(work, [Part() for _ in range(40)], "", 40, is_light=bool))) == 40
+    assert most == 1
+
+
+@pytest.mark.parametrize("light", [True, False])
+def test_tasks_that_wait_or_are_not_light_run_together(
+    monkeypatch: pytest.MonkeyPatch, light: bool
+) -> None:
+    monkeypatch.setattr(time, "thread_time", lambda: 0.0)  # each one waits all of its time
+    is_first_done, together = threading.Event(), threading.Barrier(4, timeout=PATIENCE)
+
+    def work(_: Part) -> None:
+        if is_first_done.is_set():
+            together.wait()
+        is_first_done.set()
+
+    def tasks() -> Iterator[Part]:
+        yield Part()
+        wait_until(is_first_done.is_set)
+        yield from (Part() for _ in range(8))
+
+    options = RunOptions("threads", 4)
+    assert len(list(options.each(work, tasks(), "", 9, is_light=lambda _: light))) == 9
+
+
+def test_an_error_of_a_light_task_lets_the_others_end() -> None:
+    options = RunOptions("threads", 4)
+    with pytest.raises(ServerError):
+        list(options.each(fails, [Part() for _ in range(9)], "", 9, is_light=bool))
