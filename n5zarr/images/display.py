@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.conventions.model import mapping, numbers
-from n5zarr.images.image import CHANNEL_COLORS, Channel
+from n5zarr.images.image import Channel, default_color
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -117,9 +117,8 @@ def omero(
     window: dict[str, JSON] = {"min": lowest, "max": highest, "start": start, "end": end}
     channels: list[JSON] = []
     for i in range(n_channels):
-        default = "FFFFFF" if n_channels == 1 else CHANNEL_COLORS[i % len(CHANNEL_COLORS)]
         channel: dict[str, JSON] = {
-            "color": (shown.color if n_channels == 1 else None) or default,
+            "color": (shown.color if n_channels == 1 else None) or default_color(i, n_channels),
             "window": window,
             "active": True,
         }

@@ -20,17 +20,24 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource, SourceTree, Values
 
 __all__ = [
-    "CHANNEL_COLORS",
     "Channel",
     "Image",
     "ImageAxis",
     "ImageLevel",
     "Images",
+    "default_color",
     "is_at",
     "select_images",
 ]
 
-CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")
+_CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")  # red first
+
+
+def default_color(channel: int, n_shown: int) -> str:
+    """Return the colour of a channel without one: white if it is shown alone, else a distinct one."""
+    return "FFFFFF" if n_shown == 1 else _CHANNEL_COLORS[channel % len(_CHANNEL_COLORS)]
+
+
 """Colours of channels that have none, red first."""
 
 _MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
@@ -224,10 +231,7 @@ class Image:
 
     def color(self, channel: int) -> str:
         """Return the colour of a channel: that of the container, or else a distinct one."""
-        default = (
-            "FFFFFF" if len(self.channels) == 1 else CHANNEL_COLORS[channel % len(CHANNEL_COLORS)]
-        )
-        return self.channels[channel].color or default
+        return self.channels[channel].color or default_color(channel, len(self.channels))
 
     def spatial(self) -> tuple[int, ...]:
         """Return the numbers of the axes of space."""

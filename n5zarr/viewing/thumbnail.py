@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 from n5zarr.errors import option_error
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images
-from n5zarr.images.image import CHANNEL_COLORS, Image
+from n5zarr.images.image import Image, default_color
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.picture import (
@@ -180,12 +180,11 @@ def read_slices(
         [read_plane(slices, plane, i, limit, stored.get((plane, i))) for i in indices]
         for plane, limit in zip(slices.planes, most, strict=True)
     ]
-    default = ("FFFFFF",) if len(indices) == 1 else CHANNEL_COLORS
     channels = [
         ShownChannel(
             i,
             (0.0, 1.0) if image.is_labels else contrast_limits(image, i, [v[k] for v in values]),
-            image.channels[i].color or default[i % len(default)],
+            image.channels[i].color or default_color(i, len(indices)),
         )
         for k, i in enumerate(indices)
     ]
