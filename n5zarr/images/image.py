@@ -34,11 +34,9 @@ _CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")  
 
 
 def default_color(channel: int, n_shown: int) -> str:
-    """Return the colour of a channel without one: white if it is shown alone, else a distinct one."""
+    """Return the colour of a channel that has none: white if it is alone, else a distinct one."""
     return "FFFFFF" if n_shown == 1 else _CHANNEL_COLORS[channel % len(_CHANNEL_COLORS)]
 
-
-"""Colours of channels that have none, red first."""
 
 _MOST_CHUNKS = 2**17  # of an array of dask: a tenth of a second for each computation
 _MOST_NAMES = 8  # in a message
