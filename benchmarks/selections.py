@@ -3,7 +3,8 @@
 One volume of uint8 in blocks of 64^3, as N5 for n5zarr and tensorstore, and as Zarr v3 with the
 same compression for zarr. tensorstore has all its reads in flight at once. All read in turn in one
 process; each result is compared with the source. A cell is the least time of each of the others, as
-a multiple of n5zarr's least time: above 1, n5zarr is faster.
+a multiple of n5zarr's least time: above 1, n5zarr is faster. The third number for boxes is a loop
+over n5zarr's array.
 
 ``uv run --group bench python -m benchmarks.selections [--edge N] [--rounds N]``
 """
@@ -56,6 +57,7 @@ def tasks(
             {
                 "tensorstore": partial(at_once, store, boxes),
                 "zarr": partial(in_a_loop, plain, boxes),
+                "a loop over n5zarr": partial(in_a_loop, array, boxes),
             },
         )
     points = tuple(random.integers(0, edge, N_POINTS) for _ in range(3))
