@@ -31,6 +31,7 @@ from n5zarr.cli.app import app
 from n5zarr.errors import (
     N5BlockError,
     N5Error,
+    N5FormatError,
     N5UnrepresentableError,
     N5UnsupportedError,
     N5Warning,
@@ -632,6 +633,73 @@ def test_levels_of_an_ome_tiff_line_up(tmp_path: Path) -> None:
     level = n5zarr.geometry(tmp_path / "a.n5", "v/s1")
     assert level.scale == (1.0, 0.4, 0.2)
     assert level.translation == (0.0, 0.1, 0.05)
+
+
+def test_a_stack_of_imagej_keeps_its_unit_and_spacing(tmp_path: Path) -> None:
+    """ImageJ writes pixels a unit, and the distance of slices."""
+    values = np.arange(3 * 5 * 7, dtype="u2").reshape(3, 5, 7)
+    tifffile.imwrite(
+        tmp_path / "a.tif", values, imagej=True, resolution=(4.0, 2.0),
+        metadata={"axes": "ZYX", "unit": "micron", "spacing": 1.5},
+    )  # fmt: skip
+    n5zarr.convert(tmp_path / "a.tif", tmp_path / "a.n5/v", verify=True)
+    geometry = n5zarr.geometry(tmp_path / "a.n5/v")
+    assert (geometry.names, geometry.scale) == (("z", "y", "x"), (1.5, 0.5, 0.25))
+    assert geometry.units == ("µm", "µm", "µm")
+    tifffile.imwrite(tmp_path / "b.tif", values, imagej=True, metadata={"axes": "ZYX"})
+    n5zarr.convert(tmp_path / "b.tif", tmp_path / "b.n5/v")  # without a unit, no sizes
+    assert n5zarr.geometry(tmp_path / "b.n5/v").scale == (1.0, 1.0, 1.0)
+
+
+def test_images_of_one_tiff_keep_apart(tmp_path: Path) -> None:
+    """Images with the same name, or without one, get their number."""
+    images = [np.full((5, 3 + number), number, "u1") for number in range(4)]
+    with tifffile.TiffWriter(tmp_path / "a.ome.tif") as file:
+        for image, name in zip(images, ("a b", "a b", "+", "a b"), strict=True):
+            file.write(image, metadata={"axes": "YX", "Name": name}, photometric="minisblack")
+    n5zarr.convert(tmp_path / "a.ome.tif", tmp_path / "a.n5", verify=True)
+    for name, image in zip(("a_b", "a_b_1", "image2", "a_b_3"), images, strict=True):
+        np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5" / name), image)
+
+
+def test_what_is_no_tiff_is_refused(tmp_path: Path) -> None:
+    """A file of another format, and a pattern that matches no file."""
+    (tmp_path / "a.tif").write_bytes(b"GIF89a, which is no TIFF")
+    with pytest.raises(N5FormatError, match=r"a\.tif: expected a TIFF file, got ") as err:
+        n5zarr.convert(tmp_path / "a.tif", tmp_path / "a.n5/v")
+    assert err.value.kind == "foreign"
+    with pytest.raises(FileNotFoundError, match=r"b\*\.tif: expected files that match"):
+        n5zarr.convert(tmp_path / "b*.tif", tmp_path / "a.n5/v")
+    assert not (tmp_path / "a.n5").exists()
+
+
+def test_what_of_hdf5_has_no_form_in_n5_is_named(tmp_path: Path) -> None:
+    """References and empty datasets are refused; HDF5's own attributes are not copied."""
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["g/a"] = np.arange(7, dtype="u2")
+        file["g/a"].attrs["mine"] = 3
+        file["scale"] = np.arange(7.0)
+        file["scale"].make_scale("x")
+        file["g/a"].dims[0].attach_scale(file["scale"])
+        file["g/b"] = h5py.Empty("f4")
+        file["g/c"] = np.array([file["g"].ref], h5py.ref_dtype)
+        file["g/type"] = np.dtype("u2")
+    with pytest.raises(N5UnsupportedError, match="expected numbers or text, got no elements"):
+        n5zarr.convert(tmp_path / "in.h5/g/b", tmp_path / "a.n5/v")
+    with pytest.raises(N5UnsupportedError, match="expected numbers or text, got elements of"):
+        n5zarr.convert(tmp_path / "in.h5/g/c", tmp_path / "a.n5/v")
+    with pytest.raises(FileNotFoundError, match=r"no dataset or group 'h/a'; there are g, scale"):
+        n5zarr.convert(tmp_path / "in.h5/h/a", tmp_path / "a.n5/v")
+    with pytest.raises(N5UnsupportedError, match="g/b"):
+        n5zarr.convert(tmp_path / "in.h5", tmp_path / "a.n5")
+    assert not (tmp_path / "a.n5").exists()
+    n5zarr.convert(tmp_path / "in.h5", tmp_path / "a.n5", exclude=["g/b", "g/c"], verify=True)
+    document = json.loads((tmp_path / "a.n5/g/a/attributes.json").read_bytes())
+    assert document["mine"] == 3
+    assert not {"DIMENSION_LIST", "CLASS"} & document.keys()
+    assert not (tmp_path / "a.n5/g/type").exists()
+    scale = json.loads((tmp_path / "a.n5/scale/attributes.json").read_bytes())
+    assert not {"CLASS", "NAME", "REFERENCE_LIST"} & scale.keys()
 
 
 # --------------------------------------------------------------------------------- the command
