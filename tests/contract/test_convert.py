@@ -6,16 +6,19 @@ What is written is read by tensorstore, and by zarr in a process that cannot imp
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import h5py
 import numpy as np
@@ -24,6 +27,7 @@ import tensorstore as ts
 import tifffile
 import xarray as xr
 import zarr
+from PIL import Image
 from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
 
 import n5zarr
@@ -583,6 +587,77 @@ def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) 
         n5zarr.convert(SAMPLE, out, chunks=7, resume=True)
     n5zarr.convert(SAMPLE, out, resume=True)
     assert n5zarr.open_array(out, path="em/s2").shape == (10, 24, 32)
+
+
+def test_zarr_without_compression_becomes_raw_blocks(tmp_path: Path) -> None:
+    """Chunks of the fill value 3 are not stored there; N5 has no such value."""
+    values = np.full((7, 5), 3, "<u2")
+    values[4:, 3:] = 9
+    array = zarr.create_array(
+        tmp_path / "a.zarr", data=values, chunks=(3, 2), compressors=None, fill_value=3
+    )
+    assert array.nchunks_initialized < 9
+    with pytest.warns(N5Warning, match="fill value other than 0"):
+        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5/v", verify=True)
+    copy: Any = n5zarr.open(tmp_path / "a.n5/v")
+    np.testing.assert_array_equal(copy[...], values)
+    document = json.loads((tmp_path / "a.n5/v/attributes.json").read_bytes())
+    assert document["compression"] == {"type": "raw"}
+
+
+def test_chunks_of_a_fill_value_are_left_out_of_zarr(tmp_path: Path) -> None:
+    """Blocks become larger chunks; those with nothing but the fill value are not written."""
+    values = np.full((7, 11), 5, "u2")
+    values[5, 9] = 6
+    array: Any = zarr.create_array(
+        n5zarr.N5Store(tmp_path / "a.n5"),
+        name="a",
+        shape=(7, 11),
+        chunks=(2, 3),
+        dtype="u2",
+        fill_value=5,
+    )
+    array[...] = values
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "a.zarr", chunks=(4, 6), verify=True)
+    copy: Any = zarr.open_array(tmp_path / "a.zarr", path="a", mode="r")
+    np.testing.assert_array_equal(copy[...], values)
+    assert copy.fill_value == 5
+    chunks = (tmp_path / "a.zarr/a/c").rglob("*")
+    assert [file.relative_to(tmp_path / "a.zarr/a/c").as_posix()
+            for file in chunks if file.is_file()] == ["1/1"]  # fmt: skip
+
+
+def test_blocks_of_jpeg_become_gzip_where_they_change(tmp_path: Path) -> None:
+    """Elsewhere they are copied as they are: jpeg would lose data once more."""
+    values = np.arange(7 * 5, dtype="u1").reshape(7, 5)
+    n5zarr.create_array(tmp_path / "a.n5", path="a", data=values, chunks=(7, 5))
+    encoded = io.BytesIO()
+    Image.fromarray(values).save(encoded, "jpeg", quality=100)
+    block = struct.pack(">HHII", 0, 2, 5, 7) + encoded.getvalue()
+    (tmp_path / "a.n5/a/0/0").write_bytes(block)
+    file = tmp_path / "a.n5/a/attributes.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"compression": {"type": "jpeg"}}))
+    decoded = np.asarray(Image.open(encoded))
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "same.n5", verify=True)
+    assert (tmp_path / "same.n5/a/0/0").read_bytes() == block
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", chunks=(3, 2), verify=True)
+    document = json.loads((tmp_path / "b.n5/a/attributes.json").read_bytes())
+    assert document["compression"]["type"] == "gzip"
+    assert document["blockSize"] == [2, 3]
+    np.testing.assert_array_equal(tensorstore_values(tmp_path / "b.n5/a"), decoded)
+
+
+def test_what_only_n5_or_local_files_have_is_refused_elsewhere(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", data=np.ones((7, 5), "u2"))
+    with pytest.raises(N5UnrepresentableError, match="expected N5 as the source of OME-Zarr"):
+        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "b.zarr", ome=True)
+    with pytest.raises(N5UnrepresentableError, match="chunks: expected a number of elements"):
+        n5zarr.convert(SAMPLE, tmp_path / "b.n5", chunks=[2.5, 3])  # type: ignore[list-item]
+    assert not (tmp_path / "b.zarr").exists()
+    url = f"memory://{uuid4().hex}/c.n5"
+    n5zarr.create_array(url, path="a", data=np.ones((7, 5), "u1"))
+    with pytest.raises(N5UnsupportedError, match="expected local files, where a dataset is"):
+        n5zarr.rechunk(f"{url}/a", chunks=3)
 
 
 # ---------------------------------------------------------------------------------- elsewhere

@@ -305,3 +305,19 @@ def test_new_groups_of_a_group_are_ours(container: Path) -> None:
     assert made[2]["a"] != "an array"
     lines = str(root.tree(expand=None, level=0)).splitlines()
     assert [line.split()[-1] for line in lines[1:]] == ["a", "c", "em"]
+
+
+def test_other_modes_and_options_are_refused(container: Path) -> None:
+    with pytest.raises(N5Error, match=r"mode: expected 'r' or 'r\+', got 'w'; n5zarr.create_array"):
+        n5zarr.open_array(container, "w", path="em/s0")  # type: ignore[arg-type]
+    with pytest.raises(N5Error, match=r"resolution: expected a number for each axis, got \['a"):
+        n5zarr.create_array(
+            container, path="b", shape=(7,), dtype="u1", axes="x", resolution=["a"],  # type: ignore[list-item]
+        )  # fmt: skip
+    assert not (container / "b").exists()
+
+
+def test_information_is_a_mapping(container: Path) -> None:
+    info = n5zarr.open_array(container, path="em/s0").info
+    assert dict(info)["dimensions_n5"] == (11, 7, 5)
+    assert len(info) == len([*info])
