@@ -677,3 +677,46 @@ def test_attributes_of_an_opened_array_are_changed_as_zarr_does(tmp_path: Path) 
     expected = {"d": 4, "e": 5, "f": 6}
     assert array.attrs.asdict() == n5zarr.open(root, path="a").attrs.asdict() == expected
     assert array.metadata.attributes == expected
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        ({"axis_order": "Z"}, "axis_order: expected 'C' or 'F', got 'Z'"),
+        ({"level": 3}, "expected compression and axis_order, got {'level': 3}"),
+        ({"compression": {"type": "zip"}}, "zip"),
+    ],
+)
+def test_a_codec_of_blocks_that_is_configured_wrongly_is_refused(
+    configuration: Any, message: str
+) -> None:
+    document: Any = {"name": "n5zarr.block", "configuration": configuration}
+    with pytest.raises(n5zarr.N5Error, match=message):
+        n5zarr.N5BlockCodec.from_dict(document)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [((), "u2", r"shape \(\): expected at least one dimension"), ((7, 5), "c8", "dtype complex64")],
+)
+def test_arrays_that_are_no_blocks_are_refused_by_their_codec(
+    shape: Any, dtype: str, message: str
+) -> None:
+    """Also outside of a container, where the codec is the serializer of an ordinary array."""
+    with pytest.raises(n5zarr.N5Error, match=message):
+        zarr.create_array(
+            MemoryStore(), shape=shape, dtype=dtype, serializer=n5zarr.N5BlockCodec(),
+            compressors=None,
+        )  # fmt: skip
+
+
+def test_an_ordinary_array_may_have_whole_blocks_as_chunks() -> None:
+    """A part of it is decoded from whole blocks, and a missing one is the fill value."""
+    data: dict[str, Any] = {}
+    array: Any = zarr.create_array(
+        MemoryStore(data), shape=(7, 5), chunks=(3, 2), dtype="u2",
+        serializer=n5zarr.N5BlockCodec(), compressors=None, fill_value=4,
+    )  # fmt: skip
+    array[:3, :2] = np.arange(6).reshape(3, 2) + 1
+    assert data["c/0/0"].to_bytes()[:12] == bytes.fromhex("0000 0002 00000002 00000003")
+    assert array[1:5, 1:4].tolist() == [[4, 4, 4], [6, 4, 4], [4, 4, 4], [4, 4, 4]]

@@ -185,6 +185,9 @@ OPERATIONS: dict[str, Callable[[xr.DataArray], xr.DataArray]] = {
     "interp": lambda a: a.astype(float).isel(x=slice(0, 4)),
     "mask": lambda a: a.sel(x=a["x"] > 3.25),
     "loc": lambda a: a.loc[a["x"].values < 3.25],
+    "groups": lambda a: a.groupby(xr.DataArray([2, 0, 1, 0, 2, 1, 0, 2], dims="x", name="g")).map(
+        lambda part: part * 2
+    ),
     "array-concat": lambda a: xr.concat([a.isel(x=[0, 2]), a.isel(x=slice(4, 6))], "x"),
     "half-way": lambda a: a.assign_coords(x=a["x"]).sel(
         x=[3.0 + 0.05, 3.15, 3.25], method="nearest"
