@@ -474,3 +474,10 @@ def test_other_files_called_xml_do_no_harm(tmp_path: Path) -> None:
     with pytest.warns(n5zarr.N5Warning, match="voxelSize in the XML: expected 3 numbers"):
         tree = n5zarr.open_bdv(tmp_path / "d.n5")
     assert "x" not in tree["s0"].coords
+
+
+def test_a_dataset_at_the_root_has_no_levels(tmp_path: Path) -> None:
+    """There is no group above it."""
+    n5zarr.create_array(tmp_path / "c.n5", data=np.ones((7, 5), "u1"), chunks=(3, 2))
+    with pytest.raises(n5zarr.N5Error, match="expected datasets that are levels of one image, got"):
+        n5zarr.pyramid_levels(tmp_path / "c.n5")

@@ -186,3 +186,13 @@ def test_many_nodes_with_the_same_problem_share_a_row(tmp_path: Path) -> None:
     screen = io.StringIO()
     Console(file=screen, width=120).print(*rows)
     assert "29 nodes: a00, a01, a02, ..." in screen.getvalue()
+
+
+def test_what_a_repair_leaves_is_told(root: Path) -> None:
+    """A block that was written again after the quarantine is not replaced."""
+    run("validate", root, "--quarantine", "--yes", status=1)
+    place = next(root.with_name("c.n5.quarantine").iterdir())
+    n5zarr.write_block(root, "em/s0", (1, 1, 1), np.full((16, 40, 50), 7))
+    said = run("validate", root, "--restore", place, status=1).stderr
+    assert "moved back: 1 file" in said
+    assert "em/s0/1/1/1: not changed: there is a block again" in " ".join(said.split())
