@@ -156,3 +156,15 @@ def test_a_document_that_is_no_json_stays(tmp_path: Path) -> None:
     with pytest.raises(N5FormatError, match=r"zarr\.json: expected no zarr"):
         n5zarr.sidecar(tmp_path / "c.n5")
     assert (tmp_path / "c.n5" / "zarr.json").read_bytes() == b"{"
+
+
+def test_a_broken_dataset_has_no_document(tmp_path: Path) -> None:
+    """The others get theirs, and the reason is told."""
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(7, 5), dtype="u1")
+    n5zarr.create_array(tmp_path / "c.n5", path="b", shape=(7, 5), dtype="u1")
+    (tmp_path / "c.n5" / "a" / "attributes.json").write_text('{"dimensions": [5')
+    done = n5zarr.sidecar(tmp_path / "c.n5")
+    assert (done.n_written, list(done.left_out)) == (2, ["a"])
+    assert "not JSON" in done.left_out["a"]
+    assert (tmp_path / "c.n5" / "b" / "zarr.json").exists()
+    assert not (tmp_path / "c.n5" / "a" / "zarr.json").exists()

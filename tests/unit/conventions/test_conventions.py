@@ -14,6 +14,7 @@ from n5zarr.conventions import bdv
 from n5zarr.conventions.describe import WRITTEN, describe_axes
 from n5zarr.conventions.find import CONVENTIONS, find_geometry, other_attributes
 from n5zarr.conventions.model import Node, axes_of
+from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.store.inspect import describe
@@ -695,3 +696,17 @@ def test_a_setup_of_the_xml_without_a_number_is_left_out() -> None:
     found = bdv.parse_xml(xml_of())
     assert found is not None
     assert [*found.setups] == [3]
+
+
+def test_levels_are_removed_from_the_images_that_list_them() -> None:
+    """What is no image stays as it is, and an image without any level left goes."""
+    odd: list[Any] = [5, {"datasets": "s1"}]
+    attributes: dict[str, Any] = {
+        "name": "em",
+        "multiscales": [*odd, {"datasets": [{"path": "s1"}]},
+                        {"datasets": [{"path": "s0"}, {"path": "s1"}]}],
+    }  # fmt: skip
+    kept = remove_levels(attributes, ["s1"])
+    assert kept == {"name": "em", "multiscales": [*odd, {"datasets": [{"path": "s0"}]}]}
+    gone = remove_levels({"multiscales": [{"datasets": [{"path": "s1"}]}]}, ["s1"])
+    assert gone == {}
