@@ -17,10 +17,12 @@ import xarray as xr
 import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.buffer import cpu
+from zarr.codecs import Crc32cCodec, GzipCodec
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
+from n5zarr._zarr_private import sync
 from n5zarr.arrays.array import N5Array
 from n5zarr.storage.place import place_of
 from n5zarr.store.location import root_of
@@ -720,3 +722,23 @@ def test_an_ordinary_array_may_have_whole_blocks_as_chunks() -> None:
     array[:3, :2] = np.arange(6).reshape(3, 2) + 1
     assert data["c/0/0"].to_bytes()[:12] == bytes.fromhex("0000 0002 00000002 00000003")
     assert array[1:5, 1:4].tolist() == [[4, 4, 4], [6, 4, 4], [4, 4, 4], [4, 4, 4]]
+
+
+def test_a_chunk_that_its_codecs_cannot_decode_is_not_stored(tmp_path: Path) -> None:
+    """A checksum of zarr's is checked before the chunk becomes a block."""
+    store = N5Store(tmp_path / "c.n5", codecs="zarr")
+    array: Any = zarr.create_array(
+        store, name="a", shape=(7, 5), chunks=(3, 2), dtype="u2",
+        compressors=[GzipCodec(), Crc32cCodec()],
+    )  # fmt: skip
+    array[...] = 3
+    block = (tmp_path / "c.n5/a/0/0").read_bytes()
+    chunk = sync(store.get("a/c/0/0", PROTOTYPE))
+    assert chunk is not None
+    wrong = bytearray(chunk.to_bytes())
+    wrong[-1] ^= 1
+    with pytest.raises(n5zarr.N5Error, match=r"crc32c.*: zarr's error: "):
+        sync(store.set("a/c/0/0", cpu.Buffer.from_bytes(bytes(wrong))))
+    assert (tmp_path / "c.n5/a/0/0").read_bytes() == block
+    sync(store.set("a/c/0/0", chunk))
+    assert (tmp_path / "c.n5/a/0/0").read_bytes() == block
