@@ -147,7 +147,7 @@ def insert(document: JSON, path: AttributePath, value: JSON) -> JSON:
 
 
 def remove(document: JSON, path: AttributePath) -> JSON:
-    """Return a document without the value at a path; later items of its list move up.
+    """Return a document without a value that it has at a path; later items of its list move up.
 
     Examples
     --------
@@ -159,10 +159,8 @@ def remove(document: JSON, path: AttributePath) -> JSON:
         items = list(document)
         items[token : token + 1] = [remove(items[token], tuple(inner))] if inner else []
         return items
-    if not isinstance(document, dict):
-        return document
     name = f"[{token}]" if isinstance(token, int) else token
-    members = dict(document)
+    members = dict(document) if isinstance(document, dict) else {}
     if inner:
         members[name] = remove(members[name], tuple(inner))
     else:

@@ -27,7 +27,7 @@ except ModuleNotFoundError as err:
     raise N5MissingDependencyError(str(err.name), "the reader for BioIO", "bioio") from err
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import dask.array as da
     from bioio_base.standard_metadata import StandardMetadata
@@ -182,7 +182,7 @@ class Reader(reader.Reader):
     ) -> np.ndarray[Any, Any]:
         """Read only a part of an image; by default BioIO reads all of it."""
         if self._xarray_data is not None:
-            return super()._read_indexed(given_dims, dim_specs)
+            return _selected(self.data, dim_specs)
         box: list[slice] = []
         within: list[int | slice | list[int]] = []
         for spec in dim_specs:
@@ -195,7 +195,7 @@ class Reader(reader.Reader):
             else:
                 box.append(slice(None))
                 within.append(spec)
-        return np.asarray(self.dask_data[tuple(box)].compute()[tuple(within)])
+        return _selected(self.dask_data[tuple(box)].compute(), within)
 
     def _described(self, data: da.Array | np.ndarray[Any, Any]) -> xr.DataArray:
         """Return values with dimensions, coordinates and metadata."""
@@ -261,3 +261,12 @@ class Reader(reader.Reader):
         if xml is None:
             raise NotImplementedError("OME has no such data type as one of these images")
         return from_xml(xml)
+
+
+def _selected(
+    data: np.ndarray[Any, Any], dim_specs: Sequence[int | slice | list[int]]
+) -> np.ndarray[Any, Any]:
+    """Select along each axis; numpy would join several lists, and move their axis to the front."""
+    for axis in reversed(range(data.ndim)):
+        data = data[(*[slice(None)] * axis, dim_specs[axis])]
+    return data

@@ -117,28 +117,13 @@ class StackedViews(BackendArray):
         return found
 
     def _points(self, key: _Key) -> _Array:
-        """Read the points of arrays that belong together; axes of slices follow in the result."""
-        sliced = [axis for axis in (0, 1) if isinstance(key[axis], slice)]
-        # make setups and time points arrays, too: each slice is a further axis of the points
-        arrays: dict[int, _Array] = {
-            axis: k[(..., *[None] * len(sliced))]
-            for axis, k in enumerate(key)
-            if not isinstance(k, slice)
-        }
-        for i, axis in enumerate(sliced):
-            numbers = np.arange(self.shape[axis])[key[axis]]
-            arrays[axis] = numbers.reshape(-1, *[1] * (len(sliced) - 1 - i))
-        of_points = dict(zip(arrays, np.broadcast_arrays(*arrays.values()), strict=True))
-        setups, timepoints = of_points[0], of_points[1]
-        slices = [k if isinstance(k, slice) else 0 for k in key[2:]]
-        found = np.zeros((*setups.shape, *_extent(slices, self.shape[2:])), self.dtype)
+        """Read points; the arrays belong together, as xarray has made arrays of slices, too."""
+        setups, timepoints, *inner = np.broadcast_arrays(*key)
+        found = np.zeros(setups.shape, self.dtype)
         for setup, timepoint in np.unique([setups.ravel(), timepoints.ravel()], axis=1).T:
             chosen = (setups == setup) & (timepoints == timepoint)
-            inner = tuple(
-                k if isinstance(k, slice) else of_points[axis][chosen]
-                for axis, k in enumerate(key[2:], 2)
-            )
-            read = self._read(setup, timepoint, indexing.VectorizedIndexer(inner))
+            points = indexing.VectorizedIndexer(tuple(k[chosen] for k in inner))
+            read = self._read(setup, timepoint, points)
             if read is not None:
                 found[chosen] = read
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 import pickle
@@ -179,6 +180,31 @@ def test_parts_of_parts(xml: Path) -> None:
     ):
         expected = stored.isel(first).isel(second)
         xr.testing.assert_equal(lazy.isel(first).isel(second).load(), expected)
+
+
+@pytest.mark.parametrize("dims", [("timepoint", "x"), ("setup", "x"), ("z", "x")])
+def test_points_of_some_axes_leave_the_others_whole(xml: Path, dims: tuple[str, str]) -> None:
+    """Points of xarray, with setups, with time points, or with neither."""
+    lazy: Any = xr.open_dataset(xml, engine="n5", group="s0", cache=False)["data"]
+    lazy = lazy.drop_vars(lazy.coords)
+    stored = xr.DataArray(VALUES, dims=lazy.dims)
+    points = {dim: xr.DataArray([1, 0, 1], dims="p") for dim in dims}
+    xr.testing.assert_equal(lazy.isel(points).load(), stored.isel(points))
+    part = {"setup": slice(None, None, -1), "timepoint": slice(1, None), **points}
+    xr.testing.assert_equal(lazy.isel(part).load(), stored.isel(part))
+
+
+def test_loading_in_an_event_loop(xml: Path) -> None:
+    """xarray's load_async waits for the elements without keeping the loop."""
+    lazy: Any = xr.open_dataset(xml, engine="n5", group="s0", cache=False)
+    one: Any = xr.open_dataset(xml.parent / "dataset.n5", engine="n5", group="setup0/timepoint0/s0")
+
+    async def load() -> tuple[Any, Any]:
+        return await asyncio.gather(lazy.load_async(), one.load_async())
+
+    both, first = asyncio.run(load())
+    np.testing.assert_array_equal(both["data"], VALUES)
+    np.testing.assert_array_equal(first[next(iter(first.data_vars))], VALUES[0, 0])
 
 
 @pytest.mark.parametrize("axis_order", ["C", "F"])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorstore as ts
 import zarr
+from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
@@ -145,3 +146,33 @@ def test_the_command(tmp_path: Path) -> None:
     assert not json.loads(run(SAMPLE, tmp_path / "a.n5", "--json", status=1))["is_equal"]
     assert "got 'object'" in run(JAVA / "varlen.n5", JAVA / "varlen.n5", "--no-values", status=2)
     assert "did you mean" in run(SAMPLE, tmp_path / "b.n5", status=2)
+
+
+def test_the_command_tells_how_documents_differ(tmp_path: Path) -> None:
+    """Shape, type and attributes have a line each; a long value is cut to sixty characters."""
+    for name, shape, dtype in (("a.n5", (7, 5), "u1"), ("b.n5", (7, 3), "i2")):
+        n5zarr.create_array(tmp_path / name, path="x", shape=shape, dtype=dtype)
+    notes: dict[str, Any] = {"a.n5": "z" * 99, "b.n5": ["é", 1]}
+    for name, note in notes.items():
+        zarr.open_group(N5Store(tmp_path / name)).attrs["note"] = note
+    result = CliRunner().invoke(app, ["diff", str(tmp_path / "a.n5"), str(tmp_path / "b.n5")])
+    assert result.exit_code == 1
+    lines = result.output.splitlines()
+    assert f'/: attribute note: "{"z" * 56}..., then ["é", 1]' in lines
+    assert "/x: shape: [7, 5], then [7, 3]" in lines
+    assert '/x: data type: "uint8", then "int16"' in lines
+
+
+def test_arrays_and_groups_of_zarr_are_sides_as_they_are(tmp_path: Path) -> None:
+    """Opened by zarr, in memory; of equal numbers, true is not 1."""
+    n5zarr.create_array(tmp_path / "a.n5", path="a", data=np.ones((7, 5), "u2"))
+    other = zarr.open_group(MemoryStore(), mode="w")
+    other.create_array("a", data=np.ones((7, 5), "u2"))
+    assert n5zarr.compare(tmp_path / "a.n5", other).is_equal
+    assert n5zarr.compare(tmp_path / "a.n5/a", other["a"]).is_equal
+    other.attrs["flag"] = True
+    n5zarr.set_attribute(tmp_path / "a.n5", "", "flag", 1)
+    found = n5zarr.compare(tmp_path / "a.n5", other)
+    assert [(each.what, each.key, each.first, each.second) for each in found.differences] == [
+        ("attribute", "flag", 1, True)
+    ]

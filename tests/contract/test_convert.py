@@ -6,16 +6,19 @@ What is written is read by tensorstore, and by zarr in a process that cannot imp
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import random
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import h5py
 import numpy as np
@@ -24,6 +27,7 @@ import tensorstore as ts
 import tifffile
 import xarray as xr
 import zarr
+from PIL import Image
 from zarr.codecs import BloscCodec, BytesCodec, GzipCodec, ZstdCodec
 
 import n5zarr
@@ -31,6 +35,7 @@ from n5zarr.cli.app import app
 from n5zarr.errors import (
     N5BlockError,
     N5Error,
+    N5FormatError,
     N5UnrepresentableError,
     N5UnsupportedError,
     N5Warning,
@@ -584,6 +589,77 @@ def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) 
     assert n5zarr.open_array(out, path="em/s2").shape == (10, 24, 32)
 
 
+def test_zarr_without_compression_becomes_raw_blocks(tmp_path: Path) -> None:
+    """Chunks of the fill value 3 are not stored there; N5 has no such value."""
+    values = np.full((7, 5), 3, "<u2")
+    values[4:, 3:] = 9
+    array = zarr.create_array(
+        tmp_path / "a.zarr", data=values, chunks=(3, 2), compressors=None, fill_value=3
+    )
+    assert array.nchunks_initialized < 9
+    with pytest.warns(N5Warning, match="fill value other than 0"):
+        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5/v", verify=True)
+    copy: Any = n5zarr.open(tmp_path / "a.n5/v")
+    np.testing.assert_array_equal(copy[...], values)
+    document = json.loads((tmp_path / "a.n5/v/attributes.json").read_bytes())
+    assert document["compression"] == {"type": "raw"}
+
+
+def test_chunks_of_a_fill_value_are_left_out_of_zarr(tmp_path: Path) -> None:
+    """Blocks become larger chunks; those with nothing but the fill value are not written."""
+    values = np.full((7, 11), 5, "u2")
+    values[5, 9] = 6
+    array: Any = zarr.create_array(
+        n5zarr.N5Store(tmp_path / "a.n5"),
+        name="a",
+        shape=(7, 11),
+        chunks=(2, 3),
+        dtype="u2",
+        fill_value=5,
+    )
+    array[...] = values
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "a.zarr", chunks=(4, 6), verify=True)
+    copy: Any = zarr.open_array(tmp_path / "a.zarr", path="a", mode="r")
+    np.testing.assert_array_equal(copy[...], values)
+    assert copy.fill_value == 5
+    chunks = (tmp_path / "a.zarr/a/c").rglob("*")
+    assert [file.relative_to(tmp_path / "a.zarr/a/c").as_posix()
+            for file in chunks if file.is_file()] == ["1/1"]  # fmt: skip
+
+
+def test_blocks_of_jpeg_become_gzip_where_they_change(tmp_path: Path) -> None:
+    """Elsewhere they are copied as they are: jpeg would lose data once more."""
+    values = np.arange(7 * 5, dtype="u1").reshape(7, 5)
+    n5zarr.create_array(tmp_path / "a.n5", path="a", data=values, chunks=(7, 5))
+    encoded = io.BytesIO()
+    Image.fromarray(values).save(encoded, "jpeg", quality=100)
+    block = struct.pack(">HHII", 0, 2, 5, 7) + encoded.getvalue()
+    (tmp_path / "a.n5/a/0/0").write_bytes(block)
+    file = tmp_path / "a.n5/a/attributes.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"compression": {"type": "jpeg"}}))
+    decoded = np.asarray(Image.open(encoded))
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "same.n5", verify=True)
+    assert (tmp_path / "same.n5/a/0/0").read_bytes() == block
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", chunks=(3, 2), verify=True)
+    document = json.loads((tmp_path / "b.n5/a/attributes.json").read_bytes())
+    assert document["compression"]["type"] == "gzip"
+    assert document["blockSize"] == [2, 3]
+    np.testing.assert_array_equal(tensorstore_values(tmp_path / "b.n5/a"), decoded)
+
+
+def test_what_only_n5_or_local_files_have_is_refused_elsewhere(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "a.zarr", data=np.ones((7, 5), "u2"))
+    with pytest.raises(N5UnrepresentableError, match="expected N5 as the source of OME-Zarr"):
+        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "b.zarr", ome=True)
+    with pytest.raises(N5UnrepresentableError, match="chunks: expected a number of elements"):
+        n5zarr.convert(SAMPLE, tmp_path / "b.n5", chunks=[2.5, 3])  # type: ignore[list-item]
+    assert not (tmp_path / "b.zarr").exists()
+    url = f"memory://{uuid4().hex}/c.n5"
+    n5zarr.create_array(url, path="a", data=np.ones((7, 5), "u1"))
+    with pytest.raises(N5UnsupportedError, match="expected local files, where a dataset is"):
+        n5zarr.rechunk(f"{url}/a", chunks=3)
+
+
 # ---------------------------------------------------------------------------------- elsewhere
 
 
@@ -632,6 +708,73 @@ def test_levels_of_an_ome_tiff_line_up(tmp_path: Path) -> None:
     level = n5zarr.geometry(tmp_path / "a.n5", "v/s1")
     assert level.scale == (1.0, 0.4, 0.2)
     assert level.translation == (0.0, 0.1, 0.05)
+
+
+def test_a_stack_of_imagej_keeps_its_unit_and_spacing(tmp_path: Path) -> None:
+    """ImageJ writes pixels a unit, and the distance of slices."""
+    values = np.arange(3 * 5 * 7, dtype="u2").reshape(3, 5, 7)
+    tifffile.imwrite(
+        tmp_path / "a.tif", values, imagej=True, resolution=(4.0, 2.0),
+        metadata={"axes": "ZYX", "unit": "micron", "spacing": 1.5},
+    )  # fmt: skip
+    n5zarr.convert(tmp_path / "a.tif", tmp_path / "a.n5/v", verify=True)
+    geometry = n5zarr.geometry(tmp_path / "a.n5/v")
+    assert (geometry.names, geometry.scale) == (("z", "y", "x"), (1.5, 0.5, 0.25))
+    assert geometry.units == ("µm", "µm", "µm")
+    tifffile.imwrite(tmp_path / "b.tif", values, imagej=True, metadata={"axes": "ZYX"})
+    n5zarr.convert(tmp_path / "b.tif", tmp_path / "b.n5/v")  # without a unit, no sizes
+    assert n5zarr.geometry(tmp_path / "b.n5/v").scale == (1.0, 1.0, 1.0)
+
+
+def test_images_of_one_tiff_keep_apart(tmp_path: Path) -> None:
+    """Images with the same name, or without one, get their number."""
+    images = [np.full((5, 3 + number), number, "u1") for number in range(4)]
+    with tifffile.TiffWriter(tmp_path / "a.ome.tif") as file:
+        for image, name in zip(images, ("a b", "a b", "+", "a b"), strict=True):
+            file.write(image, metadata={"axes": "YX", "Name": name}, photometric="minisblack")
+    n5zarr.convert(tmp_path / "a.ome.tif", tmp_path / "a.n5", verify=True)
+    for name, image in zip(("a_b", "a_b_1", "image2", "a_b_3"), images, strict=True):
+        np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5" / name), image)
+
+
+def test_what_is_no_tiff_is_refused(tmp_path: Path) -> None:
+    """A file of another format, and a pattern that matches no file."""
+    (tmp_path / "a.tif").write_bytes(b"GIF89a, which is no TIFF")
+    with pytest.raises(N5FormatError, match=r"a\.tif: expected a TIFF file, got ") as err:
+        n5zarr.convert(tmp_path / "a.tif", tmp_path / "a.n5/v")
+    assert err.value.kind == "foreign"
+    with pytest.raises(FileNotFoundError, match=r"b\*\.tif: expected files that match"):
+        n5zarr.convert(tmp_path / "b*.tif", tmp_path / "a.n5/v")
+    assert not (tmp_path / "a.n5").exists()
+
+
+def test_what_of_hdf5_has_no_form_in_n5_is_named(tmp_path: Path) -> None:
+    """References and empty datasets are refused; HDF5's own attributes are not copied."""
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file["g/a"] = np.arange(7, dtype="u2")
+        file["g/a"].attrs["mine"] = 3
+        file["scale"] = np.arange(7.0)
+        file["scale"].make_scale("x")
+        file["g/a"].dims[0].attach_scale(file["scale"])
+        file["g/b"] = h5py.Empty("f4")
+        file["g/c"] = np.array([file["g"].ref], h5py.ref_dtype)
+        file["g/type"] = np.dtype("u2")
+    with pytest.raises(N5UnsupportedError, match="expected numbers or text, got no elements"):
+        n5zarr.convert(tmp_path / "in.h5/g/b", tmp_path / "a.n5/v")
+    with pytest.raises(N5UnsupportedError, match="expected numbers or text, got elements of"):
+        n5zarr.convert(tmp_path / "in.h5/g/c", tmp_path / "a.n5/v")
+    with pytest.raises(FileNotFoundError, match=r"no dataset or group 'h/a'; there are g, scale"):
+        n5zarr.convert(tmp_path / "in.h5/h/a", tmp_path / "a.n5/v")
+    with pytest.raises(N5UnsupportedError, match="g/b"):
+        n5zarr.convert(tmp_path / "in.h5", tmp_path / "a.n5")
+    assert not (tmp_path / "a.n5").exists()
+    n5zarr.convert(tmp_path / "in.h5", tmp_path / "a.n5", exclude=["g/b", "g/c"], verify=True)
+    document = json.loads((tmp_path / "a.n5/g/a/attributes.json").read_bytes())
+    assert document["mine"] == 3
+    assert not {"DIMENSION_LIST", "CLASS"} & document.keys()
+    assert not (tmp_path / "a.n5/g/type").exists()
+    scale = json.loads((tmp_path / "a.n5/scale/attributes.json").read_bytes())
+    assert not {"CLASS", "NAME", "REFERENCE_LIST"} & scale.keys()
 
 
 # --------------------------------------------------------------------------------- the command

@@ -464,3 +464,23 @@ def test_a_missing_package_of_the_source_is_told_before_anything_is_removed(
         assert files_in(tmp_path) == before
         n5zarr.convert(tmp_path / "lz4.n5", tmp_path / "same.n5")  # blocks stay as they are
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "same.n5/x")[...], data)
+
+
+@pytest.mark.parametrize(
+    ("zarr_format", "to", "got"),
+    [(2, "zarr", "got a group of Zarr v2 at /g"), (3, "zarr2", "got a group of Zarr v3 at /g")],
+)
+def test_a_group_of_the_other_format_takes_no_copy(
+    zarr_format: Any, to: Any, got: str, tmp_path: Path
+) -> None:
+    """Programs that open the group would not see it."""
+    zarr.open_group(tmp_path / "a.zarr", path="g", mode="w", zarr_format=zarr_format)
+    (tmp_path / "a.zarr/.zgroup").unlink(missing_ok=True)
+    (tmp_path / "a.zarr/zarr.json").unlink(missing_ok=True)
+    before = files_in(tmp_path)
+    with pytest.raises(
+        N5UnrepresentableError, match="expected groups of its format above it"
+    ) as err:
+        n5zarr.convert(SAMPLE / "em/s1", tmp_path / "a.zarr/g/inner", to=to)
+    assert got in str(err.value)
+    assert files_in(tmp_path) == before

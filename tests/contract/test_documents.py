@@ -22,7 +22,7 @@ from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -1125,3 +1125,21 @@ def test_only_parameters_that_every_reader_takes_are_written(
         np.testing.assert_array_equal(opened(root, "auto")[:], values + 1)
         assert document(root, "auto")["compression"]["shuffle"] == -1
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_dataset_whose_type_another_program_has_changed_has_that_type(tmp_path: Path) -> None:
+    """The record of complex numbers is of the former elements, and is ignored."""
+    array: Any = zarr.create_array(
+        N5Store(tmp_path / "c.n5"), name="a", shape=(7, 5), chunks=(3, 2), dtype="c8"
+    )
+    array[...] = 1 + 2j
+    file = tmp_path / "c.n5/a/attributes.json"
+    document = json.loads(file.read_text())
+    shutil.rmtree(tmp_path / "c.n5/a")
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=np.full((7, 5), 9, "u2"), chunks=(3, 2))
+    document |= {k: v for k, v in json.loads(file.read_text()).items() if k != "zarr"}
+    file.write_text(json.dumps(document))
+    with pytest.warns(N5Warning, match="record ignored: another tool has changed the elements"):
+        changed: Any = n5zarr.open_array(tmp_path / "c.n5", path="a")
+    assert (changed.shape, changed.dtype) == ((7, 5), np.dtype("u2"))
+    np.testing.assert_array_equal(changed[...], np.full((7, 5), 9))

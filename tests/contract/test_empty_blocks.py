@@ -185,3 +185,19 @@ def test_the_command(tmp_path: Path) -> None:
     damaged = CliRunner().invoke(app, ["rm-empty", path])
     assert damaged.exit_code == 2
     assert "block 2/2/2: block header: expected 4 bytes" in damaged.stderr
+
+
+def test_a_broken_document_is_a_problem_and_others_are_done(tmp_path: Path) -> None:
+    """Its blocks stay, whatever they hold."""
+    for name in ("a", "b"):
+        array: Any = zarr.create_array(
+            N5Store(tmp_path / "c.n5"), name=name, shape=(7, 5), chunks=(3, 2), dtype="u1",
+            config={"write_empty_chunks": True},
+        )  # fmt: skip
+        array[...] = 0
+    (tmp_path / "c.n5/a/attributes.json").write_text('{"dimensions": [5, 7], "blockSize": [2')
+    done = n5zarr.remove_empty_blocks(tmp_path / "c.n5")
+    assert (done.n_datasets, done.n_blocks, done.n_removed) == (1, 9, 9)
+    (problem,) = done.problems
+    assert str(problem).startswith("a/attributes.json: not JSON")
+    assert (tmp_path / "c.n5/a/0/0").exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
@@ -411,3 +412,32 @@ def test_errors_name_the_file_that_holds_no_points(points: Path, tmp_path: Path)
         (pairs / "attributes.json").write_text(text)
         with pytest.raises(n5zarr.N5Error, match=message):
             n5zarr.read_interest_points(points)
+
+
+def test_attributes_of_points_that_cannot_be_meant(points: Path) -> None:
+    """A view that is no number, and a map that is no object."""
+    pairs = points.parent / "interestpoints.n5/tpId_0_viewSetupId_0/beads/correspondences"
+    file = pairs / "attributes.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps(document | {"idMap": [1]}))
+    with pytest.raises(n5zarr.N5Error, match=r"beads.*idMap: expected an object, got \[1\]"):
+        n5zarr.read_interest_points(points)
+    del document["idMap"]
+    file.write_text(json.dumps(document))
+    assert not len(n5zarr.read_interest_points(points, label="beads").correspondences)
+    points.write_text(
+        points.read_text().replace('timepoint="0" setup="4"', 'timepoint="" setup="4"')
+    )
+    with pytest.raises(n5zarr.N5Error, match=r"dataset\.xml: .*expected integers as timepoint"):
+        n5zarr.read_interest_points(points)
+
+
+def test_groups_of_other_names_hold_no_lists(points: Path) -> None:
+    """Only groups of a time point and a setup do."""
+    container = points.parent / "interestpoints.n5"
+    shutil.copytree(container / "tpId_0_viewSetupId_0", container / "backup")
+    before = n5zarr.read_interest_points(points, label="beads").points
+    assert len(n5zarr.read_interest_points(container).lists) == 4
+    (container / "tpId_0_viewSetupId_0").rename(container / "tpId_a_viewSetupId_0")
+    assert len(n5zarr.read_interest_points(container).lists) == 3
+    assert len(before) == len(BEADS)

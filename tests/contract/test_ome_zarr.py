@@ -389,3 +389,17 @@ def test_the_command_says_what_it_does(tmp_path: Path) -> None:
     assert done.exit_code == 0, done.output
     assert "left_green/s0" in done.output
     yaozarrs.validate_zarr_store(out)
+
+
+def test_labels_with_fewer_levels_than_their_image_are_told(tmp_path: Path) -> None:
+    """OME-Zarr requires as many."""
+    for path, shape in (
+        ("em/s0", (10, 14, 22)), ("em/s1", (5, 7, 11)), ("em/labels/seg/s0", (10, 14, 22)),
+    ):  # fmt: skip
+        n5zarr.create_array(tmp_path / "c.n5", path=path, data=np.ones(shape, "u1"))
+    with pytest.warns(
+        n5zarr.N5Warning, match="/em/labels/seg: OME-Zarr expects labels to have the 2 levels"
+    ):
+        n5zarr.convert(tmp_path / "c.n5", tmp_path / "c.zarr", ome=True)
+    written = json.loads((tmp_path / "c.zarr/em/labels/seg/zarr.json").read_bytes())
+    assert len(written["attributes"]["ome"]["multiscales"][0]["datasets"]) == 1

@@ -277,3 +277,48 @@ def test_coordinates_are_shown_with_each_document_read_once(
 
 def test_there_are_containers_to_compare() -> None:
     assert len(CONTAINERS) > 15
+
+
+def test_members_by_kind(container: Path) -> None:
+    """A group lists its groups and arrays; where axes are arrays, a dataset is a group of them."""
+    group: Any = n5zarr.open_group(container, path="em")
+    assert sorted(group.group_keys()) == ["deep"]
+    assert sorted(group.array_keys()) == ["s0", "s1", "s2"]
+    assert [node.path for node in group.group_values()] == ["em/deep"]
+    assert all(isinstance(node, N5Array) for node in group.array_values())
+    assert sorted(node.path for node in group.array_values()) == ["em/s0", "em/s1", "em/s2"]
+    with_axes: Any = n5zarr.open_group(N5Store(container, coords=True), path="em")
+    assert sorted(with_axes.group_keys()) == ["deep", "s0", "s1", "s2"]
+    assert not list(with_axes.array_keys())
+    assert sorted(with_axes["s0"].array_keys()) == ["s0", "x", "y", "z"]
+    assert not list(with_axes["s0"].group_keys())
+
+
+def test_new_groups_of_a_group_are_ours(container: Path) -> None:
+    """What is created below a group reads and writes as what is opened."""
+    root: Any = n5zarr.open_group(container, "r+")
+    made = [root.create_group("a", attributes={"b": 1}), *root.require_groups("a", "em/deep", "c")]
+    assert [node.path for node in made] == ["a", "a", "em/deep", "c"]
+    assert all(isinstance(node, N5Group) for node in made)
+    assert isinstance(made[2]["a"], N5Array)
+    assert '"b"' in (container / "a" / "attributes.json").read_text()
+    assert root != "a group"
+    assert made[2]["a"] != "an array"
+    lines = str(root.tree(expand=None, level=0)).splitlines()
+    assert [line.split()[-1] for line in lines[1:]] == ["a", "c", "em"]
+
+
+def test_other_modes_and_options_are_refused(container: Path) -> None:
+    with pytest.raises(N5Error, match=r"mode: expected 'r' or 'r\+', got 'w'; n5zarr.create_array"):
+        n5zarr.open_array(container, "w", path="em/s0")  # type: ignore[arg-type]
+    with pytest.raises(N5Error, match=r"resolution: expected a number for each axis, got \['a"):
+        n5zarr.create_array(
+            container, path="b", shape=(7,), dtype="u1", axes="x", resolution=["a"],  # type: ignore[list-item]
+        )  # fmt: skip
+    assert not (container / "b").exists()
+
+
+def test_information_is_a_mapping(container: Path) -> None:
+    info = n5zarr.open_array(container, path="em/s0").info
+    assert dict(info)["dimensions_n5"] == (11, 7, 5)
+    assert len(info) == len([*info])

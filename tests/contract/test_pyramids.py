@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 import n5zarr
-from n5zarr import N5Warning
+from n5zarr import N5Store, N5Warning
+from n5zarr.xarray.backend import N5BackendEntrypoint
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -474,3 +476,32 @@ def test_other_files_called_xml_do_no_harm(tmp_path: Path) -> None:
     with pytest.warns(n5zarr.N5Warning, match="voxelSize in the XML: expected 3 numbers"):
         tree = n5zarr.open_bdv(tmp_path / "d.n5")
     assert "x" not in tree["s0"].coords
+
+
+def test_a_dataset_at_the_root_has_no_levels(tmp_path: Path) -> None:
+    """There is no group above it."""
+    n5zarr.create_array(tmp_path / "c.n5", data=np.ones((7, 5), "u1"), chunks=(3, 2))
+    with pytest.raises(n5zarr.N5Error, match="expected datasets that are levels of one image, got"):
+        n5zarr.pyramid_levels(tmp_path / "c.n5")
+
+
+def test_what_is_no_view_is_left_out_of_views(tmp_path: Path) -> None:
+    """A dataset in the place of a setup, a group in that of a level, and time points without."""
+    data = np.arange(7 * 5 * 3, dtype="u2").reshape(7, 5, 3)
+    n5zarr.create_array(tmp_path / "c.n5", path="setup0/timepoint0/s0", data=data)
+    n5zarr.create_array(tmp_path / "c.n5", path="setup1", data=data)
+    zarr.open_group(N5Store(tmp_path / "c.n5"), path="setup2/timepoint0/s0", mode="w")
+    zarr.open_group(N5Store(tmp_path / "c.n5"), path="setup0/timepoint1", mode="w")
+    tree: Any = n5zarr.open_bdv(tmp_path / "c.n5")
+    assert tree["s0/data"].shape == (1, 1, 7, 5, 3)
+    np.testing.assert_array_equal(tree["s0/data"].isel(setup=0, timepoint=0), data)
+
+
+def test_a_description_that_cannot_be_read_is_none(tmp_path: Path) -> None:
+    """xarray asks each engine whether it opens a file."""
+    (tmp_path / "folder.xml").mkdir()
+    engine = N5BackendEntrypoint()
+    assert [engine.guess_can_open(tmp_path / name) for name in ("missing.xml", "folder.xml")] == [
+        False,
+        False,
+    ]

@@ -301,3 +301,27 @@ def test_filled_elements_stay_when_another_program_drops_the_fill_value(tmp_path
     expected = np.zeros((3, 11), "i2")
     expected[:2, 3:6] = 7, 7, 1
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "a.n5", path="d"), expected)
+
+
+def test_blocks_of_jpeg_stay_as_no_program_writes_them(tmp_path: Path) -> None:
+    """Only the document changes."""
+    values = np.arange(7 * 5, dtype="u1").reshape(7, 5)
+    n5zarr.create_array(tmp_path / "c.n5", path="d", data=values, chunks=(3, 4))
+    file = tmp_path / "c.n5/d/attributes.json"
+    document = json.loads(file.read_text())
+    file.write_text(json.dumps(document | {"compression": {"type": "jpeg"}}))
+    blocks = {p: p.read_bytes() for p in (tmp_path / "c.n5/d").rglob("*") if p.name.isdigit()
+              and p.is_file()}  # fmt: skip
+    store = N5Store(tmp_path / "c.n5", codecs="zarr")
+    zarr.open_array(store, path="d", mode="r+").resize((7, 11))
+    assert json.loads(file.read_text())["dimensions"] == [11, 7]
+    assert {p: p.read_bytes() for p in blocks} == blocks
+
+
+def test_a_block_without_a_header_stays(tmp_path: Path) -> None:
+    """A file too short for a header is no block to fill up."""
+    array = make(tmp_path / "c.n5")
+    file = tmp_path / "c.n5/d/2/0/0"
+    file.write_bytes(b"\0\0\0")
+    array.resize((5, 7, 12))
+    assert file.read_bytes() == b"\0\0\0"

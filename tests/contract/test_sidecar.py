@@ -16,8 +16,10 @@ from zarr.errors import ZarrUserWarning
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.cli.app import app
 from n5zarr.errors import N5FormatError
 from n5zarr.store import inspect
+from tests.command import CliRunner
 
 pytest.importorskip("zarr_n5", reason="peer: uv sync installs it")
 
@@ -120,3 +122,49 @@ def test_a_directory_without_document_is_still_a_group(tmp_path: Path) -> None:
     assert (copy / "implicit" / "sub" / "zarr.json").is_file()
     group = zarr.open_group(N5Store(copy), path="implicit", mode="r")
     assert [*group.group_keys()] == ["sub"]
+
+
+def test_the_command_names_what_has_no_document(tmp_path: Path) -> None:
+    """Ten datasets of lz4, which the codec cannot say, are named, and the others counted."""
+    for number in range(11):
+        n5zarr.create_array(
+            tmp_path / "c.n5", path=f"a{number:02}", shape=(7, 5), dtype="u1",
+            compression={"type": "lz4"},
+        )  # fmt: skip
+    n5zarr.create_array(tmp_path / "c.n5", path="b", shape=(7, 5), dtype="u1")
+
+    def run(*words: str) -> tuple[str, str]:
+        result = CliRunner().invoke(app, ["sidecar", str(tmp_path / "c.n5"), *words])
+        assert result.exit_code == 0, result.output
+        return result.stdout, result.stderr
+
+    out, err = run()
+    assert out == f"{tmp_path / 'c.n5'}: 2 zarr.json written, 0 unchanged\n"
+    assert len(err.splitlines()) == 11
+    assert "a00: omitted: " in err
+    assert "1 more omitted (--json names all)" in err
+    out, err = run("--json")
+    assert len(json.loads(out)["left_out"]) == 11
+    assert not err
+    assert run("--remove") == (f"{tmp_path / 'c.n5'}: 2 removed\n", "")
+
+
+def test_a_document_that_is_no_json_stays(tmp_path: Path) -> None:
+    """It is not one that was written here."""
+    shutil.copytree(JAVA / "sparse.n5", tmp_path / "c.n5")
+    (tmp_path / "c.n5" / "zarr.json").write_bytes(b"{")
+    with pytest.raises(N5FormatError, match=r"zarr\.json: expected no zarr"):
+        n5zarr.sidecar(tmp_path / "c.n5")
+    assert (tmp_path / "c.n5" / "zarr.json").read_bytes() == b"{"
+
+
+def test_a_broken_dataset_has_no_document(tmp_path: Path) -> None:
+    """The others get theirs, and the reason is told."""
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(7, 5), dtype="u1")
+    n5zarr.create_array(tmp_path / "c.n5", path="b", shape=(7, 5), dtype="u1")
+    (tmp_path / "c.n5" / "a" / "attributes.json").write_text('{"dimensions": [5')
+    done = n5zarr.sidecar(tmp_path / "c.n5")
+    assert (done.n_written, list(done.left_out)) == (2, ["a"])
+    assert "not JSON" in done.left_out["a"]
+    assert (tmp_path / "c.n5" / "b" / "zarr.json").exists()
+    assert not (tmp_path / "c.n5" / "a" / "zarr.json").exists()

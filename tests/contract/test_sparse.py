@@ -19,6 +19,7 @@ from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images, open_images
@@ -325,3 +326,40 @@ def test_listing_asks_once_for_each_directory(
     assert n5zarr.compare_arrays(array, array) is None
     n_directories = 1 + len({p[2] for p in POSITIONS}) + len({p[1:] for p in POSITIONS})
     assert sum(isinstance(request, List) for request in asked) == 2 * n_directories
+
+
+def test_time_points_of_bigdataviewer(tmp_path: Path) -> None:
+    """One image has them along its first axis; each has its own blocks, or none."""
+    for time, position in ((0, POSITIONS[1]), (2, POSITIONS[3])):
+        array = n5zarr.create_array(
+            tmp_path / "v.n5", path=f"setup0/timepoint{time}/s0", shape=SHAPE, chunks=BLOCK,
+            dtype="u2",
+        )  # fmt: skip
+        array[box_of(position)] = 300 + 1000 * time
+    size = " ".join(map(str, SHAPE[::-1]))
+    (
+        tmp_path / "v.xml"
+    ).write_text(f"""<SpimData version="0.2"><BasePath type="relative">.</BasePath>
+        <SequenceDescription><ImageLoader format="bdv.n5" version="1.0"><n5>v.n5</n5></ImageLoader>
+        <ViewSetups><ViewSetup><id>0</id><size>{size}</size></ViewSetup></ViewSetups>
+        <Timepoints type="range"><first>0</first><last>2</last></Timepoints>
+        <MissingViews><MissingView timepoint="1" setup="0" /></MissingViews>
+        </SequenceDescription></SpimData>""")
+    (image,) = find_images(tmp_path / "v.xml")
+    (level,) = image.levels
+    t = image.axes.index(next(axis for axis in image.axes if axis.type == "time"))
+    assert level.shape[t] == 3
+    found = stored_chunks(level.values)
+    assert found is not None
+    assert found.unit[t] == 1
+    units = [tuple(row) for rows in found.rows for row in rows.tolist()]
+    assert units == [(0, *POSITIONS[1]), (2, *POSITIONS[3])]
+    within = [slice(1, 3), *(slice(0, n) for n in SHAPE)]
+    later = stored_chunks(level.values, within)
+    assert later is not None
+    z, y, x = box_of(POSITIONS[3])
+    assert [*later.parts_of(within)] == [(slice(2, 3), z, y, x)]
+    nothing = stored_chunks(level.values, [slice(1, 2), *within[1:]])
+    assert nothing is not None
+    assert [*nothing.rows] == []
+    assert contrast_limits(image)[1] == pytest.approx(2300, rel=0.01)

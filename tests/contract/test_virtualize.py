@@ -19,8 +19,10 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Parser, N5Store
-from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.cli.app import app
+from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.tools.virtualize.to_kerchunk import JsonWriter
+from tests.command import CliRunner
 from tests.virtual import reader, reference
 
 if TYPE_CHECKING:
@@ -290,3 +292,50 @@ def test_a_full_disk_leaves_no_unfinished_references(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="No space left"):
         writer.close()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_counts_what_it_refers_to(tmp_path: Path) -> None:
+    """Whole blocks are referred to, truncated ones copied, and one of six is missing."""
+    array = n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(5, 7), chunks=(3, 3), dtype="u2", compression=None
+    )
+    array[:, :6] = 3
+    array[3:, 6:] = 3
+    out = tmp_path / "a.json"
+    words = ["virtualize", str(tmp_path / "c.n5"), str(out), "--no-coords"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert result.output.splitlines() == [
+        f"{out}: 1 array",
+        "           2 chunks in blocks, 36 B",
+        "           3 chunks copied, 54 B",
+        "           1 chunks without block",
+    ]
+    assert "a.json: exists; overwrite=True (--overwrite)" in CliRunner().invoke(app, words).output
+
+
+def test_unsuitable_destinations_are_refused(tmp_path: Path) -> None:
+    """They are named before any block is read, and nothing is written."""
+    source = n5zarr.sample_path()
+    with pytest.raises(FileNotFoundError, match="no: expected a directory, to put"):
+        n5zarr.virtualize(source, tmp_path / "no" / "a.json")
+    (tmp_path / "a.icechunk").write_bytes(b"x")
+    with pytest.raises(FileExistsError):
+        n5zarr.virtualize(source, tmp_path / "a.icechunk")
+    with pytest.raises(N5UnsupportedError, match=r"expected a local path, s3:// or gs://"):
+        n5zarr.virtualize(source, "memory://bucket/a.icechunk")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.icechunk"]
+
+
+def test_an_axis_of_very_many_positions_gets_no_coordinate(tmp_path: Path) -> None:
+    """Its positions would be copied; the array is referred to without them."""
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="a", shape=(5, 10**9 + 7), chunks=(5, 10**6), dtype="u1",
+        attributes={"transform": {"axes": ["y", "x"], "scale": [2, 3]}},
+    )  # fmt: skip
+    with pytest.warns(N5Warning, match="'x' has 1000000007 positions: it gets no coordinate"):
+        n5zarr.virtualize(tmp_path / "c.n5", tmp_path / "a.json", zarr_format=3)
+    keys = json.loads((tmp_path / "a.json").read_text())["refs"]
+    assert [key for key in keys if key.endswith("zarr.json")] == [
+        "zarr.json", "a/zarr.json", "y/zarr.json",
+    ]  # fmt: skip

@@ -17,10 +17,12 @@ import xarray as xr
 import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.buffer import cpu
+from zarr.codecs import Crc32cCodec, GzipCodec
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
+from n5zarr._zarr_private import sync
 from n5zarr.arrays.array import N5Array
 from n5zarr.storage.place import place_of
 from n5zarr.store.location import root_of
@@ -678,3 +680,66 @@ def test_attributes_of_an_opened_array_are_changed_as_zarr_does(tmp_path: Path) 
     expected = {"d": 4, "e": 5, "f": 6}
     assert array.attrs.asdict() == n5zarr.open(root, path="a").attrs.asdict() == expected
     assert array.metadata.attributes == expected
+
+
+@pytest.mark.parametrize(
+    ("configuration", "message"),
+    [
+        ({"axis_order": "Z"}, "axis_order: expected 'C' or 'F', got 'Z'"),
+        ({"level": 3}, "expected compression and axis_order, got {'level': 3}"),
+        ({"compression": {"type": "zip"}}, "zip"),
+    ],
+)
+def test_a_codec_of_blocks_that_is_configured_wrongly_is_refused(
+    configuration: Any, message: str
+) -> None:
+    document: Any = {"name": "n5zarr.block", "configuration": configuration}
+    with pytest.raises(n5zarr.N5Error, match=message):
+        n5zarr.N5BlockCodec.from_dict(document)
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "message"),
+    [((), "u2", r"shape \(\): expected at least one dimension"), ((7, 5), "c8", "dtype complex64")],
+)
+def test_arrays_that_are_no_blocks_are_refused_by_their_codec(
+    shape: Any, dtype: str, message: str
+) -> None:
+    """Also outside of a container, where the codec is the serializer of an ordinary array."""
+    with pytest.raises(n5zarr.N5Error, match=message):
+        zarr.create_array(
+            MemoryStore(), shape=shape, dtype=dtype, serializer=n5zarr.N5BlockCodec(),
+            compressors=None,
+        )  # fmt: skip
+
+
+def test_an_ordinary_array_may_have_whole_blocks_as_chunks() -> None:
+    """A part of it is decoded from whole blocks, and a missing one is the fill value."""
+    data: dict[str, Any] = {}
+    array: Any = zarr.create_array(
+        MemoryStore(data), shape=(7, 5), chunks=(3, 2), dtype="u2",
+        serializer=n5zarr.N5BlockCodec(), compressors=None, fill_value=4,
+    )  # fmt: skip
+    array[:3, :2] = np.arange(6).reshape(3, 2) + 1
+    assert data["c/0/0"].to_bytes()[:12] == bytes.fromhex("0000 0002 00000002 00000003")
+    assert array[1:5, 1:4].tolist() == [[4, 4, 4], [6, 4, 4], [4, 4, 4], [4, 4, 4]]
+
+
+def test_a_chunk_that_its_codecs_cannot_decode_is_not_stored(tmp_path: Path) -> None:
+    """A checksum of zarr's is checked before the chunk becomes a block."""
+    store = N5Store(tmp_path / "c.n5", codecs="zarr")
+    array: Any = zarr.create_array(
+        store, name="a", shape=(7, 5), chunks=(3, 2), dtype="u2",
+        compressors=[GzipCodec(), Crc32cCodec()],
+    )  # fmt: skip
+    array[...] = 3
+    block = (tmp_path / "c.n5/a/0/0").read_bytes()
+    chunk = sync(store.get("a/c/0/0", PROTOTYPE))
+    assert chunk is not None
+    wrong = bytearray(chunk.to_bytes())
+    wrong[-1] ^= 1
+    with pytest.raises(n5zarr.N5Error, match=r"crc32c.*: zarr's error: "):
+        sync(store.set("a/c/0/0", cpu.Buffer.from_bytes(bytes(wrong))))
+    assert (tmp_path / "c.n5/a/0/0").read_bytes() == block
+    sync(store.set("a/c/0/0", chunk))
+    assert (tmp_path / "c.n5/a/0/0").read_bytes() == block

@@ -186,6 +186,51 @@ def test_a_part_is_read_alone(timed: Path, order: str, chosen: dict[str, Any], m
     assert 0 < n_blocks <= most
 
 
+@pytest.mark.parametrize("is_loaded", [False, True])
+@pytest.mark.parametrize(
+    ("order", "chosen", "place"),
+    [
+        ("CZYX", {"T": 1, "C": [2, 0, 1]}, (1, range(7), [2, 0, 1], range(11), range(13))),
+        ("ZX", {"T": 1, "C": 2, "Y": -2, "X": [0, 5, 4]}, (1, range(7), 2, 9, [0, 5, 4])),
+        ("TZYX", {"T": [4, 0, 1], "C": 1, "Y": [9, 2, 5], "X": slice(3, 11, 5)},
+         ([4, 0, 1], range(7), 1, [9, 2, 5], [3, 8])),
+    ],
+)  # fmt: skip
+def test_lists_of_positions_select_along_their_axes(
+    timed: Path, order: str, chosen: dict[str, Any], place: Any, is_loaded: bool
+) -> None:
+    """With numpy's rules, lists would select points, and bring their axis to the front."""
+    expected = VALUES[np.ix_(*([p] if isinstance(p, int) else p for p in place))]
+    axes = [axis for axis, letter in enumerate("TZCYX") if letter not in order]
+    expected = expected.squeeze(tuple(axes))
+    kept = [letter for letter in "TZCYX" if letter in order]
+    expected = expected.transpose([kept.index(letter) for letter in order])
+    image = BioImage(timed)
+    if is_loaded:
+        assert image.reader.data.size == VALUES.size
+    np.testing.assert_array_equal(image.reader.get_image_data(order, **chosen), expected)
+
+
+def test_axes_of_space_with_other_names_have_bioios_letters(tmp_path: Path) -> None:
+    """BioIO knows Z, Y and X only; the last axes of space get the last letters."""
+    data = np.arange(7 * 5, dtype="u2").reshape(7, 5)
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="a", data=data, axes=["row", "col"], units=["nm", "nm"]
+    )
+    image = BioImage(tmp_path / "c.n5")
+    assert image.reader.dims.order == "YX"
+    np.testing.assert_array_equal(image.reader.data, data)
+    assert image.standard_metadata.timelapse_interval is None
+    assert image.standard_metadata.total_time_duration is None
+
+
+def test_what_is_not_named_by_a_path_is_not_supported() -> None:
+    """BioIO asks with arrays, and with URLs of any file."""
+    assert not Reader.is_supported_image(VALUES)
+    assert not Reader.is_supported_image("memory://bucket/a.tif")
+    assert Reader.is_supported_image(n5zarr.sample_path())
+
+
 def test_bioio_finds_the_reader(tmp_path: Path, project: Path) -> None:
     inner = Path(n5zarr.sample_path()) / "em/s0"
     for location in (n5zarr.sample_path(), str(inner), inner, project):

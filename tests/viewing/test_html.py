@@ -171,3 +171,16 @@ def test_where_axes_are_arrays_the_text_is_shown() -> None:
     store = n5zarr.N5Store(SAMPLE, coords=True, read_only=True)
     text = n5zarr.open(store, path="em/s0")._repr_html_()  # type: ignore[union-attr]
     assert text.startswith("<pre>")
+
+
+def test_a_long_list_of_groups_has_no_picture(tmp_path: Path) -> None:
+    """It is cut before any image; the one after it is not searched for."""
+    for number in range(90):
+        (tmp_path / "c.n5" / f"g{number:02}").mkdir(parents=True)
+        (tmp_path / "c.n5" / f"g{number:02}" / "attributes.json").write_text("{}")
+    n5zarr.create_array(tmp_path / "c.n5/z", shape=(7, 5), dtype="u1")
+    found = shown(n5zarr.open(tmp_path / "c.n5"))
+    assert found.pictures == []
+    assert "g00" in found.text
+    assert "..." in found.text
+    assert "g89" not in found.text

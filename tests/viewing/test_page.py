@@ -328,3 +328,60 @@ def test_a_wrong_argument_of_a_view_is_said(given: dict[str, Any], said: str) ->
     with pytest.raises(N5UnrepresentableError, match=said) as raised:
         n5zarr.view(n5zarr.sample_path(), **given)
     assert raised.value.kind == "option"
+
+
+def test_each_channel_is_a_layer_and_a_view_is_in_the_middle(tmp_path: Path) -> None:
+    """Channels are chosen by an axis of the layer; the position is the middle of the image."""
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="a", data=np.ones((2, 3, 7, 5, 11), "u2"),
+        axes=["t", "c", "z", "y", "x"],
+    )  # fmt: skip
+    state: Any = neuroglancer_state(find_images(tmp_path / "c.n5"), "http://127.0.0.1:1/ome")
+    names = [layer["name"] for layer in state["layers"]]
+    assert names == ["a channel 0", "a channel 1", "a channel 2"]
+    assert [layer["localPosition"] for layer in state["layers"]] == [[0], [1], [2]]
+    assert {str(layer["localDimensions"]) for layer in state["layers"]} == {"{\"c'\": [1, '']}"}
+    assert "c" not in state["dimensions"]
+    place = dict(zip(state["dimensions"], state["position"], strict=True))
+    # positions of corners begin half an element before the first one; of t the first
+    assert place == {"x": 5, "y": 2, "z": 3, "t": 0}
+
+
+def test_images_that_are_far_apart_are_looked_at_one_first(tmp_path: Path) -> None:
+    """The middle of both is in neither."""
+    for name, offset in (("a", 0), ("b", 900)):
+        n5zarr.create_array(
+            tmp_path / "c.n5", path=name, data=np.ones((7, 5, 11), "u2"), axes=["z", "y", "x"],
+            units=["nm"] * 3, resolution=[2, 2, 2], offset=[offset, offset, offset],
+        )  # fmt: skip
+    state: Any = neuroglancer_state(find_images(tmp_path / "c.n5"), "http://127.0.0.1:1/ome")
+    place = dict(zip(state["dimensions"], state["position"], strict=True))
+    assert place == {"x": 5, "y": 2, "z": 3}
+
+
+def test_views_and_servers_say_where_they_are(tmp_path: Path) -> None:
+    """In a notebook, a view is a frame with Neuroglancer."""
+    root = write_volumes(tmp_path / "boxes.n5")
+    with n5zarr.view(root, dataset="em", height=345) as shown:
+        address = shown.server.url
+        assert repr(shown) == f"<NeuroglancerView {shown.url}>"
+        assert repr(shown.server) == f"<Server {address}>"
+        frame = Reader(shown._repr_html_())
+        assert {"src", "height"} <= frame.attributes
+        assert 'height="345"' in shown._repr_html_()
+        assert html.escape(shown.url) in shown._repr_html_()
+    assert repr(shown.server) == f"<Server {address}, closed>"
+
+
+def test_a_picture_that_cannot_be_made_is_missing(tmp_path: Path) -> None:
+    """The page of an image with a damaged block is shown without it."""
+    for name in ("a", "b"):
+        n5zarr.create_array(tmp_path / "c.n5", path=name, data=np.ones((7, 5), "u2"))
+    (tmp_path / "c.n5/a/0/0").write_bytes(b"damaged")
+    with n5zarr.serve(tmp_path / "c.n5") as server:
+        status, page, _ = get(f"{server.url}tree/a")
+        assert status == 200
+        assert "thumbnail/a.png" in page
+        assert get(f"{server.url}thumbnail/a.png")[0] == 404
+        with urllib.request.urlopen(f"{server.url}thumbnail/b.png", timeout=30) as answer:  # noqa: S310 - our own
+            assert answer.headers["Content-Type"] == "image/png"

@@ -473,3 +473,14 @@ def test_a_number_is_the_index_of_a_channel_also_where_names_are_numbers(tmp_pat
     for wanted, index in ((1, 1), ("1", 0), ("3", 2)):
         channels, _ = read_slices(slices, [wanted], [(64, 64)])
         assert [channel.index for channel in channels] == [index]
+
+
+def test_a_level_without_elements_is_black(tmp_path: Path) -> None:
+    """Programs that halve a single plane write such levels; the finest is drawn unless chosen."""
+    n5zarr.create_array(tmp_path / "c.n5", path="em/s0", data=np.full((1, 9, 13), 200, "u1"))
+    attributes: dict[str, Any] = {"downsamplingFactors": [2, 2, 2]}
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="em/s1", shape=(0, 5, 7), dtype="u1", attributes=attributes
+    )
+    assert pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=100))[:9].min() == 200
+    assert pixels(n5zarr.thumbnail(tmp_path / "c.n5", size=100, level=1))[:9].max() < 200

@@ -77,3 +77,25 @@ def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setitem(__import__("sys").modules, "matplotlib.pyplot", None)
     with pytest.raises(N5MissingDependencyError, match=r"n5zarr\[plot\]"):
         n5zarr.plot(SAMPLE)
+
+
+def test_a_legend_has_a_dozen_labels_and_no_more(tmp_path: Path) -> None:
+    for n in (12, 13):
+        labels = np.arange(35, dtype="u2").reshape(7, 5) % n
+        n5zarr.create_array(tmp_path / f"{n}.n5", path="a", data=labels, axes="yx")
+    twelve, thirteen = (n5zarr.plot(tmp_path / f"{n}.n5", labels=["*"]) for n in (12, 13))
+    texts = [text.get_text() for each in twelve.legends for text in each.get_texts()]
+    assert texts == [str(n) for n in range(12)]
+    assert not thirteen.legends
+
+
+def test_a_figure_that_a_cell_returns_is_shown_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The inline backend shows open figures, too: so it is closed, and IPython shows the value."""
+    figure: Any = n5zarr.plot(SAMPLE)
+    with pytest.raises(NotImplementedError):
+        figure._ipython_display_()
+    assert figure.number in plt.get_fignums()  # another backend
+    monkeypatch.setattr(plt, "get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    with pytest.raises(NotImplementedError):
+        figure._ipython_display_()
+    assert figure.number not in plt.get_fignums()

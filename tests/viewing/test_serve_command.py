@@ -108,3 +108,33 @@ def test_addresses_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -
     printed = capsys.readouterr().out
     assert "Start page   http://[fe80::a]:7/\n" in printed
     assert '"http://[fe80:0:0:0:0:0:0:a]:7/zarr3/em/s0"' in printed
+
+
+@pytest.mark.parametrize("has_browser", [True, False])
+def test_a_browser_opens_what_is_served(has_browser: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neuroglancer or the start page; without a browser, the address of Neuroglancer is enough."""
+    opened: list[str] = []
+
+    def open_browser(url: str) -> bool:
+        opened.append(url)
+        return has_browser
+
+    monkeypatch.setattr("webbrowser.open", open_browser)
+    monkeypatch.setattr(n5zarr.Server, "wait", lambda server, _: server.close())
+    result = CliRunner().invoke(app, ["view", SAMPLE, "--dataset", "em"])
+    assert result.exit_code == 0, result.output
+    (url,) = opened
+    assert f"Neuroglancer  {url}" in result.stdout
+    said = "no browser available; open the address of Neuroglancer in one"
+    assert (said in result.stderr) is not has_browser
+    result = CliRunner().invoke(app, ["serve", SAMPLE, "--open"])
+    assert result.exit_code == 0, result.output
+    assert f"Start page   {opened[1]}" in result.stdout
+
+
+def test_a_container_without_datasets_names_a_path_to_fill_in(tmp_path: Path) -> None:
+    zarr.open_group(n5zarr.N5Store(tmp_path / "c.n5"), path="g", mode="w")
+    with n5zarr.serve(tmp_path / "c.n5") as server:
+        lines = [str(line) for line in servers._addresses(server)]
+    assert lines[-4] == "To open PATH"
+    assert f'zarr.open("{server.url}zarr3/PATH", mode="r")' in lines[-3]

@@ -71,7 +71,7 @@ def tiff_tree(file: str) -> SourceTree:
         for number, image in enumerate(images):
             scales = _scales(tiff, number)
             name = _name(image.name, number) if len(images) > 1 else ""
-            while name and name in groups:
+            while name and (name in groups or name in arrays):
                 name = f"{name}_{number}"
             levels = list(image.levels)
             groups |= {""} if len(images) > 1 else set()

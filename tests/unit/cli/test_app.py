@@ -204,3 +204,33 @@ def test_info_says_what_of_the_axes_cannot_be_meant(tmp_path: Path) -> None:
     n5zarr.create_array(where, shape=(3, 5), dtype="u1", attributes=attributes)
     output = run("info", str(where))
     assert 'axes, not understood  transform.scale: expected 2 numbers, got ["4", 4]' in output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("thumbnail", SAMPLE, "--position", "z=3,y"),
+            "expected voxels such as 20,48,64 or z=20,t=3",
+        ),
+        (("tree", SAMPLE, "--storage-option", "anon"), "expected NAME=VALUE, got 'anon'"),
+    ],
+)
+def test_values_of_options_that_cannot_be_meant_are_told(
+    words: tuple[str, ...], message: str
+) -> None:
+    """The message says what the option takes."""
+    output = " ".join(run(*words, status=2).replace("│", " ").split())  # it fills lines
+    assert message in output
+
+
+def test_a_dry_run_of_convert_names_the_first_twenty_arrays(tmp_path: Path) -> None:
+    """It counts the others and their bytes, and writes nothing."""
+    for number in range(23):
+        n5zarr.create_array(tmp_path / "c.n5", path=f"a{number}", shape=(7, 5), dtype="u2")
+    lines = run("convert", str(tmp_path / "c.n5"), str(tmp_path / "d.zarr"), "--dry-run")
+    assert lines.splitlines()[20:] == [
+        "... and 3 more",
+        f"{tmp_path / 'd.zarr'}: 23 arrays, 1.6 KiB of elements, not written",
+    ]
+    assert not (tmp_path / "d.zarr").exists()

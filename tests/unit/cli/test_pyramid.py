@@ -62,3 +62,11 @@ def test_the_result_is_json(group: str) -> None:
 )
 def test_mistakes_are_told_in_one_line(group: str, options: tuple[str, ...], message: str) -> None:
     assert message in " ".join(run(group, *options, status=2))
+
+
+def test_a_small_dataset_needs_no_levels(tmp_path: Path) -> None:
+    """It says so, and writes nothing."""
+    array = n5zarr.create_array(tmp_path / "c.n5", path="em/s0", shape=(7, 5, 3), dtype="u1")
+    array[:] = 2
+    assert run(str(tmp_path / "c.n5" / "em"))[1:] == ["s0 is small enough: no levels"]
+    assert not (tmp_path / "c.n5" / "em" / "s1").exists()

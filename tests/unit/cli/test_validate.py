@@ -9,6 +9,7 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from rich.console import Console
 
@@ -152,3 +153,46 @@ def test_a_tree_of_many_nodes_is_cut(tmp_path: Path) -> None:
     matching = run("tree", "--match", "g/n00[12]", tmp_path / "c.n5").stdout.splitlines()
     assert [line.split()[-1] for line in matching[2:]] == ["n001", "n002"]
     assert "n000, n001" in run("info", tmp_path / "c.n5" / "g").stdout
+
+
+def test_statistics_of_values_that_are_not_finite(tmp_path: Path) -> None:
+    """NaN and infinity are counted; without any finite value there is no range."""
+    array = n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(7,), chunks=(7,), dtype="f4")
+    array[:] = [np.nan, np.inf, -np.inf, np.nan, np.nan, 2, 3]
+    output = run("info", "--stats", tmp_path / "c.n5" / "a").stdout
+    assert "3 NaN, 2 infinite" in output
+    assert "2 to 3" in output
+    array[:] = np.nan
+    output = run("info", "--stats", tmp_path / "c.n5" / "a").stdout
+    assert "7 NaN, 0 infinite" in output
+    assert "range" not in output
+
+
+def test_a_refused_repair_changes_nothing(root: Path) -> None:
+    """The answer no leaves the leftovers, and the sizes of blocks."""
+    before = {file: file.stat().st_size for file in root.rglob("*")}
+    assert "Remove 1 file" in run("validate", root, "--clean", status=1, answer="n\n").stderr
+    asked = run("validate", root, "--repair-edges", "pad", status=1, answer="n\n").stderr
+    assert "Pad all blocks at the end of each dataset" in asked
+    assert {file: file.stat().st_size for file in root.rglob("*")} == before
+
+
+def test_many_nodes_with_the_same_problem_share_a_row(tmp_path: Path) -> None:
+    """The row counts them and names the first."""
+    for number in range(29):
+        n5zarr.create_array(tmp_path / "c.n5", path=f"a{number:02}", shape=(7,), dtype="u1")
+        (tmp_path / "c.n5" / f"a{number:02}" / "0").write_bytes(b"\0\0\0")
+    rows = [*show_findings(n5zarr.validate(tmp_path / "c.n5"), show_all=False)]
+    screen = io.StringIO()
+    Console(file=screen, width=120).print(*rows)
+    assert "29 nodes: a00, a01, a02, ..." in screen.getvalue()
+
+
+def test_what_a_repair_leaves_is_told(root: Path) -> None:
+    """A block that was written again after the quarantine is not replaced."""
+    run("validate", root, "--quarantine", "--yes", status=1)
+    place = next(root.with_name("c.n5.quarantine").iterdir())
+    n5zarr.write_block(root, "em/s0", (1, 1, 1), np.full((16, 40, 50), 7))
+    said = run("validate", root, "--restore", place, status=1).stderr
+    assert "moved back: 1 file" in said
+    assert "em/s0/1/1/1: not changed: there is a block again" in " ".join(said.split())

@@ -9,7 +9,14 @@ import numpy as np
 import pytest
 
 from n5zarr.codecs.single_block import decode_block, encode_block
-from n5zarr.codecs.strings import join_strings, split_strings, vlen_utf8
+from n5zarr.codecs.strings import (
+    join_bytes,
+    join_strings,
+    split_bytes,
+    split_strings,
+    split_vlen_utf8,
+    vlen_utf8,
+)
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 
 # none of these has types
@@ -118,3 +125,32 @@ def test_an_object_that_is_no_string_cannot_be_written(value: object) -> None:
 @pytest.mark.parametrize("strings", [WORDS, [], ["", ""], ["x" * 300]], ids=len)
 def test_zarr_decodes_the_strings_that_are_shown(strings: list[str]) -> None:
     assert numcodecs.VLenUTF8().decode(vlen_utf8(strings)).tolist() == strings
+
+
+@pytest.mark.parametrize(
+    ("payload", "message"),
+    [
+        (b"", "expected 2 values of bytes, got 0"),
+        (bytes.fromhex("03000000") + bytes(12), "expected 2 values of bytes, got 3"),
+        (bytes.fromhex("02000000 00000000"), "expected 2 values of bytes, got 8 bytes in total"),
+        (bytes.fromhex("02000000 01000000 61 05000000 62"), "expected values of bytes, got "),
+    ],
+    ids=["empty", "another number", "short", "cut"],
+)
+def test_damaged_values_of_bytes_are_told(payload: bytes, message: str) -> None:
+    """Zarr's vlen-bytes has the number of values, then the length and bytes of each."""
+    with pytest.raises(N5BlockError, match=message) as err:
+        split_bytes(payload, 2)
+    assert err.value.kind == "payload"
+
+
+def test_values_of_bytes_may_be_empty_and_of_any_length() -> None:
+    payload = bytes.fromhex("03000000 00000000 02000000 ff00 01000000 61")
+    assert split_bytes(payload, 3).tolist() == [b"", b"\xff\0", b"a"]
+    assert join_bytes(np.array([[b""], [b"\xff\0"], [b"a"]], object)) == payload
+
+
+def test_a_damaged_chunk_of_text_is_told() -> None:
+    """Zarr's vlen-utf8, of which the second string is cut."""
+    with pytest.raises(N5BlockError, match="expected a chunk of vlen-utf8, got "):
+        split_vlen_utf8(bytes.fromhex("02000000 01000000 61 05000000 62"))

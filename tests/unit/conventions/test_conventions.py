@@ -14,6 +14,7 @@ from n5zarr.conventions import bdv
 from n5zarr.conventions.describe import WRITTEN, describe_axes
 from n5zarr.conventions.find import CONVENTIONS, find_geometry, other_attributes
 from n5zarr.conventions.model import Node, axes_of
+from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.store.inspect import describe
@@ -92,6 +93,16 @@ WRONG: list[dict[str, Any]] = [
     {"pixelResolution": "big"},
     {"pixelResolution": [1, 2, 3, 4]},
     {"spatialTransform": {"transform": {"type": "affine", "affine": [1, 1, 0, 0] * 3}}},
+    {"spatialTransform": {"transform": {"type": "affine", "affine": [1, 0, 0] * 3}}},
+    {"spatialTransform": {"transform": {"type": "scale", "scale": [1, 2]}}},
+    {
+        "spatialTransform": {
+            "transform": {
+                "type": "sequence",
+                "transformations": [{"type": "scale", "scale": [1, 2, 3]}, {"type": "warp"}],
+            }
+        }
+    },
     {"spatialTransform": {"transform": {"type": "warp"}}},
     {"resolution": [1, 2]},
     {"resolution": ["1", "2", "3"]},
@@ -680,3 +691,37 @@ def test_a_view_without_registration_has_the_voxel_size() -> None:
 def test_a_convention_that_is_only_read_is_not_written() -> None:
     with pytest.raises(N5UnrepresentableError, match=r"expected one of cosem, .*, got 'paintera'"):
         describe_axes("paintera", [], "s0")
+
+
+def test_an_affine_transform_along_the_axes_is_a_scale_and_a_translation() -> None:
+    """The matrix has a row for each axis, x first, whose last number is the translation."""
+    affine = [2, 0, 0, 7, 0, 3, 0, 8, 0, 0, 5, 9]
+    spatial = {"transform": {"type": "affine", "affine": affine}, "unit": "mm"}
+    geometry = geometry_of(node({"spatialTransform": spatial}))
+    assert geometry is not None
+    assert [axis.scale for axis in geometry.axes] == [2, 3, 5]
+    assert [axis.translation for axis in geometry.axes] == [7, 8, 9]
+
+
+def test_a_setup_of_the_xml_without_a_number_is_left_out() -> None:
+    xml = xml_of().replace(b"<id>3</id>", b"<id>three</id>")
+    description = bdv.parse_xml(xml)
+    assert description is not None
+    assert description.setups == {}
+    found = bdv.parse_xml(xml_of())
+    assert found is not None
+    assert [*found.setups] == [3]
+
+
+def test_levels_are_removed_from_the_images_that_list_them() -> None:
+    """What is no image stays as it is, and an image without any level left goes."""
+    odd: list[Any] = [5, {"datasets": "s1"}]
+    attributes: dict[str, Any] = {
+        "name": "em",
+        "multiscales": [*odd, {"datasets": [{"path": "s1"}]},
+                        {"datasets": [{"path": "s0"}, {"path": "s1"}]}],
+    }  # fmt: skip
+    kept = remove_levels(attributes, ["s1"])
+    assert kept == {"name": "em", "multiscales": [*odd, {"datasets": [{"path": "s0"}]}]}
+    gone = remove_levels({"multiscales": [{"datasets": [{"path": "s1"}]}]}, ["s1"])
+    assert gone == {}

@@ -401,3 +401,12 @@ def test_other_names_win_over_axistags() -> None:
     geometry = find_geometry(node).geometry
     assert geometry is not None
     assert geometry.convention == "names"
+
+
+def test_a_level_of_funlib_without_factors_has_no_size() -> None:
+    """The size is that of full resolution, and 12 elements are no multiple of 5."""
+    size: dict[str, Any] = {"voxel_size": [4, 4, 4]}
+    found = find_geometry(level({}, (5, 7, 3), ancestors=[size], first_level=(12, 14, 6)))
+    assert found.geometry is None
+    (message,) = found.problems
+    assert "voxel_size of full resolution: expected factors of s1, got none" in message

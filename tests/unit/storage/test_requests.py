@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import os
 import pickle
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+from uuid import uuid4
 
 import pytest
-from zarr.storage import LocalStore, MemoryStore, ZipStore
+from obstore.store import MemoryStore as ObjectsInMemory
+from zarr.abc.store import SuffixByteRequest
+from zarr.buffer import cpu
+from zarr.storage import LocalStore, MemoryStore, ObjectStore, ZipStore
 
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from n5zarr.storage.cache import CacheOptions
+from n5zarr._zarr_private import sync
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.storage import locks
+from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import (
+    Ends,
     Entry,
     Exists,
     FileThatNames,
@@ -50,11 +58,19 @@ class Ask(Protocol):
     def __call__[T](self, steps: Steps[T]) -> T: ...
 
 
-@pytest.fixture(params=["local", "memory"])
+@pytest.fixture(params=["local", "memory", "objects", "url", "cached"])
 def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
-    if request.param == "local":
-        return LocalFiles(tmp_path / "c.n5")
-    return ZarrStorage(MemoryStore())
+    match request.param:
+        case "local":
+            return LocalFiles(tmp_path / "c.n5")
+        case "objects":
+            return ZarrStorage(ObjectStore(ObjectsInMemory()))
+        case "url":
+            return open_storage(place_of(f"memory://{uuid4().hex}/c.n5"))
+        case "cached":
+            return ZarrStorage(CachingStore(MemoryStore(), CacheOptions(recheck=True)))
+        case _:
+            return ZarrStorage(MemoryStore())
 
 
 @pytest.fixture(params=["sync", "async"])
@@ -185,6 +201,7 @@ def test_an_error_that_a_flow_does_not_catch_passes_through(ask: Ask) -> None:
     assert closed == [True]
 
 
+@pytest.mark.parametrize("storage", ["local", "memory"], indirect=True)  # without a loop
 def test_an_interruption_is_not_handed_to_the_flow(storage: Storage) -> None:
     def interrupted() -> object:
         raise KeyboardInterrupt
@@ -370,3 +387,106 @@ def test_an_error_that_a_flow_raises_passes_through() -> None:
     next(steps)
     with pytest.raises(ValueError):  # noqa: PT011 - it has no message
         steps.send([b""])
+
+
+def test_an_update_that_is_always_overtaken_ends_with_an_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is tried again as often as agreed, with the bytes of the other writer."""
+    monkeypatch.setattr("n5zarr.storage.objects._ATTEMPTS", 3)
+    objects = ObjectsInMemory()
+    seen: list[bytes | None] = []
+
+    def append(old: bytes | None) -> bytes:
+        seen.append(old)
+        objects.put("k", (old or b"") + b"other ")
+        return (old or b"") + b"mine"
+
+    storage = ZarrStorage(ObjectStore(objects))
+    with pytest.raises(N5Error, match="k: expected to update the object, but other") as err:
+        storage.run(each(Update("k", append)), print)
+    assert err.value.kind == "changed"
+    assert seen == [None, b"other ", b"other other "]
+    assert bytes(objects.get("k").bytes()) == b"other other other "
+
+
+def test_both_ends_of_values_of_any_size(ask: Ask) -> None:
+    """A short value comes whole, and an empty one has no bytes."""
+    value = bytes(range(97))
+    ask(one_by_one(Put("long", value), Put("short", b"12345"), Put("empty", b"")))
+    answers: list[Any] = ask(each(*(Ends(k, 7, 5) for k in ("long", "short", "empty", "none"))))
+    ends = [None if a is None else (a[0], bytes(a[1]), bytes(a[2])) for a in answers]
+    assert ends == [(97, value[:7], value[-5:]), (5, b"12345", b""), (0, b"", b""), None]
+
+
+def test_a_part_of_a_value_is_read_alone(ask: Ask) -> None:
+    """Offset and number of bytes."""
+    ask(each(Put("k", bytes(range(97)))))
+    answers: list[Any] = ask(each(Get("k", part=(11, 20))))
+    assert bytes(answers[0]) == bytes(range(11, 31))
+
+
+@pytest.mark.parametrize("storage", ["memory", "objects", "url", "cached"], indirect=True)
+def test_all_keys_of_a_store_are_removed(storage: Storage) -> None:
+    """The root itself stays: it may be a bucket."""
+    storage.run(each(Put("g/a/k", b"1"), Put("b", b"2")), print)
+    sync(storage.store.clear())
+    assert storage.run(read_each(["g/a/k", "b"]), print) == [None, None]
+    storage.run(each(RemoveTree("none")), print)
+    storage.run(each(Put("c", b"3")), print)
+    assert storage.run(read_key("c"), print) == b"3"
+
+
+def test_a_cache_is_one_store_with_what_it_keeps_of() -> None:
+    """It is compared and printed by the store, and gives parts of values that it does not keep."""
+    memory, options = MemoryStore(), CacheOptions(bytes=50)
+    cache = CachingStore(memory, options)
+    assert str(cache) == str(memory)
+    assert cache == CachingStore(memory, CacheOptions(bytes=50))
+    assert cache != CachingStore(memory, CacheOptions(bytes=51))
+    assert cache != memory
+    assert cache.with_read_only(read_only=True).options is options
+    sync(memory.set("k", cpu.Buffer.from_bytes(bytes(range(97)))))  # larger than the cache
+    for _ in range(2):
+        value = sync(cache.get("k", cpu.buffer_prototype))
+        part = sync(cache.get("k", cpu.buffer_prototype, SuffixByteRequest(3)))
+        assert value is not None
+        assert part is not None
+        assert (value.to_bytes(), part.to_bytes()) == (bytes(range(97)), bytes([94, 95, 96]))
+
+
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
+def test_a_file_system_without_locks_is_used_with_a_warning(
+    number: int, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some network file systems have none; an update tells what may be lost."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    storage = LocalFiles(tmp_path / "c.n5")
+    storage.run(each(Put("k", b"1")), said.append)
+    monkeypatch.setattr(locks, "_set", refuse)
+    monkeypatch.setattr(locks, "_unlock", lambda _: None)
+    assert storage.run(read_key("k"), said.append) == b"1"
+    storage.run(each(Put("k", b"2")), said.append)  # replacing a whole file needs no lock
+    assert said == []
+    assert storage.run(each(Update("k", lambda old: (old or b"") + b"+")), said.append) == [b"2+"]
+    (message,) = said
+    assert message.endswith("k: the file system has no locks; updates by other writers may be lost")
+    assert (tmp_path / "c.n5/k").read_bytes() == b"2+"
+
+
+def test_a_lock_that_fails_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as of a disk that is broken; nothing is written."""
+
+    def refuse(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    storage = LocalFiles(tmp_path / "c.n5")
+    storage.run(each(Put("k", b"1")), print)
+    monkeypatch.setattr(locks, "_set", refuse)
+    for request in (Get("k", settled=True), Update("k", lambda _: b"2")):
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            storage.run(each(request), print)
+    assert (tmp_path / "c.n5/k").read_bytes() == b"1"

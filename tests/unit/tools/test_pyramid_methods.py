@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import tensorstore
 from scipy import ndimage
 
+import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.methods import downsample, halo
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 DTYPES = ["bool", "u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"]
 CASES = [
@@ -160,3 +164,15 @@ def test_levels_that_cannot_be_are_refused(options: Any, message: str) -> None:
     with pytest.raises(N5UnrepresentableError, match=message) as caught:
         choose_levels((11, 67, 101), (8, 8, 8), (1.0, 1.0, 1.0), **options)
     assert caught.value.kind == "option"
+
+
+def test_a_gaussian_level_of_booleans_is_where_most_of_them_are(tmp_path: Path) -> None:
+    """Far from an edge, a level of a constant is that constant."""
+    values = np.zeros((22, 26), bool)
+    values[:, 13:] = True
+    n5zarr.create_array(tmp_path / "c.n5", path="em/s0", data=values, chunks=(7, 5))
+    n5zarr.build_pyramid(tmp_path / "c.n5/em", method="gaussian", levels=1)
+    level: Any = n5zarr.open_array(tmp_path / "c.n5", path="em/s1")
+    assert (level.dtype, level.shape) == (np.dtype(bool), (11, 13))
+    assert not level[:, :5].any()
+    assert level[:, 8:].all()

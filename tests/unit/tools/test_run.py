@@ -179,3 +179,24 @@ def test_an_error_of_a_light_task_lets_the_others_end() -> None:
     options = RunOptions("threads", 4)
     with pytest.raises(ServerError):
         list(options.each(fails, [Part() for _ in range(9)], "", 9, is_light=bool))
+
+
+def test_an_error_of_a_process_keeps_its_class() -> None:
+    with pytest.raises(ZeroDivisionError):
+        list(run_tasks(divmod_by, [0], scheduler="processes", n_workers=1))
+
+
+def divmod_by(task: int) -> object:
+    return divmod(7, task)
+
+
+def test_workers_of_dask_count_as_they_are(client: Client) -> None:
+    """By the client or its address: one worker has two threads; a closed client is refused."""
+    assert RunOptions(client, None, None).n_at_once == 2
+    assert RunOptions(client, None, None).memory_of_worker(1001) == 500
+    assert client.scheduler is not None
+    address = client.scheduler.address
+    assert sorted(run_tasks(str, range(5), scheduler=address)) == [(n, str(n)) for n in range(5)]
+    client.close()  # type: ignore[no-untyped-call]
+    with pytest.raises(N5UnrepresentableError, match="expected a client that is connected"):
+        list(run_tasks(str, range(5), scheduler=client))

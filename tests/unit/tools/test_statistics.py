@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -13,6 +13,10 @@ import tensorstore as ts
 
 import n5zarr
 from n5zarr.errors import N5BlockError, N5UnsupportedError
+from n5zarr.storage.requests import read_each
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 TYPES = ["uint8", "int8", "uint16", "int16", "uint32", "int32", "uint64", "int64"]
@@ -134,3 +138,41 @@ def test_data_without_statistics_are_refused(tmp_path: Path) -> None:
     with pytest.raises(N5BlockError, match="em/s2: block 0/0/0"):
         n5zarr.block_statistics(root, "em/s2")
     assert json.loads((root / "attributes.json").read_text())["n5"]
+
+
+@pytest.mark.parametrize("values", [(0.3, 0.7, -5e-324), (0.3, 0.3, 0.3), (0.0, 0.0, 0.0)])
+def test_large_blocks_of_one_float_each(tmp_path: Path, values: tuple[float, ...]) -> None:
+    """Blocks above half a MiB are counted one by one; neither hides the others' values."""
+    array = np.repeat(values, 65_543)
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=array, chunks=(65_543,))
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    n_stored = sum(value != 0 for value in values)  # blocks of 0 are not written
+    assert (found.n_stored, found.n_read) == (n_stored, n_stored)
+    assert found.empty_share == pytest.approx(1 - n_stored / 3)
+    if n_stored:
+        check(found, array)
+        filled = [edge for edge, n in zip(found.bin_edges, found.histogram, strict=False) if n]
+        assert len(filled) == len(set(values))
+
+
+def test_an_array_without_elements_has_no_statistics(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(0, 5), dtype="u2")
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    assert (found.n_blocks, found.empty_share, found.compression_ratio) == (0, None, None)
+
+
+def test_a_block_that_is_removed_meanwhile_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was listed, and another program removes it before it is read."""
+    values = np.arange(1, 8, dtype="u2")
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(3,))
+
+    def read_after_removal(keys: Sequence[str]) -> Any:
+        (tmp_path / "c.n5/a/1").unlink(missing_ok=True)
+        return read_each(keys)
+
+    monkeypatch.setattr("n5zarr.tools.statistics.read_each", read_after_removal)
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    assert (found.n_stored, found.n_read, found.n_elements) == (3, 2, 4)
+    assert (found.minimum, found.maximum, found.mean) == (1, 7, (1 + 2 + 3 + 7) / 4)

@@ -16,6 +16,7 @@ import zlib
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 from zipfile import BadZipFile
 
 import numpy as np
@@ -28,6 +29,8 @@ from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, WrapperStore
 
 import n5zarr
+from n5zarr import N5Store
+from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends
@@ -797,3 +800,82 @@ def test_blocks_of_bytes_and_text_are_checked(
     if data_type == "object":
         plant(tmp_path / "c.n5", codec, pack(content * 2), dataType=data_type)
         assert kinds_of(sound, deep=True)["longer-payload"][0] == "warning"
+
+
+@pytest.mark.parametrize("in_memory", [False, True])
+def test_files_that_are_no_blocks_are_found_in_every_store(tmp_path: Path, in_memory: bool) -> None:
+    """A store in memory lists keys, and local files directories; the findings are the same."""
+    n5zarr.create_array(tmp_path / "c.n5", path="g/a", data=np.ones((7, 5), "u1"), chunks=(3, 2))
+    block = (tmp_path / "c.n5/g/a/0/0").read_bytes()
+    for name in ("g/a/0/9", "g/a/01/0", "g/a/notes.md", "g/a/0/x/y", "g/4/2"):
+        write(tmp_path / "c.n5", name, block)
+    write(tmp_path / "c.n5", "g/3", b"123")  # no block
+    place: Any = tmp_path / "c.n5"
+    if in_memory:
+        files = [file for file in place.rglob("*") if file.is_file()]
+        place = MemoryStore({
+            file.relative_to(place).as_posix(): cpu.Buffer.from_bytes(file.read_bytes())
+            for file in files
+        })  # fmt: skip
+    found = {(each.kind, each.file, each.severity) for each in n5zarr.validate(place).findings}
+    assert found == {
+        ("outside-grid", "g/a/0/9", "warning"),
+        ("leading-zero", "g/a/01", "warning"),
+        ("stray-file", "g/a/notes.md", "note"),
+        ("stray-file", "g/a/0/x", "warning"),
+        ("orphan-block", "g/4/2", "warning"),
+    }
+
+
+def test_a_block_that_left_quarantine_is_told(root: Path) -> None:
+    DEFECTS["empty"][0](root)
+    moved = n5zarr.quarantine_blocks(root, n5zarr.validate(root).findings)
+    (Path(moved.quarantine) / "em/s0/1/2/0").unlink()
+    back = n5zarr.restore_blocks(moved.quarantine, root)
+    assert back.moved == ()
+    assert back.kept == {"em/s0/1/2/0": "it is not in quarantine"}
+    assert (Path(moved.quarantine) / "quarantine.json").exists()
+
+
+def test_quarantine_of_a_store_without_a_place_beside_it_must_be_given() -> None:
+    """A URL has one; a store in memory has none."""
+    store = N5Store(f"memory://{uuid4().hex}/c.n5")
+    for where in (store, N5Store(MemoryStore())):
+        n5zarr.create_array(where, path="a", data=np.ones((7, 5), "u1"), chunks=(7, 5))
+        sync(where.store.set("a/0/0", cpu.Buffer.from_bytes(b"")))
+        findings = n5zarr.validate(where).findings
+        assert [(each.kind, each.path, each.block) for each in findings] == [
+            ("empty-block", "a", (0, 0))
+        ]
+        if where is store:
+            moved = n5zarr.quarantine_blocks(where, findings)
+            assert moved.moved == ("a/0/0",)
+            assert ".n5.quarantine/" in moved.quarantine
+            assert n5zarr.validate(where).ok
+        else:
+            with pytest.raises(N5UnsupportedError, match=r"got none: pass one \(to=\)"):
+                n5zarr.quarantine_blocks(where, findings)
+
+
+def test_a_dataset_that_is_gone_has_no_damaged_blocks(root: Path) -> None:
+    """Its blocks stay where they are."""
+    DEFECTS["empty"][0](root)
+    findings = n5zarr.validate(root).findings
+    write(root, "em/s0/attributes.json", b"{}")
+    moved = n5zarr.quarantine_blocks(root, findings)
+    assert (moved.moved, list(moved.kept)) == ((), ["em/s0/1/2/0"])
+    assert (root / "em/s0/1/2/0").read_bytes() == b""
+
+
+def test_edges_that_cannot_be_written_are_skipped(tmp_path: Path) -> None:
+    """Text has no parts outside, and jpeg is only read."""
+    shutil.copytree(JAVA / "strings.n5", tmp_path / "c.n5")
+    n5zarr.create_array(tmp_path / "c.n5", path="j", data=np.ones((7, 5), "u1"), chunks=(3, 2))
+    file = tmp_path / "c.n5/j/attributes.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"compression": {"type": "jpeg"}}))
+    before = {p: p.read_bytes() for p in (tmp_path / "c.n5").rglob("*") if p.is_file()}
+    done = n5zarr.repair_edges(tmp_path / "c.n5", to="pad")
+    assert (done.n_rewritten, done.n_as_wanted) == (0, 0)
+    assert "jpeg can only be read" in done.skipped["j"]
+    assert {reason for path, reason in done.skipped.items() if path != "j"} == {"holds strings"}
+    assert {p: p.read_bytes() for p in before} == before

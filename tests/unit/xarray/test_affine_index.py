@@ -185,6 +185,14 @@ OPERATIONS: dict[str, Callable[[xr.DataArray], xr.DataArray]] = {
     "interp": lambda a: a.astype(float).isel(x=slice(0, 4)),
     "mask": lambda a: a.sel(x=a["x"] > 3.25),
     "loc": lambda a: a.loc[a["x"].values < 3.25],
+    "groups": lambda a: a.groupby(xr.DataArray([2, 0, 1, 0, 2, 1, 0, 2], dims="x", name="g")).map(
+        lambda part: part * 2
+    ),
+    "positions-concat": lambda a: xr.concat(
+        [a.isel(x=slice(1, None, 2)), a.isel(x=slice(0, None, 2))],
+        "x",
+        positions=[[1, 3, 5, 7], [0, 2, 4, 6]],
+    ),
     "array-concat": lambda a: xr.concat([a.isel(x=[0, 2]), a.isel(x=slice(4, 6))], "x"),
     "half-way": lambda a: a.assign_coords(x=a["x"]).sel(
         x=[3.0 + 0.05, 3.15, 3.25], method="nearest"
@@ -229,3 +237,11 @@ def test_axes_of_any_length_need_no_memory() -> None:
     part = coords.sel(x=slice(4e12, 4e12 + 9)).isel(x=slice(None, None, 2))
     assert part["x"].values.tolist() == [4e12 + 0.5, 4e12 + 8.5]
     assert "AffineIndex" in repr(coords)
+
+
+def test_a_transform_has_its_inverse() -> None:
+    """xarray's transforms map elements to positions and back, also between elements."""
+    transform = AffineIndex.along("x", 8, 0.5, 3.0).transform
+    found = transform.forward({"x": np.array([0, 2.5, 7])})["x"]
+    assert found.tolist() == [3, 4.25, 6.5]
+    assert transform.reverse({"x": found})["x"].tolist() == [0, 2.5, 7]
