@@ -428,8 +428,8 @@ static void wanted_range(const Box *box, const Block *block, int64_t row, int64_
 
 static void strides_of_wanted(const Box *box, const Block *block, int64_t *stride)
 {
-    for (int d = 0; d < box->ndim; d++)
-        stride[d] = block->stride[d] * box->step[d];
+    for (int d = 0; d < box->ndim; d++) /* one element needs none, and its step may be huge */
+        stride[d] = block->n[d] == 1 ? 0 : block->stride[d] * box->step[d];
 }
 
 /* Copy what is wanted to the array; `from` is the first wanted element. */
@@ -454,42 +454,36 @@ static void scatter(const Box *box, const Block *block, const char *elements)
     scatter_from(box, block, elements + wanted_offset(box, block));
 }
 
-/* Read what is wanted, without steps, of an uncompressed block, some rows of its slowest axis at a time. */
+/* Read what is wanted of an uncompressed block, some rows of its slowest axis at a time. */
 static int read_raw(const Box *box, Block *block, int file, int64_t size)
 {
-    int64_t header = n_header(box), begin, end;
-    int slowest = box->ndim - 1;
-    int64_t after = block->offset[slowest] + block->n[slowest];
-    int is_known = 0;
-    for (int64_t row = block->offset[slowest]; row < after;) {
-        int64_t stride = is_known ? block->stride[slowest] : 0;
-        int64_t n_rows = !is_known ? after - row : high(1, low(after - row, GROUP / stride));
+    const int slowest = box->ndim - 1;
+    const int64_t header = n_header(box), row = block->offset[slowest], step = box->step[slowest];
+    const int64_t n_rows = block->n[slowest];
+    int64_t begin, end;
+    /* read the header and, if the wanted part begins near it, that too */
+    set_shape(box, block, block->extent);
+    wanted_range(box, block, row, n_rows, &begin, &end);
+    int64_t n = low(low(size, box->n_stored), header + (begin < NEAR ? low(end, GROUP) : 0));
+    if (pread(file, box->stored, (size_t)n, 0) != n || n < header
+        || !parse_header(box, block, box->stored) || size != header + block->n_bytes)
+        return LEFT;
+    wanted_range(box, block, row, n_rows, &begin, &end);
+    if (header + end <= n) { /* all that is wanted has been read */
+        scatter(box, block, box->stored + header);
+        return DONE;
+    }
+    const int64_t most = high(1, GROUP / block->stride[slowest] / step);
+    for (int64_t k = 0; k < n_rows; k += most) {
         Block part = *block;
-        if (!is_known) { /* read the header and, if the wanted part begins near it, that too */
-            int64_t n = low(size, box->n_stored);
-            set_shape(box, block, block->extent);
-            wanted_range(box, block, row, n_rows, &begin, &end);
-            n = low(n, begin < NEAR ? header + low(end, GROUP) : header);
-            if (pread(file, box->stored, (size_t)n, 0) != n || n < header
-                || !parse_header(box, block, box->stored) || size != header + block->n_bytes)
-                return LEFT;
-            wanted_range(box, block, row, n_rows, &begin, &end);
-            is_known = 1;
-            if (header + end <= n) { /* all that is wanted has been read */
-                scatter(box, block, box->stored + header);
-                return DONE;
-            }
-            continue;
-        }
-        wanted_range(box, block, row, n_rows, &begin, &end);
+        part.target += k * box->stride[slowest];
+        part.offset[slowest] = row + k * step;
+        part.n[slowest] = low(most, n_rows - k);
+        wanted_range(box, block, part.offset[slowest], part.n[slowest], &begin, &end);
         if (end - begin > box->n_stored
             || pread(file, box->stored, (size_t)(end - begin), header + begin) != end - begin)
             return LEFT;
-        part.target += (row - block->offset[slowest]) * box->stride[slowest];
-        part.offset[slowest] = row;
-        part.n[slowest] = n_rows;
         scatter_from(box, &part, box->stored); /* which starts at the first wanted element */
-        row += n_rows;
     }
     return DONE;
 }
@@ -748,7 +742,7 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
     int result = LEFT;
     if (S_ISDIR(status->st_mode))
         return MISSING;
-    if (box->kind == RAW && to == NULL && !box->has_steps) {
+    if (box->kind == RAW && to == NULL) {
         result = read_raw(box, block, file, status->st_size);
         return is_unchanged(file, status) ? result : LEFT;
     }
@@ -774,11 +768,7 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
             wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1],
                          &begin, &end);
         if (box->kind == RAW) {
-            if (n_payload != block->n_bytes)
-                return LEFT;
-            if (to == NULL)
-                scatter(box, block, payload);
-            result = DONE;
+            result = n_payload == block->n_bytes ? DONE : LEFT;
         } else if (block->n_bytes > box->n_elements) {
             result = LEFT;
         } else if (box->kind == OTHER) {
@@ -863,7 +853,7 @@ static int read_group(Box *box, const Boxes *boxes, int64_t index, Block *block)
     int64_t begin = index ? number_at(&boxes->ends, (Py_ssize_t)index - 1) : 0;
     int64_t end = number_at(&boxes->ends, (Py_ssize_t)index);
     int result = MISSING, is_read_once;
-    if (begin < 0 || end > boxes->members.len / 8)
+    if (begin < 0 || end < begin || end > boxes->members.len / 8)
         return LEFT;
     for (int d = 0; d < box->ndim; d++) {
         block->position[d] = number_at(&boxes->places, (Py_ssize_t)index * box->ndim + d);
@@ -1342,9 +1332,8 @@ static int check_memory(const Box *box, int to_write, int has_boxes)
     if (to_write) {
         n_stored += BLOSC_HEADER; /* of what blosc does not compress */
     } else if (box->kind == RAW && !has_boxes) {
-        n_elements = 0;
-        if (!box->has_steps) /* see `read_raw` */
-            n_stored = low(n_stored, high(GROUP, n_stored / box->block[box->ndim - 1]));
+        n_elements = 0; /* see `read_raw` */
+        n_stored = low(n_stored, high(GROUP, n_stored / box->block[box->ndim - 1]));
     }
     n_stored += n_header(box);
     if (box->n_stored < n_stored)

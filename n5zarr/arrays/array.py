@@ -253,7 +253,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _read_points(self, points: Points | None) -> np.ndarray | None:
         """Read single elements with the kernel, block by block; None if zarr has to read."""
-        if points is None:
+        if points is None or not points.is_worth_grouping(self.chunks):
             return None
         out = np.empty((len(points.coords), *(1,) * self.ndim), self.dtype)
         is_read = read_local(self, points.coords, (1,) * self.ndim, out)
@@ -261,6 +261,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _read_rows(self, rows: Rows) -> np.ndarray | None:
         """Read parts of a box with the kernel, block by block; None if zarr has to read."""
+        if not rows.is_worth_grouping(self.chunks):
+            return None
         parts = np.empty((math.prod(rows.shape), *rows.box.shape), self.dtype)
         if not read_local(self, rows.starts, rows.box.shape, parts):
             return None

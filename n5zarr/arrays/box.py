@@ -114,7 +114,8 @@ def _bounds(part: object, n: int) -> tuple[int, int, int] | None:
             begin, end, step = part.indices(n)
         except (TypeError, ValueError):  # bounds that are no integers; a step of 0
             return None
-        return (begin, end, step) if step > 0 and begin < end else None
+        # a step over the whole axis selects one element, and may be any number
+        return (begin, end, min(step, n)) if step > 0 and begin < end else None
     if not isinstance(part, int | np.integer) or isinstance(part, bool):
         return None
     begin = index(part) + (n if part < 0 else 0)

@@ -59,6 +59,15 @@ class Groups(NamedTuple):
         """Return the numbers of the boxes that want elements of a block."""
         return self.members[self.ends[k - 1] if k else 0 : self.ends[k]]
 
+    def only(self, blocks: Sequence[int]) -> Self:
+        """Return the groups of some blocks."""
+        members = [self.of_block(k) for k in blocks]
+        return self._replace(
+            places=self.places[list(blocks)],
+            members=np.concatenate(members),
+            ends=np.cumsum(list(map(len, members))),
+        )
+
 
 def _sorted(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort grid positions; return the order, and which are the last of their kind in it."""

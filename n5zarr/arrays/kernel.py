@@ -112,8 +112,6 @@ def read_box(
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
     if not isinstance(compression, Raw):
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
-    elif step is not None:
-        n_stored, n_elements = n_bytes, 0
     else:
         row = n_bytes // dataset.view.dataset.block_size[-1]
         n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0

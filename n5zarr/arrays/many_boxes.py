@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+import threading
+from operator import index
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import zarr
@@ -12,11 +14,11 @@ from n5zarr._zarr_private import sync
 from n5zarr.arrays import kernel
 from n5zarr.arrays.groups import Groups
 from n5zarr.arrays.open_dataset import dataset_of_array
-from n5zarr.errors import N5Error, option_error
+from n5zarr.errors import option_error
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
     from zarr.types import AnyArray
@@ -51,7 +53,7 @@ def read_boxes(
     Raises
     ------
     N5UnrepresentableError
-        A box is not inside of the array, or ``out`` has another shape or dtype
+        A box is not inside of the array, or ``out`` has another shape or dtype, or is read-only
         (``kind="option"``).
     N5BlockError
         A block is damaged; a note says which box it belongs to.
@@ -63,22 +65,22 @@ def read_boxes(
     >>> n5zarr.read_boxes(array, [[20, 40, 60], [3, 5, 7]], (2, 2, 3)).shape
     (2, 2, 2, 3)
     """
-    starts, shape = _checked(array, starts, shape)
-    expected = (len(starts), *shape)
+    if not isinstance(cast("object", array), zarr.Array):
+        raise option_error(f"array: expected an array of zarr, got {type(array).__name__}")
+    first, extent = _checked(array, starts, shape)
+    expected = (len(first), *extent)
     if out is None:
         out = np.empty(expected, array.dtype)
-    elif out.shape != expected or out.dtype != array.dtype or not out.flags.writeable:
-        raise option_error(
-            f"out: expected a writable array of {array.dtype} and shape {expected}, got one of "
-            f"{out.dtype} and {out.shape}"
-        )
-    if out.size:
-        known = _read_with_kernel(array, starts, shape, out)
+    _check_out(out, expected, array.dtype)
+    if out.size and array.ndim == 0:
+        out[...] = array[()]
+    elif out.size:
+        known = _read_with_kernel(array, first, extent, out)
         if known is None:
-            groups = Groups.of(starts, shape, _chunk_shape(array))
-            known = groups, range(len(groups.ends))
-        if known[1]:
-            sync(_read_groups(array, known[0], shape, out, known[1]))
+            _read_blocks(array, *_groups_of_any(array, first, extent), out)
+        elif known[1]:
+            groups, left = known
+            _read_blocks(array, groups.only(left), array.chunks, extent, out)
     return out
 
 
@@ -86,25 +88,39 @@ def _checked(
     array: AnyArray, starts: npt.ArrayLike, shape: Sequence[int]
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the boxes as integers; raise if one is not inside of the array."""
-    found = np.asarray(starts)
-    if found.size == 0:
-        found = found.astype("i8").reshape(len(found), array.ndim)
+    try:
+        found, extent = np.asarray(starts), tuple(map(index, shape))
+    except (TypeError, ValueError) as err:  # rows of several lengths; fractions
+        raise option_error(f"starts, shape: expected integers, got {starts!r}, {shape!r}") from err
+    if found.shape == (0,):
+        found = np.empty((0, array.ndim), "i8")
     if found.ndim != 2 or found.shape[1] != array.ndim or found.dtype.kind not in "iu":
         raise option_error(
             f"starts: expected integers of the shape (boxes, {array.ndim}), got {found.dtype} of "
             f"the shape {found.shape}"
         )
-    extent = tuple(int(n) for n in shape)
     if len(extent) != array.ndim or min(extent, default=1) < 0:
-        raise option_error(f"shape: expected {array.ndim} numbers from 0 on, got {tuple(shape)}")
-    is_outside = ((found < 0) | (found > np.subtract(array.shape, extent))).any(axis=1)
+        raise option_error(f"shape: expected {array.ndim} numbers from 0 on, got {extent}")
+    first = found.astype("i8")
+    is_outside = ((first < 0) | (first > np.subtract(array.shape, extent))).any(axis=1)
     if is_outside.any():
         k = int(is_outside.argmax())
         raise option_error(
             f"starts: expected boxes inside of the array of the shape {array.shape}, got box {k} "
             f"from {found[k].tolist()} with the shape {extent}"
         )
-    return found.astype("i8"), extent
+    return first, extent
+
+
+def _check_out(out: object, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    if not isinstance(out, np.ndarray):
+        raise option_error(f"out: expected a numpy array, got {type(out).__name__}")
+    if out.shape != shape or out.dtype != dtype:
+        raise option_error(
+            f"out: expected an array of {dtype} and shape {shape}, got {out.dtype}, {out.shape}"
+        )
+    if not out.flags.writeable:
+        raise option_error("out: expected an array that can be written, got a read-only one")
 
 
 def read_local(
@@ -141,43 +157,75 @@ def _read_with_kernel(
     return groups, kernel.read_boxes(dataset, in_n5_order, out, fill_value)
 
 
-def _chunk_shape(array: AnyArray) -> tuple[int, ...]:
+def _groups_of_any(
+    array: AnyArray, starts: np.ndarray, shape: tuple[int, ...]
+) -> tuple[Groups, tuple[int, ...], tuple[int, ...]]:
+    """Group boxes of any array by chunk; also return the shape of chunks, and that of boxes."""
     try:
-        return array.shards or array.chunks
+        return Groups.of(starts, shape, array.chunks), array.chunks, shape
     except NotImplementedError:  # chunks of several sizes: each box is read for itself
-        return array.shape
+        numbers = np.arange(len(starts))
+        return Groups(starts, starts, numbers, numbers + 1), (), shape
 
 
-async def _read_groups(
-    array: AnyArray, groups: Groups, shape: tuple[int, ...], out: np.ndarray, left: Sequence[int]
+def _read_blocks(
+    array: AnyArray,
+    groups: Groups,
+    chunk_shape: tuple[int, ...],
+    shape: tuple[int, ...],
+    out: np.ndarray,
 ) -> None:
-    """Read blocks through zarr, some at a time: the part of each that its boxes want."""
-    size = _chunk_shape(array)
+    """Read blocks through zarr, some at a time; nothing is written after this has ended."""
+    has_ended = threading.Event()
+    try:
+        sync(_read_each(array, groups, chunk_shape, shape, out, has_ended.is_set))
+    finally:  # the event loop continues if an exception ends this thread's waiting
+        has_ended.set()
+
+
+async def _read_each(
+    array: AnyArray,
+    groups: Groups,
+    chunk_shape: tuple[int, ...],
+    shape: tuple[int, ...],
+    out: np.ndarray,
+    has_ended: Callable[[], bool],
+) -> None:
+    """Read of each block the part that its boxes want; an error ends the other reads."""
     store = array.store
     n_at_once = store.concurrency if isinstance(store, N5Store) else None
     limit = asyncio.Semaphore(n_at_once or zarr.config.get("async.concurrency"))
 
     async def read(k: int) -> None:
         members = groups.of_block(k)
-        corner = groups.places[k] * size
-        # of each box, the part in the block
-        begins = np.maximum(groups.starts[members], corner)
-        ends = np.minimum(groups.starts[members] + shape, corner + size)
+        begins, ends = groups.starts[members], groups.starts[members] + shape
+        if chunk_shape:  # of each box, the part in the block
+            corner = groups.places[k] * chunk_shape
+            begins, ends = np.maximum(begins, corner), np.minimum(ends, corner + chunk_shape)
         origin, stop = begins.min(axis=0), ends.max(axis=0)
         async with limit:
+            if has_ended():
+                return
             try:
                 values: Any = await array.async_array.getitem(_slices(origin, stop))
-            except N5Error as err:
+            except Exception as err:
                 first = members[0]
                 err.add_note(f"for box {first}, from {groups.starts[first].tolist()}")
                 raise
-            values = np.asarray(values)
             for member, begin, end in zip(members, begins, ends, strict=True):
+                if has_ended():
+                    return
                 start = groups.starts[member]
                 part = values[_slices(begin - origin, end - origin)]
                 out[(member, *_slices(begin - start, end - start))] = part
 
-    await asyncio.gather(*map(read, left))
+    reads = [asyncio.ensure_future(read(k)) for k in range(len(groups.ends))]
+    try:
+        await asyncio.gather(*reads)
+    finally:
+        for each in reads:
+            each.cancel()
+        await asyncio.gather(*reads, return_exceptions=True)
 
 
 def _slices(begin: np.ndarray, end: np.ndarray) -> tuple[slice, ...]:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["Points", "Rows", "box_of_chunks", "points_of", "points_of_mask", "rows_of"]
 
 
-_MAX_ROWS = 10**6  # more take more memory than zarr does
+_PER_BLOCK = 300  # boxes in a block, on average, that take as long to group as zarr's selection
+_MAX_NDIM = 31  # numpy's arrays have at most 64 axes; here, one more for each list
 
 
 class Points(NamedTuple):
@@ -35,6 +36,12 @@ class Points(NamedTuple):
 
     coords: np.ndarray
     shape: tuple[int, ...]
+
+    def is_worth_grouping(self, chunk_shape: Sequence[int]) -> bool:
+        """Whether grouping the points by block takes less time than zarr's own selection."""
+        low, high = self.coords.min(axis=0), self.coords.max(axis=0)
+        n_blocks: int = math.prod((high // chunk_shape - low // chunk_shape + 1).tolist())
+        return len(self.coords) <= _PER_BLOCK * n_blocks
 
 
 class Rows(NamedTuple):
@@ -56,6 +63,19 @@ class Rows(NamedTuple):
         """Number of positions along each of these axes."""
         return tuple(map(len, self.positions.values()))
 
+    def is_worth_grouping(self, chunk_shape: Sequence[int]) -> bool:
+        """Whether grouping these parts by block takes less time than zarr's own selection."""
+        n_parts = n_blocks = 1
+        for axis, size in enumerate(chunk_shape):
+            if axis in self.positions:
+                n_parts *= len(self.positions[axis])
+                n_blocks *= len(np.unique(self.positions[axis] // size))
+            else:
+                n_places = (self.box.stop[axis] - 1) // size - self.box.start[axis] // size + 1
+                n_parts *= n_places
+                n_blocks *= n_places
+        return n_parts <= _PER_BLOCK * n_blocks
+
     @property
     def starts(self) -> np.ndarray:
         """First element of each part, the last of these axes fastest; shape (parts, axes)."""
@@ -76,7 +96,7 @@ def points_of(selection: object, shape: tuple[int, ...]) -> Points | None:
     [[0, 1], [2, 1], [0, 4], [2, 4]]
     """
     parts = selection if isinstance(selection, tuple) else (selection,)
-    if len(parts) != len(shape):
+    if len(parts) != len(shape) or len(shape) > _MAX_NDIM:
         return None
     axes = [_positions(part, n) for part, n in zip(parts, shape, strict=True)]
     known = [axis for axis in axes if axis is not None]
@@ -92,10 +112,10 @@ def points_of(selection: object, shape: tuple[int, ...]) -> Points | None:
 def points_of_mask(selection: object, shape: tuple[int, ...]) -> Points | None:
     """Parse a boolean array of the shape of the array; None also if it has no element."""
     mask = selection[0] if isinstance(selection, tuple) and len(selection) == 1 else selection
-    if not isinstance(mask, np.ndarray) or mask.dtype != bool or mask.shape != shape:
+    if type(mask) is not np.ndarray or mask.dtype != bool or mask.shape != shape:
         return None
     places = np.flatnonzero(mask)  # several times as fast as with all axes
-    if places.size == 0 or not shape:
+    if places.size == 0 or not 0 < len(shape) <= _MAX_NDIM:
         return None
     return Points(np.stack(np.unravel_index(places, shape), axis=1), places.shape)
 
@@ -103,11 +123,12 @@ def points_of_mask(selection: object, shape: tuple[int, ...]) -> Points | None:
 def rows_of(selection: object, shape: tuple[int, ...]) -> Rows | None:
     """Parse lists of integers or booleans along some axes, and a box along the others."""
     parts = list(selection) if isinstance(selection, tuple) else [selection]
-    if len(parts) > len(shape) or any(part is Ellipsis for part in parts):
+    is_short = len(parts) <= len(shape) <= _MAX_NDIM
+    if not is_short or any(part is Ellipsis for part in parts):
         return None
     positions = {}
     for axis, part in enumerate(parts):
-        if isinstance(part, list | np.ndarray):
+        if type(part) in (list, np.ndarray):
             found = np.asarray(part)
             is_mask = found.dtype == bool and found.shape == (shape[axis],)
             known = _positions(np.flatnonzero(found) if is_mask else found, shape[axis])
@@ -115,10 +136,7 @@ def rows_of(selection: object, shape: tuple[int, ...]) -> Rows | None:
                 return None
             positions[axis], parts[axis] = known, slice(0, 1)
     box = Box.of(tuple(parts), shape)
-    if box is None or box.step is not None or not positions:
-        return None
-    rows = Rows(positions, box)
-    return rows if math.prod(rows.shape) <= _MAX_ROWS else None
+    return Rows(positions, box) if positions and box is not None and box.step is None else None
 
 
 def box_of_chunks(
@@ -133,17 +151,22 @@ def box_of_chunks(
     """
     grid = tuple(-(-n // size) for n, size in zip(shape, chunk_shape, strict=True))
     chunks = Box.of(selection, grid)
-    if chunks is None or chunks.step is not None:
+    parts = selection if isinstance(selection, tuple) else (selection,)
+    ends = [end for part in parts if isinstance(part, slice) for end in (part.start, part.stop)]
+    is_negative = any(end is not None and end < 0 for end in ends)  # zarr refuses some of these
+    if chunks is None or chunks.step is not None or is_negative:
         return None
-    ends = zip(chunks.stop, chunk_shape, shape, strict=True)
     start = tuple(place * size for place, size in zip(chunks.start, chunk_shape, strict=True))
-    return Box(start, tuple(min(place * size, n) for place, size, n in ends))
+    stops = zip(chunks.stop, chunk_shape, shape, strict=True)
+    return Box(start, tuple(min(place * size, n) for place, size, n in stops))
 
 
 def _positions(part: object, n: int) -> np.ndarray | None:
     """Return positions along an axis, counted from its begin; None if one is out of bounds."""
+    if type(part) not in (list, int, np.ndarray) and not isinstance(part, np.integer):
+        return None
     found = np.asarray(part)
-    if found.dtype.kind not in "iu" or isinstance(part, bool):
+    if found.dtype.kind not in "iu":
         return None
     found = np.atleast_1d(found)
     if found.size and (found.max() >= n or found.min() < -n):

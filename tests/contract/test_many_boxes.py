@@ -17,6 +17,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import kernel
 from n5zarr.arrays.groups import Groups
+from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from tests.contract.test_kernel import COMPRESSIONS, name, python_only
 from tests.remote.test_blocks import Watched
@@ -166,6 +167,12 @@ def test_no_boxes_and_empty_boxes(both: tuple[Any, np.ndarray]) -> None:
         ([(0.0, 0.0, 0.5)], (1, 1, 1), None, "starts: expected integers"),
         ([(0, 0, 0)], (1, 1), None, "shape: expected 3 numbers"),
         ([(0, 0, 0)], (1, 1, -1), None, "shape: expected 3 numbers"),
+        ([(0, 0, 0)], (1, 1, 1.5), None, "starts, shape: expected integers"),
+        ([(0, 0, 0)], 1, None, "starts, shape: expected integers"),
+        ([(0, 0, 0), (0, 0)], (1, 1, 1), None, "starts, shape: expected integers"),
+        ([[]], (1, 1, 1), None, "starts: expected integers of the shape"),
+        ([(0, 0, 2**64 - 1)], (1, 1, 1), None, "starts: expected"),
+        ([(0, 0, 0)], (1, 1, 1), [[[[0]]]], "out: expected a numpy array, got list"),
         ([(0, 0, 0)], (1, 1, 1), np.empty((2, 1, 1, 1), "u2"), "out: expected"),
         ([(0, 0, 0)], (1, 1, 1), np.empty((1, 1, 1, 1), "i2"), "out: expected"),
     ],
@@ -176,6 +183,57 @@ def test_wrong_boxes_are_refused(
     with pytest.raises(N5UnrepresentableError, match=message) as caught:
         n5zarr.read_boxes(both[0], starts, shape, out)
     assert caught.value.kind == "option"
+
+
+def test_what_is_no_array_of_zarr_is_refused() -> None:
+    with pytest.raises(N5UnrepresentableError, match="array: expected an array of zarr"):
+        n5zarr.read_boxes(np.zeros((2, 3)), [(0, 0)], (1, 1))  # type: ignore[arg-type]
+
+
+def test_an_array_without_axes(tmp_path: Path) -> None:
+    array = zarr.create_array(N5Store(tmp_path), name="d", shape=(), dtype="u2")
+    array[()] = 7
+    for each in (array, n5zarr.open_array(tmp_path, path="d")):
+        assert n5zarr.read_boxes(each, np.zeros((3, 0), int), ()).tolist() == [7, 7, 7]
+
+
+def test_nothing_is_written_after_an_error() -> None:
+    values = np.random.default_rng(1).integers(1, 2**16, (40, 4)).astype("u2")
+    store = Watched()
+    n5zarr.create_array(store, path="d", data=values, chunks=(1, 4), compression="gzip")
+    damaged = store._store_dict["d/0/3"].to_bytes()[:-3]
+    store._store_dict["d/0/3"] = zarr.buffer.cpu.Buffer.from_bytes(damaged)
+    array: Any = n5zarr.open_array(N5Store(store, concurrency=4), path="d", mode="r")
+    out = np.zeros((40, 1, 4), "u2")
+    store.asked.clear()
+    with pytest.raises(N5BlockError, match="block 0/3"):
+        n5zarr.read_boxes(array, [(k, 0) for k in range(40)], (1, 4), out)
+    before, n_asked = out.copy(), len(store.asked)
+    zarr.open_group(store)  # the event loop has run meanwhile
+    np.testing.assert_array_equal(out, before)
+    assert n_asked < 20
+
+
+def test_boxes_in_opposite_corners_read_no_more_than_they_want(tmp_path: Path) -> None:
+    """Chunks of several sizes, and chunks in one shard, are read for themselves."""
+    with zarr.config.set({"array.rectilinear_chunks": True}):
+        grid = zarr.create_array(
+            zarr.storage.MemoryStore(), shape=(4000, 4000), dtype="u1", fill_value=3,
+            chunks=[[1000, 3000], [500, 3500]],
+        )  # fmt: skip
+        sharded = zarr.create_array(
+            tmp_path, shape=(4000, 4000), dtype="u1", chunks=(8, 8), shards=(4000, 4000)
+        )
+        sharded[:2, :2] = sharded[3990:3992, 3990:3992] = 3
+        for array in (grid, sharded):
+            tracemalloc.start()
+            try:
+                found = n5zarr.read_boxes(array, [[0, 0], [3990, 3990]], (2, 2))
+                peak = tracemalloc.get_traced_memory()[1]
+            finally:
+                tracemalloc.stop()
+            assert (found == 3).all()
+            assert peak < 14_000_000  # the index of the shard has 4 MB; the array 16
 
 
 def test_a_damaged_block_and_its_box_are_named(tmp_path: Path, way: str) -> None:
@@ -213,6 +271,32 @@ def test_steps_far_apart_visit_only_their_blocks(tmp_path: Path) -> None:
     assert found.shape == (9, 17)
     assert np.argwhere(found).tolist() == [[4, 4]]
     assert found[4, 4] == 77
+
+
+@pytest.mark.parametrize("step", [2**62, 2**63, 2**70])
+def test_steps_may_be_of_any_size(both: tuple[Any, np.ndarray], step: int) -> None:
+    array, values = both
+    np.testing.assert_array_equal(array[3::step, ::step, 2], values[3:4, :1, 2])
+
+
+@pytest.mark.parametrize("selection", [np.s_[5, ::2, ::2], np.s_[::40, 3, ::7], np.s_[::3, ::3, 1]])
+def test_steps_read_the_rows_of_a_raw_block_that_they_need(
+    tmp_path: Path, selection: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.random.default_rng(6).integers(0, 256, (97, 89, 83)).astype("u1")
+    array: Any = n5zarr.create_array(
+        tmp_path, path="d", data=values, chunks=(97, 89, 83), compression="raw"
+    )
+    taken: list[int] = []
+    own = Scratch.bytes
+
+    def noted(self: Scratch, n_bytes: int, purpose: str) -> memoryview:
+        taken.append(n_bytes)
+        return own(self, n_bytes, purpose)
+
+    monkeypatch.setattr(Scratch, "bytes", noted)
+    np.testing.assert_array_equal(array[selection], values[selection])
+    assert 0 < sum(taken) < 2**18 + 1000 < values.nbytes  # a group of rows, and its header
 
 
 @given(data=st.data())
@@ -298,6 +382,8 @@ WRONG: dict[str, Any] = {
     "a negative step": lambda array: array[::-1],
     "a step of 0": lambda array: array[::0],
     "an axis too many": lambda array: array[::2, 1, 1, 1],
+    "a chunk before the begin": lambda array: array.blocks[-9:3],
+    "points of ranges": lambda array: array.get_coordinate_selection((range(3),) * 3),
 }
 
 
@@ -306,7 +392,7 @@ def test_wrong_selections_raise_what_zarr_raises(
     both: tuple[Any, np.ndarray], wrong: Any, tmp_path: Path
 ) -> None:
     plain = zarr.create_array(tmp_path, data=both[1], chunks=CHUNKS)
-    with pytest.raises(Exception, match=r"\w") as expected:
+    with pytest.raises((IndexError, ValueError), match=r"\w") as expected:
         wrong(plain)
     with pytest.raises(type(expected.value)) as caught:
         wrong(both[0])
