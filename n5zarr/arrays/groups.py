@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Groups"]
+__all__ = ["Groups", "bounds_of"]
 
 
 class Groups(NamedTuple):
@@ -53,7 +53,7 @@ class Groups(NamedTuple):
                 members, places = np.repeat(members, n), np.repeat(places, n, axis=0)
                 places[:, axis] += within
         order, is_last = _sorted(places)
-        return cls(starts, places[order][is_last], members[order], np.flatnonzero(is_last) + 1)
+        return cls(starts, places[order[is_last]], members[order], np.flatnonzero(is_last) + 1)
 
     def of_block(self, k: int) -> np.ndarray:
         """Return the numbers of the boxes that want elements of a block."""
@@ -69,10 +69,16 @@ class Groups(NamedTuple):
         )
 
 
+def bounds_of(positions: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the least and the largest position along each axis; numpy is slow for short rows."""
+    axes = positions.T
+    return np.array([axis.min() for axis in axes]), np.array([axis.max() for axis in axes])
+
+
 def _sorted(places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Sort grid positions; return the order, and which are the last of their kind in it."""
-    low = places.min(axis=0)
-    extent = (places.max(axis=0) - low + 1).tolist()
+    low, high = bounds_of(places)
+    extent = (high - low + 1).tolist()
     is_last = np.ones(len(places), bool)
     try:
         numbers = np.ravel_multi_index((places - low).T, extent)

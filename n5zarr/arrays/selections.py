@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.arrays.box import Box
+from n5zarr.arrays.groups import bounds_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,7 +40,7 @@ class Points(NamedTuple):
 
     def is_worth_grouping(self, chunk_shape: Sequence[int]) -> bool:
         """Whether grouping the points by block takes less time than zarr's own selection."""
-        low, high = self.coords.min(axis=0), self.coords.max(axis=0)
+        low, high = bounds_of(self.coords)
         n_blocks: int = math.prod((high // chunk_shape - low // chunk_shape + 1).tolist())
         return len(self.coords) <= _PER_BLOCK * n_blocks
 
