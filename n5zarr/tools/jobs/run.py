@@ -150,7 +150,7 @@ class RunOptions:
             A task and its result, in any order.
         """
         n_done = 0
-        if is_light is not None and self._chosen == "threads":
+        if is_light is not None and self._chosen == "threads" and _has_lock():
             work = _Turns(work, is_light)
         for task, result in run_tasks(
             work, tasks, scheduler=self.scheduler, n_workers=self.n_workers
@@ -161,6 +161,11 @@ class RunOptions:
                 self.progress(stage, n_done, total)
         if self.progress is not None and n_done < total:
             self.progress(stage, total, total)
+
+
+def _has_lock() -> bool:
+    """Whether only one thread at a time runs Python."""
+    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())  # new in Python 3.13
 
 
 class _Turns[T, R]:
