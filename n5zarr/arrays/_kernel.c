@@ -21,6 +21,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -82,8 +83,8 @@ typedef struct {
 
 enum { N_FUNCTIONS = sizeof(Library) / sizeof(void *) };
 
-/* The only thing that all threads and interpreters of the process share. A table is never changed
- * nor freed: another thread may be using it. */
+/* What all threads and interpreters of the process share. A table is never changed nor freed:
+ * another thread may be using it. */
 static _Atomic(const Library *) current;
 
 static PyObject *use(PyObject *Py_UNUSED(self), PyObject *args)
@@ -109,6 +110,61 @@ static PyObject *use(PyObject *Py_UNUSED(self), PyObject *args)
         atomic_store(&current, made);
     }
     Py_RETURN_NONE;
+}
+
+/* A decoder of zstd takes as long to make as a small block to read: each thread keeps one. It is
+ * taken out while it is used, so that a signal handler that reads meanwhile makes its own. */
+typedef struct {
+    const Library *library;
+    void *unzstd; /* NULL while it is used */
+} Kept;
+
+static pthread_key_t kept_key;
+static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
+static int has_kept_key;
+
+static void free_kept(void *value)
+{
+    Kept *kept = value;
+    if (kept->unzstd)
+        kept->library->zstd_free(kept->unzstd);
+    free(kept);
+}
+
+static void make_kept_key(void) { has_kept_key = pthread_key_create(&kept_key, free_kept) == 0; }
+
+static Kept *kept_here(void)
+{
+    pthread_once(&kept_once, make_kept_key);
+    return has_kept_key ? pthread_getspecific(kept_key) : NULL;
+}
+
+static void *take_unzstd(const Library *library)
+{
+    Kept *kept = kept_here();
+    if (kept == NULL || kept->unzstd == NULL || kept->library != library)
+        return library->zstd_new();
+    void *unzstd = kept->unzstd;
+    kept->unzstd = NULL;
+    return unzstd;
+}
+
+static void keep_unzstd(const Library *library, void *unzstd)
+{
+    Kept *kept = kept_here();
+    if (kept == NULL && has_kept_key) {
+        kept = calloc(1, sizeof *kept);
+        if (kept != NULL && pthread_setspecific(kept_key, kept) != 0) {
+            free(kept);
+            kept = NULL;
+        }
+    }
+    if (kept == NULL || kept->unzstd != NULL) {
+        library->zstd_free(unzstd);
+    } else {
+        kept->library = library;
+        kept->unzstd = unzstd;
+    }
 }
 
 /* ------------------------------------------------------------------ copying */
@@ -1454,7 +1510,7 @@ static int open_libraries(Box *box, int to_write)
     case ZSTD:
         if (!library->zstd_new || !library->zstd_free || !library->zstd_decompress)
             return 0;
-        box->unzstd = library->zstd_new();
+        box->unzstd = take_unzstd(library);
         if (!to_write)
             return box->unzstd != NULL;
         if (!library->zstd_writer_new || !library->zstd_writer_free || !library->zstd_compress)
@@ -1477,7 +1533,7 @@ static void close_libraries(const Box *box)
     if (box->inflater)
         library->inflate_free(box->inflater);
     if (box->unzstd)
-        library->zstd_free(box->unzstd);
+        keep_unzstd(library, box->unzstd);
     if (box->zstd)
         library->zstd_writer_free(box->zstd);
 }

@@ -611,6 +611,26 @@ def test_blosc_parameters_out_of_range_are_left_to_python(
     assert len(left) == 6
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="the memory is read from /proc")
+def test_threads_that_end_free_their_decoders(tmp_path: Path) -> None:
+    array: Any = n5zarr.create_array(
+        tmp_path, path="d", data=np.arange(4000, dtype="u2"), chunks=(500,), compression="zstd"
+    )
+
+    def resident() -> int:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    def read_in_threads(n: int) -> None:
+        for _ in range(n):
+            with ThreadPoolExecutor(1) as threads:
+                assert threads.submit(array.__getitem__, slice(700, 900)).result().sum() == 159900
+
+    read_in_threads(50)
+    before = resident()
+    read_in_threads(400)
+    assert resident() - before < 2**24  # one decoder has at least 90 kB
+
+
 def test_blocks_outside_of_the_dataset_are_left_to_python(tmp_path: Path) -> None:
     """The kernel leaves blocks outside of the dataset to Python."""
     geometry = np.array([3, 4, 0, 6, 0, 0, 1, 1], "i8")
