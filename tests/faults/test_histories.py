@@ -293,16 +293,29 @@ def use_document(job: Job) -> list[Operation]:
             case _:
                 again, times = timed(partial(opened, job, "a"))
                 what, args = "read", {**again.attrs, "shape": again.shape[0]}
-        history.append(Operation("a", what, frozenset(args.items()), *times))
+        history += noted(what, args, times, in_two=what == "read" and job.way == "v2")
     return history
+
+
+def noted(
+    what: str, args: dict[str, Any], times: tuple[int, int], *, in_two: bool
+) -> Iterator[Operation]:
+    """Yield an operation; zarr reads `.zarray` and `.zattrs` one after the other, in any order."""
+    parts = [args]
+    if in_two:
+        parts = [{"shape": args["shape"]}, {k: v for k, v in args.items() if k != "shape"}]
+    for part in parts:
+        yield Operation("a", f"{what} a part" if in_two else what, frozenset(part.items()), *times)
 
 
 def of_document(state: frozenset[Any], operation: Operation) -> frozenset[Any] | None:
     """Change attributes and the shape, which are in one document, or read all of it."""
     now, args = dict(state), dict(operation.value)
     match operation.name:
-        case "read":
-            return state if state == operation.value else None
+        case "read" | "read a part":
+            if operation.name == "read a part":  # the other one comes from another moment
+                args |= {k: v for k, v in now.items() if (k == "shape") != ("shape" in args)}
+            return state if now == args else None
         case "set" | "resize":
             return frozenset((now | args).items())
         case "miss":
