@@ -283,10 +283,10 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
 
 typedef struct {
     const Library *library;
-    int ndim, item, swap, kind, directory, has_steps;
+    int ndim, item, swap, kind, directory;
     int64_t block[MAX_NDIM], dimensions[MAX_NDIM];
     int64_t start[MAX_NDIM], step[MAX_NDIM], shape[MAX_NDIM]; /* of the wanted elements */
-    int64_t first[MAX_NDIM], count[MAX_NDIM], n_blocks; /* grid positions of blocks with wanted elements */
+    int64_t first[MAX_NDIM], count[MAX_NDIM], n_blocks; /* grid positions */
     int64_t n_full;                                     /* bytes of a block that is not cut off */
     char *array;
     int64_t stride[MAX_NDIM];
@@ -356,10 +356,12 @@ static void find_part(const Box *box, Block *block)
         block->extent[d] = low(size, box->dimensions[d] - place * size);
         block->offset[d] = first * step - before;
         block->n[d] = last - first;
-        block->is_empty |= last <= first;
         block->is_inside &= block->offset[d] + (last - first - 1) * step < block->extent[d];
         block->is_whole &= block->n[d] == block->extent[d];
-        block->target += first * box->stride[d];
+        if (last > first)
+            block->target += first * box->stride[d];
+        else
+            block->is_empty = 1;
     }
 }
 
@@ -804,7 +806,7 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
     }
     int is_read = 0;
     if (box->kind == RAW && to != NULL) /* the elements go to their place at once */
-        is_read = n_payload >= 0 && n_payload <= box->n_elements
+        is_read = n_payload >= 0 && n_payload <= box->n_full
                   && pread(file, box->stored, (size_t)header, 0) == header
                   && pread(file, to, (size_t)n_payload, header) == n_payload;
     else
@@ -1370,7 +1372,6 @@ static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *a
         box->start[d] = start;
         box->step[d] = step;
         box->shape[d] = shape;
-        box->has_steps |= step > 1;
         box->stride[d] = array->strides[d];
         box->n_full *= size;
         box->first[d] = start / size;
@@ -1466,8 +1467,9 @@ static int check_boxes(Box *box, Boxes *boxes, const Py_buffer *array, const Py_
     boxes->array = array->buf;
     boxes->whole = whole->buf;
     box->n_blocks = boxes->ends.len / 8;
-    if (box->has_steps)
-        return refuse("geometry: expected many boxes without steps");
+    for (int d = 0; d < box->ndim; d++)
+        if (box->step[d] != 1)
+            return refuse("geometry: expected many boxes without steps");
     if (boxes->starts.len / row != boxes->n_boxes || boxes->starts.len % row != 0)
         return refuse("starts: expected the first elements of %lld boxes, got %zd bytes",
                       (long long)boxes->n_boxes, boxes->starts.len);

@@ -18,9 +18,10 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr_private import ArrayV3Metadata, chunk_spec, max_workers
 from n5zarr.arrays import kernel
+from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.described import DescribedArray
-from n5zarr.arrays.many_boxes import read_boxes, read_local
+from n5zarr.arrays.many_boxes import kernel_dataset, read_boxes, read_grouped
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
@@ -193,8 +194,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
+        dataset = None
         if out is None and prototype is None and not fields:
-            values = self._read_box(box_of_chunks(selection, self.shape, self.chunks))
+            dataset = dataset_of_array(self, tell=self._tell)
+        if dataset is not None:
+            box = box_of_chunks(selection, self.shape, dataset.view.chunk_shape)
+            values = None if box is None else self._read_box(box, dataset)
             if values is not None:
                 return values
         return super().get_block_selection(selection, out=out, fields=fields, prototype=prototype)
@@ -231,15 +236,14 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _read(self, selection: object) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""
-        return self._read_box(Box.of(selection, self.shape))
-
-    def _read_box(self, box: Box | None) -> np.ndarray | None:
+        box = Box.of(selection, self.shape)
         if box is None:
             self._tell(_NO_BOX)
             return None
         dataset = dataset_of_array(self, tell=self._tell)
-        if dataset is None:
-            return None
+        return None if dataset is None else self._read_box(box, dataset)
+
+    def _read_box(self, box: Box, dataset: OpenDataset) -> np.ndarray | None:
         out = np.empty(box.shape, self.dtype, self.config.order)
         left = None
         if kernel.can_do(dataset):
@@ -253,18 +257,20 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _read_points(self, points: Points | None) -> np.ndarray | None:
         """Read single elements with the kernel, block by block; None if zarr has to read."""
-        if points is None or not points.is_worth_grouping(self.chunks):
+        dataset = None if points is None else kernel_dataset(self, self._tell)
+        if points is None or dataset is None or not points.is_worth_grouping(dataset):
             return None
         out = np.empty((len(points.coords), *(1,) * self.ndim), self.dtype)
-        is_read = read_local(self, points.coords, (1,) * self.ndim, out)
-        return out.reshape(points.shape) if is_read else None
+        _, left = read_grouped(dataset, points.coords, (1,) * self.ndim, out, self._fill_value)
+        return None if left else out.reshape(points.shape)
 
     def _read_rows(self, rows: Rows) -> np.ndarray | None:
         """Read parts of a box with the kernel, block by block; None if zarr has to read."""
-        if not rows.is_worth_grouping(self.chunks):
+        dataset = kernel_dataset(self, self._tell)
+        if dataset is None or not rows.is_worth_grouping(dataset):
             return None
         parts = np.empty((math.prod(rows.shape), *rows.box.shape), self.dtype)
-        if not read_local(self, rows.starts, rows.box.shape, parts):
+        if read_grouped(dataset, rows.starts, rows.box.shape, parts, self._fill_value)[1]:
             return None
         lists = tuple(rows.positions)
         each = parts.reshape(*rows.shape, *parts.shape[1:])
@@ -316,8 +322,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     @property
     def _fill_value(self) -> object:
-        fill_value = self.async_array.metadata.fill_value
-        return 0 if fill_value is None else fill_value
+        return fill_value_of(self.async_array.metadata)
 
     def _items(
         self, box: Box, dataset: OpenDataset, positions: Iterable[N5Tuple] | None = None

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     import numpy as np
 
-    from n5zarr._zarr_private import BatchItem
+    from n5zarr._zarr_private import ArrayMetadata, ArraySpec, BatchItem
 
 __all__ = ["BatchBox", "box_of_batch", "chunk_coords", "fill_value_of"]
 
@@ -34,9 +34,9 @@ def chunk_coords(key: str, ndim: int) -> tuple[int, ...]:
     return tuple(map(int, _SEPARATOR.split(key)[-ndim:]))
 
 
-def fill_value_of(item: BatchItem) -> object:
-    """Return the value of the elements of missing blocks."""
-    value: object = item[1].fill_value
+def fill_value_of(array: ArraySpec | ArrayMetadata) -> object:
+    """Return the value of the elements of missing blocks, from the description of an array."""
+    value: object = array.fill_value
     return 0 if value is None else value
 
 

@@ -259,8 +259,11 @@ def _directories(
 ) -> set[str]:
     """Return the directories of the blocks of a box, and those above, up to the dataset's."""
     sizes = zip(start, step, shape, dataset.view.chunk_shape, strict=True)
-    ranges = [
-        sorted({(begin + k * step) // size for k in range(n)}) for begin, step, n, size in sizes
+    ranges: list[Sequence[int]] = [
+        range(begin // size, (begin + (n - 1) * each) // size + 1)
+        if each < size  # each block of the range has an element
+        else [(begin + k * each) // size for k in range(n)]
+        for begin, each, n, size in sizes
     ]
     axes = from_presented(ranges, dataset.view.axis_order)[:-1]
     return {
@@ -324,9 +327,8 @@ def _first_arguments(
     begin = from_presented(start, view.axis_order)
     steps = (1,) * view.ndim if step is None else from_presented(step, view.axis_order)
     n_blocks = 1
-    for first, n, each, size in zip(
-        begin, in_n5_order.shape, steps, attributes.block_size, strict=False
-    ):
+    extent = in_n5_order.shape[: view.ndim]  # of many boxes, without the axis of the boxes
+    for first, n, each, size in zip(begin, extent, steps, attributes.block_size, strict=True):
         n_blocks *= n if each >= size else (first + (n - 1) * each) // size - first // size + 1
     geometry = (*attributes.block_size, *attributes.dimensions, *begin, *steps)
     stored, given = attributes.data_type.dtype, array.dtype

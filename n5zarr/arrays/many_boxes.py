@@ -12,8 +12,9 @@ import zarr
 
 from n5zarr._zarr_private import sync
 from n5zarr.arrays import kernel
+from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.groups import Groups
-from n5zarr.arrays.open_dataset import dataset_of_array
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
 from n5zarr.errors import option_error
 from n5zarr.store.n5_store import N5Store
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from zarr.types import AnyArray
 
-__all__ = ["read_boxes", "read_local"]
+__all__ = ["kernel_dataset", "read_boxes", "read_grouped"]
 
 
 def read_boxes(
@@ -75,12 +76,14 @@ def read_boxes(
     if out.size and array.ndim == 0:
         out[...] = array[()]
     elif out.size:
-        known = _read_with_kernel(array, first, extent, out)
-        if known is None:
+        dataset = kernel_dataset(array)
+        if dataset is None:
             _read_blocks(array, *_groups_of_any(array, first, extent), out)
-        elif known[1]:
-            groups, left = known
-            _read_blocks(array, groups.only(left), array.chunks, extent, out)
+        else:
+            fill_value = fill_value_of(array.async_array.metadata)
+            groups, left = read_grouped(dataset, first, extent, out, fill_value)
+            if left:
+                _read_blocks(array, groups.only(left), array.chunks, extent, out)
     return out
 
 
@@ -123,37 +126,43 @@ def _check_out(out: object, shape: tuple[int, ...], dtype: np.dtype) -> None:
         raise option_error("out: expected an array that can be written, got a read-only one")
 
 
-def read_local(
-    array: AnyArray, starts: np.ndarray, shape: tuple[int, ...], out: np.ndarray
-) -> bool:
-    """Read boxes with the kernel, and return whether it has read all; ``out`` is not empty.
+def kernel_dataset(
+    array: AnyArray, tell: Callable[[str], None] = lambda _: None
+) -> OpenDataset | None:
+    """Return the dataset of an array if the kernel can read its blocks; see `dataset_of_array`."""
+    dataset = dataset_of_array(array, tell=tell)
+    return dataset if dataset is not None and kernel.can_do(dataset) else None
+
+
+def read_grouped(
+    dataset: OpenDataset,
+    starts: np.ndarray,
+    shape: tuple[int, ...],
+    out: np.ndarray,
+    fill_value: object,
+) -> tuple[Groups, Sequence[int]]:
+    """Read boxes with the kernel, block by block.
 
     Parameters
     ----------
-    array : zarr.Array
-        The array.
+    dataset : OpenDataset
+        A dataset that the kernel can read.
     starts, shape : numpy.ndarray of int64, tuple of int
-        Boxes inside of the array, as in :func:`read_boxes`.
+        Boxes inside of the dataset, as in :func:`read_boxes`.
     out : numpy.ndarray
-        Receives the elements, shape ``(boxes, *shape)``, any strides.
+        Receives the elements, shape ``(boxes, *shape)``, any strides; is not empty.
+    fill_value : number
+        Value of the elements of missing blocks.
+
+    Returns
+    -------
+    tuple
+        The groups, and the numbers of those that are left to Python.
     """
-    found = _read_with_kernel(array, starts, shape, out)
-    return found is not None and not found[1]
-
-
-def _read_with_kernel(
-    array: AnyArray, starts: np.ndarray, shape: tuple[int, ...], out: np.ndarray
-) -> tuple[Groups, Sequence[int]] | None:
-    """Read boxes with the kernel; return the groups, and those that are left to Python."""
-    dataset = dataset_of_array(array)
-    if dataset is None or not kernel.can_do(dataset):
-        return None
     groups = Groups.of(starts, shape, dataset.view.chunk_shape)
     order = slice(None, None, -1 if dataset.view.axis_order == "C" else 1)
     starts_n5, places_n5 = (np.ascontiguousarray(each[:, order]) for each in groups[:2])
     in_n5_order = groups._replace(starts=starts_n5, places=places_n5)
-    fill_value = array.async_array.metadata.fill_value
-    fill_value = 0 if fill_value is None else fill_value
     return groups, kernel.read_boxes(dataset, in_n5_order, out, fill_value)
 
 
@@ -176,11 +185,32 @@ def _read_blocks(
     out: np.ndarray,
 ) -> None:
     """Read blocks through zarr, some at a time; nothing is written after this has ended."""
-    has_ended = threading.Event()
+    output = _Output(out)
     try:
-        sync(_read_each(array, groups, chunk_shape, shape, out, has_ended.is_set))
+        sync(_read_each(array, groups, chunk_shape, shape, output))
     finally:  # the event loop continues if an exception ends this thread's waiting
-        has_ended.set()
+        output.end()
+
+
+class _Output:
+    """An array that is written until reading ends, and no longer."""
+
+    def __init__(self, out: np.ndarray) -> None:
+        self._out = out
+        self._lock = threading.Lock()
+        self.has_ended = False
+
+    def put(self, member: int, part: tuple[slice, ...], values: np.ndarray) -> None:
+        """Write a part of a box."""
+        place: Any = (member, *part)
+        with self._lock:
+            if not self.has_ended:
+                self._out[place] = values
+
+    def end(self) -> None:
+        """Wait for a part that is being written, and let no other follow."""
+        with self._lock:
+            self.has_ended = True
 
 
 async def _read_each(
@@ -188,8 +218,7 @@ async def _read_each(
     groups: Groups,
     chunk_shape: tuple[int, ...],
     shape: tuple[int, ...],
-    out: np.ndarray,
-    has_ended: Callable[[], bool],
+    output: _Output,
 ) -> None:
     """Read of each block the part that its boxes want; an error ends the other reads."""
     store = array.store
@@ -204,7 +233,7 @@ async def _read_each(
             begins, ends = np.maximum(begins, corner), np.minimum(ends, corner + chunk_shape)
         origin, stop = begins.min(axis=0), ends.max(axis=0)
         async with limit:
-            if has_ended():
+            if output.has_ended:
                 return
             try:
                 values: Any = await array.async_array.getitem(_slices(origin, stop))
@@ -212,12 +241,10 @@ async def _read_each(
                 first = members[0]
                 err.add_note(f"for box {first}, from {groups.starts[first].tolist()}")
                 raise
-            for member, begin, end in zip(members, begins, ends, strict=True):
-                if has_ended():
-                    return
+            for member, begin, end in zip(members.tolist(), begins, ends, strict=True):
                 start = groups.starts[member]
-                part = values[_slices(begin - origin, end - origin)]
-                out[(member, *_slices(begin - start, end - start))] = part
+                part = _slices(begin - start, end - start)
+                output.put(member, part, values[_slices(begin - origin, end - origin)])
 
     reads = [asyncio.ensure_future(read(k)) for k in range(len(groups.ends))]
     try:

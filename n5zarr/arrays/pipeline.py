@@ -360,7 +360,7 @@ def _read_box(
     part = None if box is None else box.within(reader.out)
     if box is None or part is None:
         return None
-    fill_value = fill_value_of(batch[0])
+    fill_value = fill_value_of(batch[0][1])
     return set(kernel.read_box(dataset, box.start, part, fill_value, n_workers))
 
 
@@ -392,7 +392,7 @@ def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] 
     part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
     if part is None:
         return None
-    fill_value, config = fill_value_of(batch[0]), batch[0][1].config
+    fill_value, config = fill_value_of(batch[0][1]), batch[0][1].config
     keep_empty = config.write_empty_chunks
     return set(kernel.write_box(dataset, box.start, part, fill_value, keep_empty=keep_empty))
 

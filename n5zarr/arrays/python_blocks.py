@@ -180,7 +180,7 @@ class BlockReader:
             The block is damaged or does not fit the dataset.
         """
         if stored is None:
-            self.out[item[3]] = fill_value_of(item)
+            self.out[item[3]] = fill_value_of(item[1])
             return MISSING
         try:
             part = self._select(stored, item, position, memory)
@@ -210,7 +210,7 @@ class BlockReader:
         if block.shape != to_c(self.dataset.extent(position)):  # dataset replaced, perhaps
             return None
         if not all(map(_selects_the_same, selection, self._presented(block).shape, self._shape)):
-            block = pad_or_truncate(block, self._shape_c, fill_value_of(item))
+            block = pad_or_truncate(block, self._shape_c, fill_value_of(item[1]))
         return np.asarray(self._presented(block)[selection])
 
     def _presented(self, block: np.ndarray) -> np.ndarray:

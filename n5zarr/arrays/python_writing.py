@@ -150,7 +150,7 @@ class BlockWriter:
         """
         is_scalar = self.value.shape == ()
         part = self.value if is_scalar else self.value[item[3]]
-        if not item[1].config.write_empty_chunks and part.all_equal(fill_value_of(item)):
+        if not item[1].config.write_empty_chunks and part.all_equal(fill_value_of(item[1])):
             return None
         array = part.as_numpy_array()
         if is_scalar:
@@ -179,7 +179,7 @@ class BlockWriter:
             attributes = self._attributes
             chunk = decode_full(
                 block, attributes.block_size, self._view.data_type, attributes.compression,
-                fill_value_of(item),
+                fill_value_of(item[1]),
             )  # fmt: skip
             return spec.prototype.nd_buffer.from_numpy_array(self._presented(chunk))
 

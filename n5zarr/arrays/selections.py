@@ -17,6 +17,8 @@ from n5zarr.arrays.groups import bounds_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from n5zarr.arrays.open_dataset import OpenDataset
+
 __all__ = ["Points", "Rows", "box_of_chunks", "points_of", "points_of_mask", "rows_of"]
 
 
@@ -38,9 +40,9 @@ class Points(NamedTuple):
     coords: np.ndarray
     shape: tuple[int, ...]
 
-    def is_worth_grouping(self, chunk_shape: Sequence[int]) -> bool:
+    def is_worth_grouping(self, dataset: OpenDataset) -> bool:
         """Whether grouping the points by block takes less time than zarr's own selection."""
-        low, high = bounds_of(self.coords)
+        (low, high), chunk_shape = bounds_of(self.coords), dataset.view.chunk_shape
         n_blocks: int = math.prod((high // chunk_shape - low // chunk_shape + 1).tolist())
         return len(self.coords) <= _PER_BLOCK * n_blocks
 
@@ -64,10 +66,10 @@ class Rows(NamedTuple):
         """Number of positions along each of these axes."""
         return tuple(map(len, self.positions.values()))
 
-    def is_worth_grouping(self, chunk_shape: Sequence[int]) -> bool:
+    def is_worth_grouping(self, dataset: OpenDataset) -> bool:
         """Whether grouping these parts by block takes less time than zarr's own selection."""
         n_parts = n_blocks = 1
-        for axis, size in enumerate(chunk_shape):
+        for axis, size in enumerate(dataset.view.chunk_shape):
             if axis in self.positions:
                 n_parts *= len(self.positions[axis])
                 n_blocks *= len(np.unique(self.positions[axis] // size))
