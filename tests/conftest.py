@@ -21,7 +21,7 @@ import sys
 import tempfile
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -185,3 +185,19 @@ def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest
     if REQUIRED:
         fail_if_missing(report)
     return report
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Note the requests to local files."""
+    from n5zarr.storage.local import LocalFiles  # noqa: PLC0415 - `-p tests.windows` comes first
+
+    noted: list[Any] = []
+    answer = LocalFiles.answer
+
+    def noting(self: LocalFiles, request: Any, warn: Any) -> object:
+        noted.append(request)
+        return answer(self, request, warn)
+
+    monkeypatch.setattr(LocalFiles, "answer", noting)
+    return noted

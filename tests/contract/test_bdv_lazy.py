@@ -6,7 +6,6 @@ import asyncio
 import json
 import math
 import pickle
-import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import dask
@@ -15,6 +14,7 @@ import pytest
 import xarray as xr
 
 import n5zarr
+from tests.memory import traced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -100,11 +100,9 @@ def test_opening_costs_the_views_and_not_their_blocks(tmp_path: Path) -> None:
     shape = (28672, 10640, 14192)
     xml = write_views(tmp_path, shape, 20, moved=True)
     n5zarr.open_bdv(xml)  # imports
-    tracemalloc.start()
-    tree: Any = n5zarr.open_bdv(xml)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 20 * 2**20
+    with traced() as memory:
+        tree: Any = n5zarr.open_bdv(xml)
+    assert memory.peak < 20 * 2**20
     data = tree["setup19/s0/data"]
     n_chunks = math.prod(map(len, data.chunks))
     assert 1000 < n_chunks <= 20_000

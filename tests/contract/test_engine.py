@@ -7,7 +7,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import tracemalloc
 import warnings
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ import zarr
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.xarray.backend import N5BackendEntrypoint
+from tests.memory import traced
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 METADATA = JAVA / "metadata.n5"
@@ -412,8 +412,6 @@ def test_time_and_memory_to_open_do_not_grow_with_lazy_axes(tmp_path: Path) -> N
         return repr(found) + found._repr_html_()
 
     assert "AffineIndex" in use()  # and whatever is imported meanwhile is
-    tracemalloc.start()
-    use()
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 5e6
+    with traced() as memory:
+        use()
+    assert memory.peak < 5e6

@@ -525,6 +525,17 @@ def test_groups_that_do_not_fit(tmp_path: Path, mistake: dict[str, Any]) -> None
         kernel._kernel.read_boxes(*call, tuple((MANY | mistake).values()))
 
 
+def test_a_file_that_is_too_large_stays_out_of_the_memory_of_a_block(tmp_path: Path) -> None:
+    call = arguments(tmp_path, array=np.ones((3, 2, 2), "u2"), elements=bytearray(64))
+    memory = bytearray(64)
+    block = tmp_path / "c.n5/d/0/0"
+    block.parent.mkdir()
+    block.write_bytes(bytes([0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0, 4]) + bytes([7]) * 40)
+    groups = tuple((MANY | {"whole": memoryview(memory)[:24]}).values())
+    assert kernel._kernel.read_boxes(*call, groups) == [(0, 0)]
+    assert not any(memory[24:])
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,9 +16,11 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import kernel
 from n5zarr.arrays.groups import Groups
+from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
 from tests.contract.test_kernel import COMPRESSIONS, name, python_only
+from tests.memory import traced
 from tests.remote.test_blocks import Watched
 
 if TYPE_CHECKING:
@@ -105,15 +106,23 @@ def test_boxes_of_any_array(tmp_path: Path, made: Any) -> None:
     np.testing.assert_array_equal(found, cut(values.astype(found.dtype), starts, (5, 6, 11)))
 
 
-def test_boxes_of_chunks_of_several_sizes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("codecs", ["n5", "zarr"])
+def test_chunks_of_several_sizes(tmp_path: Path, codecs: Any) -> None:
     values = np.random.default_rng(3).integers(1, 2**16, SHAPE).astype("u2")
     n5zarr.create_array(tmp_path, path="d", data=values, chunks=CHUNKS)
     starts = [(0, 0, 0), (18, 25, 8), (3, 5, 7)]
     with zarr.config.set({"array.rectilinear_chunks": True}):
-        store = N5Store(tmp_path, chunk_grid="rectilinear")
-        array = zarr.open_array(store, path="d", mode="r")
+        store = N5Store(tmp_path, chunk_grid="rectilinear", codecs=codecs)
+        array: Any = n5zarr.open_array(store, path="d", mode="r")
         found = n5zarr.read_boxes(array, starts, (5, 6, 11))
-    np.testing.assert_array_equal(found, cut(values, starts, (5, 6, 11)))
+        np.testing.assert_array_equal(found, cut(values, starts, (5, 6, 11)))
+        np.testing.assert_array_equal(
+            array.vindex[[1, 22], [3, 4], [5, 18]], values[[1, 22], [3, 4], [5, 18]]
+        )
+        np.testing.assert_array_equal(array.oindex[[3, 22]], values[[3, 22]])
+        np.testing.assert_array_equal(array[values > 60000], values[values > 60000])
+        np.testing.assert_array_equal(array.blocks[-1, 1], values[20:, 7:14])
+        np.testing.assert_array_equal(array[::3, 1::2], values[::3, 1::2])
 
 
 def test_each_block_is_requested_once() -> None:
@@ -140,16 +149,11 @@ def test_reading_takes_the_memory_of_the_result_and_few_blocks(tmp_path: Path, w
     )
     starts = np.random.default_rng(5).integers(0, 97, (40, 3))
     array.read_boxes(starts[:1], (33, 27, 35))  # modules are loaded
-    tracemalloc.start()
-    try:
-        with zarr.config.set({"codec_pipeline.max_workers": 4}):
-            found = array.read_boxes(starts, (33, 27, 35))
-        peak = tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    with zarr.config.set({"codec_pipeline.max_workers": 4}), traced() as memory:
+        found = array.read_boxes(starts, (33, 27, 35))
     np.testing.assert_array_equal(found, cut(values, starts, (33, 27, 35)))
     n_in_flight = {"kernel": 3 * 4, "python": 64}[way]  # blocks: threads, and the store's limit
-    assert peak < found.nbytes + n_in_flight * 32 * 26 * 34 + 2**19
+    assert memory.peak < found.nbytes + n_in_flight * 32 * 26 * 34 + 2**19
 
 
 def test_no_boxes_and_empty_boxes(both: tuple[Any, np.ndarray]) -> None:
@@ -226,14 +230,10 @@ def test_boxes_in_opposite_corners_read_no_more_than_they_want(tmp_path: Path) -
         )
         sharded[:2, :2] = sharded[3990:3992, 3990:3992] = 3
         for array in (grid, sharded):
-            tracemalloc.start()
-            try:
+            with traced() as memory:
                 found = n5zarr.read_boxes(array, [[0, 0], [3990, 3990]], (2, 2))
-                peak = tracemalloc.get_traced_memory()[1]
-            finally:
-                tracemalloc.stop()
             assert (found == 3).all()
-            assert peak < 14_000_000  # the index of the shard has 4 MB; the array 16
+            assert memory.peak < 14_000_000  # the index of the shard has 4 MB; the array 16
 
 
 def test_a_damaged_block_and_its_box_are_named(tmp_path: Path, way: str) -> None:
@@ -423,6 +423,26 @@ def test_groups_are_the_blocks_that_each_box_touches(
     assert found == expected
     assert len(groups.members) == len(expected)
     assert len({tuple(place) for place in groups.places.tolist()}) == len(groups.places)
+
+
+@pytest.mark.parametrize(
+    ("step", "n", "places"),
+    [
+        (1, 5 * 2**29, range(6)),  # from element 3 on, over the end of block 4
+        (7, 2**28, range(4)),  # up to 7 * 2**28 - 4, in the middle of block 3
+        (2**29, 5, range(5)),
+        (2**30, 2, [0, 2]),
+    ],
+)
+def test_a_durable_write_finds_its_directories_by_block(
+    tmp_path: Path, step: int, n: int, places: Any
+) -> None:
+    """Counting the elements of such an axis would take minutes."""
+    array = n5zarr.create_array(tmp_path, path="d", shape=(4, 2**40), chunks=(2, 2**29), dtype="u1")
+    dataset = dataset_of_array(array)
+    assert dataset is not None
+    found = kernel._directories(dataset, (0, 3), (1, step), (4, n))
+    assert found == {f"{tmp_path}/d/", *(f"{tmp_path}/d/{place}" for place in places)}
 
 
 @pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")

@@ -6,7 +6,6 @@ import asyncio
 import pickle
 import threading
 import time
-import tracemalloc
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from zarr.storage import MemoryStore
 import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from tests.memory import traced
 from tests.waiting import PATIENCE, let_others_run
 
 if TYPE_CHECKING:
@@ -206,12 +206,10 @@ def test_memory_holds_the_output_and_what_is_in_flight(compression: str) -> None
     inner = made(values.shape, (8, 128, 128), values, compression)  # 32 blocks of 256 KiB
     array: Any = zarr.open_array(N5Store(inner, concurrency=2), path="a", mode="r")
     array[:8]
-    tracemalloc.start()
-    found = array[...]
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    with traced() as memory:
+        found = array[...]
     np.testing.assert_array_equal(found, values)
-    assert peak < values.nbytes + 8 * 2**18
+    assert memory.peak < values.nbytes + 8 * 2**18
 
 
 @pytest.mark.parametrize("how", PRESENTATIONS)
