@@ -110,11 +110,11 @@ def read_box(
         Grid positions of the blocks that are left to Python.
     """
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
-    if not isinstance(compression, Raw):
-        n_stored, n_elements = _most_packed(n_bytes), n_bytes
-    else:
+    if isinstance(compression, Raw):
         row = n_bytes // dataset.view.dataset.block_size[-1]
         n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
+    else:
+        n_stored, n_elements = _most_packed(n_bytes), n_bytes
     n_stored += len(dataset.view.full_header)
     arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step)
 
