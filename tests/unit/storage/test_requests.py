@@ -455,7 +455,7 @@ def test_a_cache_is_one_store_with_what_it_keeps_of() -> None:
         assert (value.to_bytes(), part.to_bytes()) == (bytes(range(97)), bytes([94, 95, 96]))
 
 
-@pytest.mark.skipif(vars(locks)["fcntl"] is None, reason="Windows has no locks of files")
+@pytest.mark.skipif(vars(locks)["fcntl"] is None, reason="there are no such locks")
 @pytest.mark.parametrize("number", [errno.ENOLCK, errno.EOPNOTSUPP])
 def test_a_file_system_without_locks_is_used_with_a_warning(
     number: int, tmp_path: Path, said: list[str], monkeypatch: pytest.MonkeyPatch
@@ -478,7 +478,7 @@ def test_a_file_system_without_locks_is_used_with_a_warning(
     assert (tmp_path / "c.n5/k").read_bytes() == b"2+"
 
 
-@pytest.mark.skipif(vars(locks)["fcntl"] is None, reason="Windows has no locks of files")
+@pytest.mark.skipif(vars(locks)["fcntl"] is None, reason="there are no such locks")
 def test_a_lock_that_fails_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as of a disk that is broken; nothing is written."""
 
