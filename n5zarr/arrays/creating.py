@@ -62,7 +62,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     axis_order: AxisOrder = "C",
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     durability: Durability | None = None,
 ) -> AnyArray:
     """Create an N5 dataset and open it as a zarr array with the fast path.

@@ -43,7 +43,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     path: str = "",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     durability: Durability | None = None,
     dtype: npt.DTypeLike | None = None,
     ndim: int | None = None,
@@ -142,7 +142,7 @@ class OpenOptions(TypedDict, total=False):
 
     axis_order: AxisOrder
     storage_options: Mapping[str, object] | None
-    backend: Backend
+    backend: Backend | None
     durability: Durability | None
     dtype: npt.DTypeLike | None
     ndim: int | None
@@ -205,7 +205,7 @@ def open_group(  # noqa: PLR0913 - as its neighbours
     path: str = "",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     durability: Durability | None = None,
 ) -> Group:
     """Open an N5 group as a zarr group, whose arrays have the fast path.

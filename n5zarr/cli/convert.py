@@ -115,7 +115,7 @@ def convert(
     DESTINATION can be opened only when it is complete.
     """
     options = access.keywords()
-    of_url: dict[str, Any] = {"storage_options": None, "backend": "fsspec"}
+    of_url: dict[str, Any] = {"storage_options": None, "backend": None}
     of_source = options if "://" in source else of_url
     of_destination = options if "://" in destination else of_url
     done = n5zarr.convert(

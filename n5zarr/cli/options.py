@@ -104,11 +104,13 @@ class Access:
         ),
     ] = None
     backend: Annotated[
-        Literal["fsspec", "obstore"],
+        Literal["fsspec", "obstore"] | None,
         typer.Option(
-            metavar="NAME", help="Library that reads and writes a URL: fsspec or obstore."
+            metavar="NAME",
+            help="Library that reads and writes a URL: fsspec or obstore. "
+            "Default: obstore if it understands all options.",
         ),
-    ] = "fsspec"
+    ] = None
 
     def keywords(self) -> dict[str, Any]:
         """Return the arguments of the library's functions."""

@@ -40,7 +40,7 @@ def find_images(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> list[Image]:
     """Find the images at a location in a container; nothing but documents is read.
 
@@ -83,7 +83,7 @@ def open_images(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Images:
     """Find the images at a location, and the arrays and groups beside them.
 

@@ -10,7 +10,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from zarr.storage import ObjectStore
+
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.path import join
 from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Request, Update
 from n5zarr.storage.url_store import UrlStore
 
@@ -92,6 +95,10 @@ def _where(store: object, key: str) -> tuple[object, str]:
     """Return who is asked, and for what: stores of one server share what they ask for."""
     if isinstance(store, UrlStore):
         return (id(store.fs), type(store)), store.full_key(key)
+    inner: Any = store.store if isinstance(store, ObjectStore) else None
+    if hasattr(inner, "config"):  # of a service, but not of memory
+        server = frozenset(inner.config.items()), inner.credential_provider
+        return (type(store), *server), join(inner.prefix or "", key)
     return id(store), key
 
 

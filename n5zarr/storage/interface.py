@@ -39,6 +39,11 @@ class Storage(ABC):
         """A zarr store with the same keys, also used to open the container again."""
 
     @property
+    def backend(self) -> str:
+        """The library that reads a URL, and why it was chosen; empty for other storage."""
+        return ""
+
+    @property
     def root(self) -> Path | None:
         """The resolved directory of the container; None unless it is in local files."""
         return None

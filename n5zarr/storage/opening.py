@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,12 @@ from zarr.storage import FsspecStore
 from n5zarr._zarr_private import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.cache import CacheOptions, CachingStore
+from n5zarr.storage.choosing import chosen_store
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import store_of_url, tolerant
-from n5zarr.storage.url_store import UrlStore
+from n5zarr.storage.url_store import UrlStore, without_secrets
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
 
 __all__ = ["open_storage", "unsharded"]
+
+_log = logging.getLogger(__name__)
 
 
 def open_storage(
@@ -53,7 +57,7 @@ def open_storage(
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
-    opened_store = _open_store(place, read_only=read_only)
+    opened_store, why = _open_store(place, read_only=read_only)
     if forbidden_is_missing:
         opened_store = tolerant(opened_store)
     if not isinstance(opened_store, LocalStore):
@@ -62,7 +66,8 @@ def open_storage(
                 f"durability: expected {durability!r} only with local files, got {place.location!r}"
             )
             raise N5UnrepresentableError(message, kind="option")
-        return ZarrStorage(opened_store if cache is None else CachingStore(opened_store, cache))
+        kept = opened_store if cache is None else CachingStore(opened_store, cache)
+        return ZarrStorage(kept, why)
     if cache is not None:
         message = "cache: expected a remote container; the system caches local files itself"
         raise N5UnrepresentableError(message, kind="option")
@@ -80,17 +85,23 @@ def unsharded(storage: Storage, sizes: CTuple) -> Storage:
     return ZarrStorage(UnshardedStore(storage, sizes))
 
 
-def _open_store(place: Place, *, read_only: bool) -> Store:
-    """Open the zarr store of a place."""
+def _open_store(place: Place, *, read_only: bool) -> tuple[Store, str]:
+    """Open the zarr store of a place; of a URL say also which library was chosen, and why."""
     location, options = place.location, place.storage_options
     if place.path:
         message = f"location: expected the root of a container, got its node {place.path!r}; open"
         raise N5UnrepresentableError(f"{message} it with n5zarr.open", kind="option")
     if isinstance(location, str):
-        return store_of_url(location, options, read_only=read_only, backend=place.backend)
+        if place.backend is None:
+            store, why = chosen_store(location, options, read_only=read_only)
+        else:
+            store = store_of_url(location, options, read_only=read_only, backend=place.backend)
+            why = f"{place.backend}, as asked for"
+        _log.debug("%s: backend: %s", without_secrets(location), why)
+        return store, why
     if options is not None:
         message = f"storage_options: expected only with a URL, got it with {location!r}"
         raise N5UnrepresentableError(message, kind="option")
     if isinstance(location, Path):
-        return LocalStore(location)
-    return UrlStore.of(location) if type(location) is FsspecStore else location
+        return LocalStore(location), ""
+    return UrlStore.of(location) if type(location) is FsspecStore else location, ""

@@ -57,14 +57,15 @@ class Place:
         The node below it.
     storage_options : mapping or None
         For the backend, with a URL.
-    backend : {"fsspec", "obstore"}, optional
-        The library that reads and writes a URL.
+    backend : {"fsspec", "obstore"} or None, optional
+        The library that reads and writes a URL; None for the faster one that understands the
+        options.
     """
 
     location: Path | str | Store
     path: str = ""
     storage_options: Mapping[str, object] | None = None
-    backend: Backend = "fsspec"
+    backend: Backend | None = None
 
     @property
     def is_url(self) -> bool:
@@ -87,7 +88,7 @@ class Place:
 def place_of(
     given: object,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     *,
     fs: object = None,
     one_of_two: bool = False,
@@ -103,8 +104,9 @@ def place_of(
         such as ``s3fs.S3Map``; or a place, which is returned.
     storage_options : dict, optional
         For the backend, with a URL.
-    backend : {"fsspec", "obstore"}, optional
-        The library that reads and writes a URL.
+    backend : {"fsspec", "obstore"} or None, optional
+        The library that reads and writes a URL; None for the faster one that understands the
+        options.
     fs : fsspec.AbstractFileSystem, optional
         The file system of a path.
     one_of_two : bool, optional
@@ -119,14 +121,14 @@ def place_of(
     Examples
     --------
     >>> place_of("s3://bucket/a.n5|n5:em/s0")
-    Place(location='s3://bucket/a.n5', path='em/s0', storage_options=None, backend='fsspec')
+    Place(location='s3://bucket/a.n5', path='em/s0', storage_options=None, backend=None)
     """
     known = get_args(Backend.__value__)
-    if backend not in known:
+    if backend is not None and backend not in known:
         message = f"backend: expected one of {', '.join(map(repr, known))}, got {backend!r}"
         raise N5UnrepresentableError(message, kind="option")
     if one_of_two and not _parsed(given, None).is_url:
-        storage_options, backend = None, "fsspec"
+        storage_options, backend = None, None
     given = given if fs is None else _as_mapping(given, fs, storage_options)
     place = _parsed(given, storage_options)
     if backend == place.backend or given is place:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from errno import EACCES
+from errno import EACCES, EIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
@@ -20,6 +20,7 @@ from n5zarr.errors import (
     option_error,
 )
 from n5zarr.storage.url_store import UrlStore, without_secrets
+from n5zarr.storage.web_store import WebStore
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,8 +37,8 @@ __all__ = [
     "is_of_one_key",
     "is_url",
     "local_path",
-    "read_error",
     "says_missing",
+    "server_error",
     "split_query",
     "store_of_url",
     "tolerant",
@@ -55,6 +56,7 @@ _NOT_MISSING = re.compile(
     "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|ExpiredToken|TokenRefreshRequired"
     "|RequestTimeTooSkewed|AccountProblem|InvalidSecurity|NotSignedUp"
 )
+_LIBRARIES = {"obstore", "aiohttp", "botocore", "gcsfs"}  # have errors of their own
 # characters left unquoted in the path of a URL; "%" begins one that is quoted already
 _QUOTED = "/:@!$&'()*+,;=~-._%[]"
 
@@ -103,7 +105,11 @@ def is_chain(url: str) -> bool:
 
 
 def store_of_url(
-    url: str, storage_options: Mapping[str, object] | None, *, read_only: bool, backend: Backend
+    url: str,
+    storage_options: Mapping[str, object] | None,
+    *,
+    read_only: bool,
+    backend: Backend,
 ) -> Store:
     """Open a store for a URL.
 
@@ -242,6 +248,10 @@ class _TolerantUrlStore(_Tolerant, UrlStore):
     pass
 
 
+class _TolerantWebStore(_Tolerant, WebStore):
+    pass
+
+
 class _TolerantObjectStore(_Tolerant, ObjectStore["ObstoreStore"]):
     pass
 
@@ -268,27 +278,37 @@ def _refused_credentials(err: Exception) -> str | None:
     return None if found is None else found.group()
 
 
-def read_error(where: str, err: Exception) -> Exception:
-    """Return the error for a failed read: one with place and way out if the key is forbidden.
+def server_error(where: str, err: Exception, *, is_read: bool) -> Exception:
+    """Return the error for a failed request: one of Python's, with place and way out.
 
     Parameters
     ----------
     where : str
         Container and key.
     err : Exception
-        The error of the store, which is returned unless it means "forbidden".
+        The error of the store, which is returned if it is an ``OSError`` that is not "forbidden".
+    is_read : bool
+        Whether the request reads.
     """
-    if not _is_forbidden(err) or isinstance(err, N5Error):
+    if isinstance(err, N5Error | FileNotFoundError):
         return err
-    message = f"{where}: expected to read it, but the server answers: forbidden"
-    if reason := _refused_credentials(err):
-        message += f", {reason}; check the credentials"
-    else:
-        message += (
-            "; if it answers so for what is missing, as S3 does to users who may not list, open "
-            "N5Store(..., forbidden_is_missing=True)"
-        )
-    return PermissionError(EACCES, message)
+    if _is_forbidden(err):
+        verb = "read" if is_read else "write"
+        message = f"{where}: expected to {verb} it, but the server answers: forbidden"
+        if reason := _refused_credentials(err):
+            message += f", {reason}; check the credentials"
+        elif is_read:
+            message += (
+                "; if it answers so for what is missing, as S3 does to users who may not list, "
+                "open N5Store(..., forbidden_is_missing=True)"
+            )
+        return PermissionError(EACCES, message)
+    if type(err).__module__.partition(".")[0] not in _LIBRARIES or isinstance(err, OSError):
+        return err
+    text = without_secrets(str(err).partition("\n\nDebug source")[0].strip())
+    # as obstore, aiohttp and gcsfs tell it
+    is_answered = "Server returned" in text or hasattr(err, "status") or hasattr(err, "code")
+    return (OSError if is_answered else ConnectionError)(EIO, f"{where}: {text}")
 
 
 def _is_forbidden(err: Exception) -> bool:
@@ -324,6 +344,8 @@ def tolerant(store: Store) -> Store:
         The store is not one of fsspec or obstore (``kind="option"``).
     """
     if isinstance(store, FsspecStore):
+        if isinstance(store, WebStore):
+            return _TolerantWebStore.of(store)
         return _TolerantUrlStore.of(store)
     if isinstance(store, ObjectStore):
         return _TolerantObjectStore(store.store, read_only=store.read_only)

@@ -275,7 +275,7 @@ class UrlStore(FsspecStore):
             yield [*(await self.fs._find(directory, detail=True)).values()]
             return
         # s3fs would hold all of them, and remember the listing
-        from botocore.exceptions import (  # type: ignore[import-untyped] # noqa: PLC0415 - of s3fs
+        from botocore.exceptions import (  # noqa: PLC0415 - of s3fs
             ClientError,
         )
         from s3fs.errors import translate_boto_error  # noqa: PLC0415

@@ -16,13 +16,13 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import CachingStore
+from n5zarr.storage.ends import read_ends
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import KeyLocks
 from n5zarr.storage.objects import (
     entries_of_objects,
     name_of_objects,
     some_objects,
-    start_of_object,
     update_object,
 )
 from n5zarr.storage.prefixes import take_keys
@@ -48,7 +48,7 @@ from n5zarr.storage.requests import (
     logs_requests,
 )
 from n5zarr.storage.unsharded import UnshardedStore
-from n5zarr.storage.url import is_gone, read_error, says_missing
+from n5zarr.storage.url import is_gone, says_missing, server_error
 from n5zarr.storage.url_store import UrlStore, without_secrets
 
 if TYPE_CHECKING:
@@ -66,12 +66,15 @@ class ZarrStorage(Storage):
     ----------
     store : zarr.abc.store.Store
         Any store except local files, for which see :class:`~n5zarr.storage.local.LocalFiles`.
+    backend : str, optional
+        The library that reads a URL, and why it was chosen.
     """
 
     has_stamps = False
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, backend: str = "") -> None:
         self._store = store
+        self._backend = backend
         self._is_open = False
         self._locks = KeyLocks()
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
@@ -82,11 +85,16 @@ class ZarrStorage(Storage):
             return name_of_objects(store)
         return without_secrets(str(store))
 
-    def __getstate__(self) -> dict[str, Store]:
-        return {"_store": self._store}  # locks belong to a process
+    def __getstate__(self) -> tuple[Store, str]:
+        return self._store, self._backend  # locks and tasks belong to a process
 
-    def __setstate__(self, state: dict[str, Store]) -> None:
-        self.__init__(state["_store"])  # type: ignore[misc] # locks and tasks of another process
+    def __setstate__(self, state: tuple[Store, str]) -> None:
+        self.__init__(*state)  # type: ignore[misc]
+
+    @property
+    @override
+    def backend(self) -> str:
+        return self._backend
 
     @property
     @override
@@ -133,7 +141,7 @@ class ZarrStorage(Storage):
             message = "cache: expected recheck=True, or to stay read only; see CacheOptions"
             raise N5UnsupportedError(message, kind="read-only")
         if self._store.read_only and not read_only:
-            return type(self)(self._store.with_read_only(read_only=False))
+            return type(self)(self._store.with_read_only(read_only=False), self._backend)
         return self
 
     @override
@@ -264,12 +272,13 @@ class ZarrStorage(Storage):
             return await self._ask_store(request, warn)
         except Exception as err:
             is_remote = isinstance(_uncached(self._store), FsspecStore | ObjectStore)
-            if not (is_remote and isinstance(request, Get | Ends | Exists | List)):
+            if not is_remote or isinstance(request, Work | Warn):
                 raise
-            if is_gone(err):
+            is_read = isinstance(request, Get | Ends | Exists | List | KeysBelow)
+            if is_read and is_gone(err):
                 return False if isinstance(request, Exists) else None
-            key = request.path if isinstance(request, List) else request.key
-            better = read_error(f"{self}: {key or '/'}", err)
+            key = getattr(request, "key", "") or getattr(request, "path", "")
+            better = server_error(f"{self}: {key or '/'}", err, is_read=is_read)
             if better is err:
                 raise
             raise better from err
@@ -282,7 +291,7 @@ class ZarrStorage(Storage):
                 value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
             case Ends(key, first, last):
-                return await _ends(_uncached(self._store), key, first, last)
+                return await read_ends(_uncached(self._store), key, first, last)
             case Stamp() | FileThatNames():
                 return None
             case Work(function):
@@ -331,23 +340,6 @@ class ZarrStorage(Storage):
                 self._asked.pop(old, None)  # cancelled before they began
             asked = self._asked[place] = asyncio.ensure_future(send_it())
         return await asyncio.shield(asked)
-
-
-async def _ends(store: Store, key: str, first: int, last: int) -> tuple[int, bytes, bytes] | None:
-    """Read the size of a value, and its first and last bytes."""
-    found = await _start(store, key, first)
-    if found is None:
-        return None
-    start, size = found
-    if len(start) >= size or not last:  # some servers send the whole value
-        return size, start, b""
-    rest = RangeByteRequest(max(first, size - last), size)
-    end = await store.get(key, cpu.buffer_prototype, rest)
-    if end is None:
-        return None
-    if size <= first + last:
-        return size, start + end.to_bytes(), b""
-    return size, start, end.to_bytes()
 
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
@@ -405,25 +397,6 @@ async def _remove_tree(store: Store, path: str) -> None:
 
     await asyncio.gather(*map(remove, documents))
     await store.delete_dir(path)
-
-
-async def _start(store: Store, key: str, n_bytes: int) -> tuple[bytes, int] | None:
-    """Read the first bytes of a value, and its size; None if the key is missing."""
-    if isinstance(store, ObjectStore):
-        return await start_of_object(store, key, n_bytes)
-    part = RangeByteRequest(0, n_bytes)
-    value, size = await asyncio.gather(
-        store.get(key, cpu.buffer_prototype, part), store.getsize(key), return_exceptions=True
-    )
-    if size == 0:  # some servers refuse a range of an empty value
-        return b"", 0
-    if isinstance(value, BaseException):
-        raise value
-    if value is None:
-        return None
-    if isinstance(size, BaseException):
-        raise size
-    return value.to_bytes(), size
 
 
 async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:

@@ -38,7 +38,7 @@ def get_attribute(
     *,
     default: JSON = None,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> JSON:
     r"""Read an attribute of a group or dataset, one of N5's own keys, or all of them.
 
@@ -91,7 +91,7 @@ def set_attribute(
     value: JSON,
     *,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> None:
     """Set an attribute of a group or dataset; all others keep their spelling.
 
@@ -141,7 +141,7 @@ def remove_attribute(
     key: str,
     *,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> bool:
     """Remove an attribute of a group or dataset; later items of a list move up.
 

@@ -145,7 +145,7 @@ class XmlFile(NamedTuple):
     def _place(self, location: str, options: Mapping[str, object] | None) -> Place:
         """Return a location with options, which are fsspec's unless they are those of this file."""
         is_as_file = is_url(location) and options is self.directory.storage_options
-        return place_of(location, options, self.directory.backend if is_as_file else "fsspec")
+        return place_of(location, options, self.directory.backend if is_as_file else None)
 
     def _storage(self, *, read_only: bool) -> N5Store:
         """Return the directory as if it were a container, to read and write its files."""

@@ -80,7 +80,7 @@ def geometry(
     axis_order: AxisOrder = "C",
     convention: str | None = None,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> ArrayGeometry:
     """Read names, units, scale and translation of the axes of a dataset.
 
@@ -133,7 +133,7 @@ def store_and_path(
     path: str,
     axis_order: AxisOrder,
     storage_options: Mapping[str, object] | None,
-    backend: Backend,
+    backend: Backend | None,
 ) -> tuple[N5Store, str]:
     """Open the container of a location or an array, as Zarr v3; also return the path of the node.
 

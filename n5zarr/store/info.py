@@ -121,6 +121,7 @@ def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the options with which an open container is presented and written."""
     names = (
         "store_type",
+        "backend",
         "zarr_format",
         "codecs",
         "axis_order",

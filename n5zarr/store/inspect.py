@@ -55,7 +55,7 @@ def describe(
     size: bool = True,
     limit: int | None = None,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> dict[str, JSON]:
     """Describe one node.
 
@@ -231,7 +231,7 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     limit: int | None = None,
     match: str = "",
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> dict[str, JSON]:
     """Describe a node and everything below it.
 
@@ -302,7 +302,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
     skip: int = 0,
     geometry: bool = False,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Iterator[Described]:
     """Describe a node and everything below it, one by one, while the container is being read.
 

@@ -88,9 +88,9 @@ class N5Store(FlowRunner, Store):
         which are then passed through. Read-only, Zarr v3; experimental in zarr-python, which must
         allow it: ``zarr.config.set({"array.rectilinear_chunks": True})``.
     storage_options : dict, optional
-        Options of the backend, for a URL.
-    backend : {"fsspec", "obstore"}, optional
-        Which library reads and writes a URL.
+        For a URL: options of fsspec's file system, or of obstore's store if ``backend`` names it.
+    backend : {"fsspec", "obstore"} or None, optional
+        Which library reads and writes a URL; None: obstore if it understands all options.
     cache : CacheOptions, optional
         How much of a remote container to keep in memory, and when to read it again.
     forbidden_is_missing : bool, optional
@@ -143,7 +143,7 @@ class N5Store(FlowRunner, Store):
         coords: bool = False,
         chunk_grid: ChunkGrid = "regular",
         storage_options: Mapping[str, object] | None = None,
-        backend: Backend = "fsspec",
+        backend: Backend | None = None,
         cache: CacheOptions | None = None,
         forbidden_is_missing: bool = False,
         concurrency: int | None = None,

@@ -40,7 +40,8 @@ def read_root(
     sync(storage.open(read_only=read_only))
     if ask(container.node("")) is None and read_only:
         raise NotFoundError(root_message(container, storage, ask))
-    return {"container": container.name, "kind": "container", "n5": ask(read_version())}
+    library: dict[str, JSON] = {"backend": storage.backend} if storage.backend else {}
+    return {"container": container.name, "kind": "container", "n5": ask(read_version()), **library}
 
 
 def root_message(container: Container, storage: Storage, ask: Ask) -> str:

@@ -65,7 +65,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     convention: str = "auto",
     axis_order: AxisOrder = "C",
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> ArrayGeometry:
     """Write names, units, scale and translation of the axes of a dataset, or of a pyramid.
 

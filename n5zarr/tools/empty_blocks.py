@@ -76,7 +76,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     *,
     dry_run: bool = False,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,

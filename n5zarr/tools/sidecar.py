@@ -78,7 +78,7 @@ def sidecar(
     *,
     remove: bool = False,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Sidecars:
     """Write ``zarr.json`` beside each N5 document, or remove these files.
 

@@ -132,7 +132,7 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
     n_blocks: int | None = 64,
     seed: int = 0,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,

@@ -52,7 +52,7 @@ def napari_layers(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> list[LayerData]:
     """Create lazy napari layers for the images at a location in a container.
 

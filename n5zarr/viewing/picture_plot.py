@@ -43,7 +43,7 @@ def plot(  # noqa: PLR0913 - as its neighbours
     channel: int | str | Sequence[int | str] | None = None,
     labels: str | Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Figure:
     """Draw an image with matplotlib: slices xy, zy and xz with their axes in physical units.
 

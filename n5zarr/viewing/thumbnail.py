@@ -263,7 +263,7 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     labels: str | Sequence[str] = (),
     all_images: bool = False,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Picture:
     """Draw an image: slices xy, zy and xz in physical proportions, with a scale bar.
 

@@ -74,7 +74,7 @@ def view(  # noqa: PLR0913 - as the command
     allow_hosts: str | Collection[str] = (),
     height: int = 600,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> NeuroglancerView:
     """Show the images of a container in Neuroglancer, in a notebook or in a browser.
 

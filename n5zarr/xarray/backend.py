@@ -74,7 +74,7 @@ class GroupOptions(Decoding, total=False):
     convention: str | None
     lazy_coords: bool
     storage_options: StorageOptions | None
-    backend: Backend
+    backend: Backend | None
 
 
 class N5BackendEntrypoint(BackendEntrypoint):
@@ -113,7 +113,7 @@ class N5BackendEntrypoint(BackendEntrypoint):
         convention: str | None = None,
         lazy_coords: bool = False,
         storage_options: StorageOptions | None = None,
-        backend: Backend = "fsspec",
+        backend: Backend | None = None,
     ) -> xr.Dataset:
         """Open a dataset or a group; the module's description lists what a group may be.
 
@@ -164,7 +164,7 @@ decode_timedelta : optional
         convention: str | None = None,
         lazy_coords: bool = False,
         storage_options: StorageOptions | None = None,
-        backend: Backend = "fsspec",
+        backend: Backend | None = None,
         **decoding: Unpack[Decoding],
     ) -> dict[str, xr.Dataset]:
         """Open everything below a group; see :meth:`open_dataset`."""

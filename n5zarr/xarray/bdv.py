@@ -60,7 +60,7 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     axis_order: AxisOrder = "C",
     chunks: Chunks = "auto",
     storage_options: StorageOptions | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> xr.DataTree:
     """Open BigDataViewer or BigStitcher data, with setups and time points stacked for each level.
 

@@ -94,7 +94,7 @@ def read_interest_points(
     *,
     label: str | None = None,
     storage_options: StorageOptions | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> InterestPoints:
     """Read the interest points of a BigStitcher project.
 
@@ -268,7 +268,7 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
     *,
     overwrite: bool = False,
     storage_options: StorageOptions | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> None:
     """Write interest points for BigStitcher.
 

@@ -57,7 +57,7 @@ def pyramid_levels(
     axis_order: AxisOrder = "C",
     convention: str | None = None,
     storage_options: StorageOptions | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> list[OpenableLevel]:
     """List the levels of a pyramid.
 
@@ -124,7 +124,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     axis_order: AxisOrder = "C",
     convention: str | None = None,
     storage_options: StorageOptions | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     **options: Any,  # noqa: ANN401 - options of xarray.open_dataset
 ) -> xr.Dataset:
     """Open the level of a pyramid that fits a resolution, or a level by its number.

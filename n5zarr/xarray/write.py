@@ -56,7 +56,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     region: Region | None = None,
     append_dim: Hashable | None = None,
     storage_options: StorageOptions | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     durability: Durability | None = None,
 ) -> Delayed | None:
     """Write to N5, so that ``xr.open_dataset(engine="n5")`` returns the same data.

@@ -14,9 +14,7 @@ from urllib.parse import quote
 import aiohttp
 import boto3
 import numpy as np
-import obstore
 import pytest
-from botocore.exceptions import BotoCoreError  # type: ignore[import-untyped] # no stubs
 
 import n5zarr
 from n5zarr import N5Store
@@ -29,9 +27,6 @@ KEYS = {"aws_access_key_id": "a", "aws_secret_access_key": "b", "region_name": "
 PATIENCE = 60.0  # seconds: a busy machine is not a fault
 
 
-FSSPEC_ERRORS = (OSError, aiohttp.ClientError, BotoCoreError)  # s3fs passes on botocore's
-
-
 @dataclass
 class Place:
     """A container on a server, and the way to open it."""
@@ -40,11 +35,6 @@ class Place:
     url: str
     proxy: servers.Proxy
     waiting: Callable[[float], dict[str, Any]]  # for so many seconds for an answer
-
-    @property
-    def errors(self) -> tuple[type[Exception], ...]:
-        """Return the errors of the backend for failures of network or server."""
-        return (obstore.exceptions.BaseError,) if "obstore" in self.name else FSSPEC_ERRORS
 
     @cached_property
     def options(self) -> dict[str, Any]:
@@ -120,6 +110,10 @@ def obstore_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
 
 
 def _s3fs(url: str, wait: float = PATIENCE) -> dict[str, Any]:
+    return {"backend": "fsspec", "storage_options": fsspec_options(url, wait)}
+
+
+def _chosen(url: str, wait: float = PATIENCE) -> dict[str, Any]:
     return {"storage_options": fsspec_options(url, wait)}
 
 
@@ -132,18 +126,32 @@ def _http(wait: float) -> dict[str, Any]:
     return {"storage_options": {"client_kwargs": {"timeout": timeout}}}
 
 
+def _http_fsspec(wait: float) -> dict[str, Any]:
+    return {"backend": "fsspec", **_http(wait)}
+
+
 def _http_obstore(wait: float) -> dict[str, Any]:
     return {"backend": "obstore", "storage_options": _obstore_client(wait)}
 
 
-S3: dict[str, Callable[..., dict[str, Any]]] = {"s3fs": _s3fs, "obstore": _obstore}
+S3: dict[str, Callable[..., dict[str, Any]]] = {
+    "fsspec": _s3fs,
+    "obstore": _obstore,
+    "chosen": _chosen,  # obstore, with the options of s3fs
+}
 
 
 def on_s3(name: str, url: str, proxy: servers.Proxy) -> Place:
     return Place(name, url, proxy, partial(S3[name], proxy.url))
 
 
-HTTP: dict[str, Any] = {"lists": True, "no lists": False, "forbidden lists": HTTPStatus.FORBIDDEN}
+HTTP: dict[str, Any] = {  # with the library that is chosen, but for the first two
+    "fsspec, lists": True,
+    "fsspec, no lists": False,
+    "lists": True,
+    "no lists": False,
+    "forbidden lists": HTTPStatus.FORBIDDEN,
+}
 
 
 @pytest.fixture
@@ -164,5 +172,6 @@ def place(request: pytest.FixtureRequest, local: Path) -> Iterator[Place]:
         servers.static(local.parent, lists=HTTP.get(name, False)) as url,
         servers.Proxy(url).running() as proxy,
     ):
-        options = _http_obstore if name == "http obstore" else _http
+        options = _http_fsspec if name.startswith("fsspec") else _http
+        options = _http_obstore if name == "http obstore" else options
         yield Place(name, f"{proxy.url}/{quote(ROOT)}", proxy, options)

@@ -63,6 +63,24 @@ class _FilesWithoutLists(_Files):
         self.send_error(self.status)
 
 
+class FilesWithoutLength(_Files):
+    """Files whose size the server does not say before it sends them."""
+
+    @override
+    def do_GET(self) -> None:
+        file = self.translate_path(self.path)
+        try:
+            with open(file, "rb") as opened:  # noqa: PTH123 - a directory is an error, too
+                data = opened.read()
+        except OSError:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+        self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data))
+
+
 class _FilesWithForbiddenLists(_FilesWithoutLists):
     status = HTTPStatus.FORBIDDEN
 

@@ -37,7 +37,7 @@ def test_every_function_that_takes_options_takes_the_library() -> None:
     for function in with_options:
         parameter = inspect.signature(function).parameters.get("backend")
         assert parameter is not None, function
-        assert (parameter.kind, parameter.default) == (parameter.KEYWORD_ONLY, "fsspec"), function
+        assert (parameter.kind, parameter.default) == (parameter.KEYWORD_ONLY, None), function
         documented = inspect.getdoc(function) or ""
         is_elsewhere = "as for" in documented.casefold() or "Takes the parameters of" in documented
         assert "backend" in documented or is_elsewhere, function
@@ -180,10 +180,10 @@ def test_a_wrong_library_is_refused(tmp_path: Path) -> None:
 
 
 def test_both_libraries_are_tested() -> None:
-    assert set(S3) == {"s3fs", "obstore"}
+    assert set(S3) == {"fsspec", "obstore", "chosen"}
 
 
-@pytest.mark.parametrize("backend", ["wrong", None, 5])
+@pytest.mark.parametrize("backend", ["wrong", "", 5])
 def test_an_unknown_library_is_refused_for_local_paths_too(backend: Any, tmp_path: Path) -> None:
     sample = n5zarr.sample_path()
     for call in (

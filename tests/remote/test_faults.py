@@ -27,9 +27,9 @@ CASES += [(fault, "n5") for fault in FAILED]
 def test_a_request_that_fails_is_an_error(
     place: Place, fault: str, codecs: Any, local: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if place.name in ("no lists", "forbidden lists"):
+    if "no lists" in place.name or place.name == "forbidden lists":
         pytest.skip("as the server with lists")
-    errors: tuple[type[Exception], ...] = (N5FormatError, *place.errors)
+    errors: tuple[type[Exception], ...] = (N5FormatError, OSError)
     monkeypatch.setattr(s3fs.core.S3FileSystem, "retries", 1)
     expected = zarr.open_array(N5Store(local), path="raw", mode="r")[...]
     for wanted in ("attributes.json", "/0/0"):
@@ -53,7 +53,7 @@ def test_a_request_that_fails_is_an_error(
 def test_retries_of_the_backend_work(
     bucket: str, proxied_s3: servers.Proxy, name: str, fault: str, local: Path
 ) -> None:
-    if name == "obstore":
+    if name == "obstore":  # the options of s3fs name no waiting times
         backoff = {
             "init_backoff": timedelta(milliseconds=10),
             "max_backoff": timedelta(milliseconds=20),

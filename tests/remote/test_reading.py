@@ -8,16 +8,15 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-import aiohttp
 import numpy as np
 import pytest
 import xarray as xr
 import zarr
-from obstore.exceptions import PermissionDeniedError
 from zarr.experimental.cache_store import CacheStore
 from zarr.storage import FsspecStore, MemoryStore, ZipStore
 
@@ -74,7 +73,7 @@ def test_requests_for_groups(place: Place) -> None:
         assert place.proxy.counts() == {"GET": 1, "LIST": 1}
         root = zarr.open_group(place.open(), mode="r")
         assert sorted(root) == ["em", "implicit", "labels", "odd n%41me", "raw"]
-    elif place.name == "lists":
+    elif place.name.endswith("lists") and "no" not in place.name and "forb" not in place.name:
         assert sorted(group) == ["s0", "s1", "s2"]
         root = zarr.open_group(place.open(), mode="r")
         assert sorted(root) == ["em", "implicit", "labels", "odd n%41me", "raw"]
@@ -93,7 +92,7 @@ def test_exists_and_size(place: Place) -> None:
     assert not sync(store.exists("em/s9/zarr.json"))
     assert sync(store.exists("em/zarr.json"))
     place.proxy.fault = lambda method, path: "500"
-    with pytest.raises(place.errors):
+    with pytest.raises(OSError, match=r"500|Internal"):
         sync(store.exists("em/s0/c/0/0/0"))
 
 
@@ -155,9 +154,7 @@ def test_keys_that_may_not_be_seen(bucket: str, proxied_s3: servers.Proxy, name:
     """Forbidden keys are an error, or missing if ``forbidden_is_missing`` says so."""
     place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     proxied_s3.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
-    with pytest.raises(
-        (PermissionError, PermissionDeniedError), match=r"(?i)forbidden|denied|permission"
-    ):
+    with pytest.raises(PermissionError, match=r"(?i)forbidden|denied|permission"):
         array(place.open(), "em/s0")[...]
     opened = array(place.open(forbidden_is_missing=True), "em/s0")
     found, edge = opened[...], 2 * opened.chunks[2]
@@ -191,7 +188,7 @@ def test_wrong_keys_are_no_missing_blocks(
     place = on_s3(name, f"s3://{bucket}/{ROOT}", proxied_s3)
     proxied_s3.code = code
     proxied_s3.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
-    with pytest.raises((PermissionError, PermissionDeniedError), match=code):
+    with pytest.raises(PermissionError, match=code):
         array(place.open(forbidden_is_missing=True), "em/s0")[...]
 
 
@@ -201,7 +198,7 @@ def test_a_failed_list_is_an_error(local: Path) -> None:
         group = zarr.open_group(store, path="em", mode="r")
         proxy.fault = lambda method, path: "500" if path.endswith(("/em/", "/implicit/")) else None
         for ask in (lambda: list(group), lambda: zarr.open_group(store, path="implicit", mode="r")):
-            with pytest.raises(aiohttp.ClientResponseError, match="500"):
+            with pytest.raises(OSError, match="500"):
                 ask()
 
 
@@ -275,6 +272,29 @@ def test_a_local_path_that_looks_like_a_chain(
     monkeypatch.chdir(tmp_path)
     zarr.open_group(N5Store(tmp_path / "x::y.n5"), mode="w")
     assert N5Store("x::y.n5") == N5Store(tmp_path / "x::y.n5")
+
+
+def test_servers_that_obstore_does_not_understand(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that sends no parts, or no lengths, is read through fsspec from then on."""
+    values = np.random.default_rng(5).integers(0, 2**8, (97, 131, 113), "u1")
+    large: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="large", data=values, chunks=(83, 127, 101), compression=None
+    )
+    small = (slice(3, 5), slice(7, 11), slice(13, 29))
+    for kind in (servers._Files, servers.FilesWithoutLength):
+        caplog.clear()
+        caplog.set_level("DEBUG", "n5zarr.storage.web_store")
+        with servers.serving(partial(kind, directory=str(tmp_path))) as url:
+            store = N5Store(f"{url}/c.n5")
+            opened = array(store, "large")
+            np.testing.assert_array_equal(opened[small], values[small])
+            np.testing.assert_array_equal(opened[...], large[...])
+            said = [line for line in caplog.messages if "fsspec reads it from now on" in line]
+            assert len(said) == 1, kind
+            with pytest.raises(FileNotFoundError):
+                array(store, "none")
 
 
 def test_forbidden_is_missing_needs_a_server(tmp_path: Path) -> None:

@@ -102,14 +102,14 @@ def test_virtualizarr_reads_s3_through_obstore(s3_server: str, java: str) -> Non
 
 
 def test_few_requests_are_sent(proxied_s3: Any, java: str, tmp_path: Path) -> None:
-    """Each directory is listed once, and each block costs one part and its size."""
+    """Each directory is listed once, and each block costs one part, which tells its size."""
     options = fsspec_options(proxied_s3.url)
     proxied_s3.counts()
     path = "full-edges-gzip"
     written = n5zarr.virtualize(java, tmp_path / "a.json", path, storage_options=options)
     counts = proxied_s3.counts()
     n_blocks = written.n_referenced + written.n_inlined
-    assert counts["HEAD"] == n_blocks
+    assert "HEAD" not in counts
     # documents of the dataset, of those above and of `s0` beside it; truncated blocks are read
     assert counts["GET"] <= n_blocks + written.n_inlined + 12
     assert json.loads((tmp_path / "a.json").read_text())["version"] == 1

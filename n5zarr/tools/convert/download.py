@@ -95,7 +95,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     dry_run: bool = False,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     progress: Progress | None = None,
 ) -> Downloaded:
     """Copy a part of a container into a local directory, with documents and blocks unchanged.

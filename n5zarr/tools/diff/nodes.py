@@ -92,7 +92,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     values: bool = True,
     tolerance: float = 0,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,

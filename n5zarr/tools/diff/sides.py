@@ -56,7 +56,9 @@ class Side:
     axes: Mapping[str, JSON] = field(default_factory=dict)
 
 
-def open_side(location: Location, options: Mapping[str, object] | None, backend: Backend) -> Side:
+def open_side(
+    location: Location, options: Mapping[str, object] | None, backend: Backend | None
+) -> Side:
     """Read the documents of a node and all nodes below it, but no blocks.
 
     Parameters

@@ -127,7 +127,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     dry_run: bool = False,
     max_memory: int = MAX_MEMORY,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,

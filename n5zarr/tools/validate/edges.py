@@ -73,7 +73,7 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     *,
     to: Wanted,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,

@@ -81,7 +81,7 @@ def clean_leftovers(
     *,
     min_age: float = _HOUR,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Cleanup:
     """Remove leftovers that a check has found: unfinished files, and lock files of tensorstore.
 
@@ -171,7 +171,7 @@ def quarantine_blocks(
     *,
     to: Location | None = None,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Quarantine:
     """Move damaged blocks out of a container, so that programs can read and write it again.
 
@@ -229,7 +229,7 @@ def restore_blocks(
     location: Location,
     *,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Restoration:
     """Move blocks from quarantine back to their original places.
 

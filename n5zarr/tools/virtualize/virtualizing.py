@@ -102,7 +102,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     message: str | None = None,
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     destination_options: Mapping[str, object] | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,

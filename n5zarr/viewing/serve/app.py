@@ -45,7 +45,7 @@ def make_app(
     *,
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
     hosts: Collection[str] | None = None,
 ) -> Starlette:
     """Make the application that serves a location: its views by their keys, and pages at ``/``.

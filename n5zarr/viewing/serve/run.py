@@ -39,7 +39,7 @@ def serve(
     port: int = 0,
     allow_hosts: Collection[str] = (),
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Server:
     """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
 
@@ -96,7 +96,7 @@ def start_server(  # noqa: PLR0913 - as its neighbours
     allow_hosts: Collection[str] = (),
     labels: Sequence[str] = (),
     storage_options: Mapping[str, object] | None = None,
-    backend: Backend = "fsspec",
+    backend: Backend | None = None,
 ) -> Server:
     """Serve a location; see :func:`serve`, and :func:`n5zarr.view` for ``labels``."""
     if isinstance(location, zarr.Array | zarr.Group):

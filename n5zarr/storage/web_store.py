@@ -1,0 +1,58 @@
+"""``WebStore``: a web server whose files obstore reads, and whose pages of links fsspec lists."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Self, override
+
+from zarr.storage import FsspecStore, ObjectStore
+
+from n5zarr.storage.url_store import UrlStore
+
+if TYPE_CHECKING:
+    from obstore.store import HTTPStore
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest
+
+__all__ = ["WebStore"]
+
+_log = logging.getLogger(__name__)
+# what obstore says of answers that fsspec can use: whole ones, and such without some headers
+_NOT_UNDERSTOOD = ("Range request not supported", "Header missing", "Invalid last modified")
+
+
+class WebStore(UrlStore):
+    """A UrlStore of a web server that reads values through obstore, which is faster."""
+
+    objects: ObjectStore[HTTPStore] | None = None
+
+    @classmethod
+    def of_both(cls, urls: UrlStore, objects: HTTPStore) -> Self:
+        """Make one from the stores of both libraries for one server."""
+        made = cls.of(urls)
+        made.objects = ObjectStore(objects, read_only=True)
+        return made
+
+    @override
+    @classmethod
+    def of(cls, store: FsspecStore) -> Self:
+        made = super().of(store)
+        made.objects = store.objects if isinstance(store, WebStore) else None
+        return made
+
+    @override
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        objects = self.objects
+        if objects is not None:
+            try:
+                return await objects.get(key, prototype, byte_range)
+            except Exception as err:
+                if not any(words in str(err) for words in _NOT_UNDERSTOOD):
+                    raise
+                if self.objects is not None:  # other requests were sent at the same time
+                    reason = str(err).partition("\n")[0]
+                    _log.debug("%s: fsspec reads it from now on: %s", self, reason)
+                self.objects = None
+        return await super().get(key, prototype, byte_range)
