@@ -14,7 +14,8 @@
  * checks, a block has at most MAX_BYTES bytes, `stored` and `elements` are large enough for it, and
  * what is wanted of it lies inside of the array.
  *
- * Everything is in N5 order: the first axis varies fastest.
+ * Everything is in N5 order, the first axis varies fastest, except in `box_of_batch`, which looks at
+ * what zarr passes to a pipeline.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -1482,6 +1483,214 @@ static int check_boxes(Box *box, Boxes *boxes, const Py_buffer *array, const Py_
     return 1;
 }
 
+/* ------------------------------------------------------------------ batches of chunks */
+
+/* An item of a batch of zarr's: place of the chunk in the grid, and bounds of the selection in the
+ * chunk and of its place in the output. An axis that the output lacks is not `kept`. */
+typedef struct {
+    int64_t place[MAX_NDIM], start[MAX_NDIM], stop[MAX_NDIM], to[MAX_NDIM];
+    int is_kept[MAX_NDIM];
+    Py_ssize_t n_prefix; /* characters of the key before the first place */
+    Py_UCS4 separator;   /* of the places; 0 if there is only one */
+} Chunk;
+
+/* The value of an int that is neither negative nor large, else -1. */
+static int64_t small_number(PyObject *object)
+{
+    int overflow;
+    long long value = -1;
+    if (PyLong_CheckExact(object))
+        value = PyLong_AsLongLongAndOverflow(object, &overflow); /* -1 if it overflows */
+    return value < INT64_MAX / 4 ? value : -1;
+}
+
+/* The bounds of a slice that has both and no step, and is not empty. */
+static int bounds_of(PyObject *object, int64_t *start, int64_t *stop)
+{
+    if (!PySlice_Check(object))
+        return 0;
+    PySliceObject *slice = (PySliceObject *)object;
+    *start = small_number(slice->start);
+    *stop = small_number(slice->stop);
+    return *start >= 0 && *start < *stop
+           && (slice->step == Py_None || small_number(slice->step) == 1);
+}
+
+/* Parse the places at the end of a key, such as a/c/2/1/0 or a/2.1.0, from the last one on. */
+static int find_places(PyObject *key, Py_ssize_t ndim, const int64_t *size, Chunk *chunk)
+{
+    Py_ssize_t n = PyUnicode_GET_LENGTH(key);
+    chunk->separator = 0;
+    for (Py_ssize_t axis = ndim; axis-- > 0;) {
+        int64_t value = 0, unit = 1;
+        Py_UCS4 digit = 0;
+        const Py_ssize_t end = n;
+        for (; n > 0 && end - n < 18; n--, unit *= 10) {
+            Py_UCS4 letter = PyUnicode_READ_CHAR(key, n - 1);
+            if (letter < '0' || letter > '9')
+                break;
+            digit = letter;
+            value += (int64_t)(digit - '0') * unit;
+        }
+        if (n == end || (digit == '0' && end - n > 1) || value > INT64_MAX / 4 / size[axis])
+            return 0;
+        chunk->place[axis] = value;
+        Py_UCS4 before = n > 0 ? PyUnicode_READ_CHAR(key, n - 1) : '/';
+        if (before != '/' && before != '.')
+            return 0;
+        if (axis == 0)
+            break;
+        if (n == 0 || (chunk->separator && chunk->separator != before))
+            return 0;
+        chunk->separator = before;
+        n--;
+    }
+    chunk->n_prefix = n;
+    return 1;
+}
+
+/* Parse the selections of an item, in the chunk and in the output. */
+static int find_selections(PyObject *part, PyObject *output, Py_ssize_t ndim, const int64_t *size,
+                           Chunk *chunk)
+{
+    Py_ssize_t n_kept = 0;
+    int64_t end;
+    if (!PyTuple_CheckExact(part) || !PyTuple_CheckExact(output) || PyTuple_GET_SIZE(part) != ndim)
+        return 0;
+    for (Py_ssize_t axis = 0; axis < ndim; axis++) {
+        PyObject *each = PyTuple_GET_ITEM(part, axis);
+        int64_t *start = &chunk->start[axis], *stop = &chunk->stop[axis];
+        chunk->is_kept[axis] = bounds_of(each, start, stop);
+        if (chunk->is_kept[axis]) {
+            if (n_kept == PyTuple_GET_SIZE(output)
+                || !bounds_of(PyTuple_GET_ITEM(output, n_kept++), &chunk->to[axis], &end)
+                || end - chunk->to[axis] != *stop - *start)
+                return 0;
+        } else {
+            *start = small_number(each);
+            *stop = *start + 1;
+            chunk->to[axis] = 0;
+        }
+        if (*start < 0 || *stop > size[axis])
+            return 0;
+    }
+    return n_kept == PyTuple_GET_SIZE(output);
+}
+
+/* Parse an item. Takes the start of the first key if `prefix` is NULL, else compares it. Gives 1,
+ * 0 if the item is no part of a box, or -1 for an exception. */
+static int find_chunk(PyObject *item, Py_ssize_t ndim, const int64_t *size, PyObject **prefix,
+                      Chunk *chunk)
+{
+    if (!PyTuple_Check(item) || PyTuple_GET_SIZE(item) < 4)
+        return 0;
+    PyObject *key = PyObject_GetAttrString(PyTuple_GET_ITEM(item, 0), "path");
+    if (key == NULL)
+        return -1;
+    int found = PyUnicode_Check(key) && find_places(key, ndim, size, chunk)
+                && find_selections(PyTuple_GET_ITEM(item, 2), PyTuple_GET_ITEM(item, 3), ndim,
+                                   size, chunk);
+    if (found && *prefix == NULL) {
+        *prefix = PyUnicode_Substring(key, 0, chunk->n_prefix);
+        found = *prefix == NULL ? -1 : 1;
+    } else if (found) {
+        Py_ssize_t n = PyUnicode_GET_LENGTH(*prefix);
+        found = n == chunk->n_prefix ? (int)PyUnicode_Tailmatch(key, *prefix, 0, n, -1) : 0;
+    }
+    Py_DECREF(key);
+    return found;
+}
+
+/* Whether a chunk is that of index k in the box from the first to the last chunk. */
+static int is_at(const Chunk *chunk, int64_t k, const Chunk *first, const Chunk *last,
+                 Py_ssize_t ndim, const int64_t *size)
+{
+    for (Py_ssize_t axis = ndim; axis-- > 0;) {
+        int64_t count = last->place[axis] - first->place[axis] + 1;
+        int64_t place = first->place[axis] + k % count, passed = k % count * size[axis];
+        int64_t start = place == first->place[axis] ? first->start[axis] : 0;
+        int64_t stop = place == last->place[axis] ? last->stop[axis] : size[axis];
+        int64_t to = first->to[axis] + passed + start - first->start[axis];
+        if (chunk->place[axis] != place || chunk->start[axis] != start
+            || chunk->stop[axis] != stop || chunk->to[axis] != to
+            || chunk->is_kept[axis] != first->is_kept[axis])
+            return 0;
+        k /= count;
+    }
+    return chunk->separator == first->separator;
+}
+
+/* Give a slice, or None for an axis that the output lacks. */
+static PyObject *as_slice(int is_kept, int64_t start, int64_t stop)
+{
+    if (!is_kept)
+        return Py_NewRef(Py_None);
+    PyObject *begin = PyLong_FromLongLong(start), *end = PyLong_FromLongLong(stop);
+    PyObject *slice = begin && end ? PySlice_New(begin, end, NULL) : NULL;
+    Py_XDECREF(begin);
+    Py_XDECREF(end);
+    return slice;
+}
+
+/* Give first element, extent and place in the output of the box from the first to the last chunk. */
+static PyObject *as_box(const Chunk *first, const Chunk *last, Py_ssize_t ndim,
+                        const int64_t *size)
+{
+    PyObject *starts = PyTuple_New(ndim), *shape = PyTuple_New(ndim), *places = PyTuple_New(ndim);
+    PyObject *box = starts && shape && places ? PyTuple_Pack(3, starts, shape, places) : NULL;
+    for (Py_ssize_t axis = 0; box && axis < ndim; axis++) {
+        int64_t start = first->place[axis] * size[axis] + first->start[axis];
+        int64_t n = last->place[axis] * size[axis] + last->stop[axis] - start;
+        int64_t to = first->to[axis];
+        PyTuple_SET_ITEM(starts, axis, PyLong_FromLongLong(start));
+        PyTuple_SET_ITEM(shape, axis, PyLong_FromLongLong(n));
+        PyTuple_SET_ITEM(places, axis, as_slice(first->is_kept[axis], to, to + n));
+        if (PyErr_Occurred())
+            Py_CLEAR(box);
+    }
+    Py_XDECREF(starts);
+    Py_XDECREF(shape);
+    Py_XDECREF(places);
+    return box;
+}
+
+/* The box that the chunks of a batch form together, the last axis fastest; None if they form none.
+ * The first and the last chunk define the box, and each chunk is compared with its part of it. */
+static PyObject *box_of_batch(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *batch, *sizes, *prefix = NULL;
+    int64_t size[MAX_NDIM], n_chunks = 1;
+    Chunk first, last, chunk;
+    if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &batch, &PyTuple_Type, &sizes))
+        return NULL;
+    const Py_ssize_t n = PyTuple_GET_SIZE(batch), ndim = PyTuple_GET_SIZE(sizes);
+    int is_valid = n > 0 && ndim > 0 && ndim <= MAX_NDIM;
+    for (Py_ssize_t axis = 0; is_valid && axis < ndim; axis++) {
+        size[axis] = small_number(PyTuple_GET_ITEM(sizes, axis));
+        is_valid = size[axis] > 0;
+    }
+    if (!is_valid) {
+        refuse("expected chunks, and their shape of 1 to %d axes", (int)MAX_NDIM);
+        return NULL;
+    }
+    int found = find_chunk(PyTuple_GET_ITEM(batch, 0), ndim, size, &prefix, &first);
+    if (found > 0)
+        found = find_chunk(PyTuple_GET_ITEM(batch, n - 1), ndim, size, &prefix, &last);
+    for (Py_ssize_t axis = 0; found > 0 && axis < ndim; axis++) {
+        int64_t count = last.place[axis] - first.place[axis] + 1;
+        found = count > 0 && count <= n / n_chunks && (count == 1 || first.is_kept[axis]);
+        n_chunks *= count;
+    }
+    found = found > 0 ? n_chunks == n : found;
+    for (Py_ssize_t k = 0; found > 0 && k < n; k++) {
+        found = find_chunk(PyTuple_GET_ITEM(batch, k), ndim, size, &prefix, &chunk);
+        if (found > 0)
+            found = is_at(&chunk, k, &first, &last, ndim, size);
+    }
+    Py_XDECREF(prefix);
+    return found < 0 ? NULL : found ? as_box(&first, &last, ndim, size) : Py_NewRef(Py_None);
+}
+
 /* ------------------------------------------------------------------ Python */
 
 static int add_position(PyObject *left, const Box *box, const Block *block)
@@ -1665,6 +1874,7 @@ static PyObject *read_boxes(PyObject *Py_UNUSED(self), PyObject *args)
 
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Take the addresses of the libraries' functions."},
+    {"box_of_batch", box_of_batch, METH_VARARGS, "Find the box that chunks form."},
     {"read_box", read_box, METH_VARARGS, "Read blocks into an array."},
     {"read_boxes", read_boxes, METH_VARARGS, "Read blocks into an array of many boxes."},
     {"write_box", write_box, METH_VARARGS, "Write blocks from an array."},

@@ -20,6 +20,7 @@ import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
 
 from n5zarr._zarr_private import max_workers
+from n5zarr.arrays.batch import BatchBox
 from n5zarr.arrays.native import addresses
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.buffers import REUSED, BufferLike, Scratch, scratch
@@ -33,10 +34,11 @@ from n5zarr.storage.writing import sync_directories
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from n5zarr._zarr_private import BatchItem
     from n5zarr.arrays.groups import Groups
     from n5zarr.arrays.open_dataset import OpenDataset
 
-__all__ = ["can_do", "is_compiled", "read_box", "read_boxes", "write_box"]
+__all__ = ["box_of_batch", "can_do", "is_compiled", "read_box", "read_boxes", "write_box"]
 
 _log = logging.getLogger(__name__)
 
@@ -76,6 +78,22 @@ def can_do(dataset: OpenDataset) -> bool:
         return True
     _log.debug("%s: left to Python: %s", dataset, reason)
     return False
+
+
+def box_of_batch(batch: Sequence[BatchItem], chunk_shape: tuple[int, ...]) -> BatchBox | None:
+    """Return the box that the chunks of a batch form together; None if they form no box.
+
+    Compares every chunk of the batch with its part of the box: its key, and its selections.
+
+    Parameters
+    ----------
+    batch : sequence
+        Items of one array, at least one.
+    chunk_shape : tuple of int
+        Extent of a chunk of the array, at least one axis.
+    """
+    found = _kernel.box_of_batch(tuple(batch), chunk_shape)
+    return None if found is None else BatchBox(*found)
 
 
 def read_box(

@@ -32,7 +32,7 @@ from n5zarr._zarr_private import (
     register_pipeline,
 )
 from n5zarr.arrays import kernel
-from n5zarr.arrays.batch import BatchBox, box_of_batch, fill_value_of
+from n5zarr.arrays.batch import BatchBox, fill_value_of
 from n5zarr.arrays.coded_chunks import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
@@ -402,7 +402,7 @@ def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) ->
     native = dataset.view.data_type.dtype.newbyteorder("=")
     if not kernel.can_do(dataset) or array.dtype.newbyteorder("=") != native:
         return None
-    return box_of_batch(batch, dataset.view.chunk_shape)
+    return kernel.box_of_batch(batch, dataset.view.chunk_shape)
 
 
 def make_default() -> None:

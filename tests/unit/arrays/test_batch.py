@@ -10,9 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from n5zarr.arrays.batch import BatchBox, box_of_batch, chunk_coords
+from n5zarr.arrays.batch import BatchBox, chunk_coords
+from n5zarr.arrays.kernel import box_of_batch, is_compiled
 
 SHAPE, CHUNKS = (13, 17, 11), (5, 7, 4)
+needs_kernel = pytest.mark.skipif(not is_compiled(), reason="no compiled kernel")
 
 
 class Path(NamedTuple):
@@ -51,6 +53,7 @@ def parts() -> st.SearchStrategy[tuple[Any, ...]]:
     return st.tuples(*map(part, SHAPE))
 
 
+@needs_kernel
 @given(selection=parts(), separator=st.sampled_from("/."))
 def test_a_box_is_recognised(selection: tuple[Any, ...], separator: str) -> None:
     whole = np.arange(math.prod(SHAPE)).reshape(SHAPE)
@@ -71,6 +74,25 @@ def shift(part: slice) -> slice:
 
 CHANGES: dict[str, Any] = {
     "key": lambda key, inner, outer: (key + "1", inner, outer),
+    "zero": lambda key, inner, outer: (key[:-1] + "0" + key[-1], inner, outer),
+    "huge": lambda key, inner, outer: (key[:-1] + "9" * 40, inner, outer),
+    "large": lambda key, inner, outer: (key[:-1] + "9" * 18, inner, outer),
+    "separator": lambda key, inner, outer: (key[:-2] + "." + key[-1], inner, outer),
+    "array": lambda key, inner, outer: (key.replace("a", "b"), inner, outer),
+    "deeper": lambda key, inner, outer: ("a/" + key, inner, outer),
+    "no key": lambda key, inner, outer: ("", inner, outer),
+    "no number": lambda key, inner, outer: (key[:-1], inner, outer),
+    "not a number": lambda key, inner, outer: (key[:-1] + "x" + key[-1], inner, outer),
+    "other digit": lambda key, inner, outer: (key[:-1] + "\u0661", inner, outer),
+    "beyond": lambda key, inner, outer: (
+        key,
+        (slice(inner[0].start, inner[0].stop + CHUNKS[0]), *inner[1:]),
+        (slice(outer[0].start, outer[0].stop + CHUNKS[0]), *outer[1:]),
+    ),
+    "negative": lambda key, inner, outer: (key, (slice(-2, -1), *inner[1:]), outer),
+    "too many": lambda key, inner, outer: (key, (slice(0, 2**70), *inner[1:]), outer),
+    "boolean": lambda key, inner, outer: (key, (slice(False, True), *inner[1:]), outer),
+    "another axis": lambda key, inner, outer: (key, inner, (*outer, outer[0])),
     "step": lambda key, inner, outer: (key, (slice(1, 3, 2), *inner[1:]), outer),
     "begin": lambda key, inner, outer: (
         key,
@@ -86,6 +108,7 @@ CHANGES: dict[str, Any] = {
 }
 
 
+@needs_kernel
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 @pytest.mark.parametrize("which", [0, 1, 7, -1])
 def test_one_chunk_that_differs_is_noticed(change: Any, which: int) -> None:
@@ -97,6 +120,7 @@ def test_one_chunk_that_differs_is_noticed(change: Any, which: int) -> None:
     assert box_of_batch(batch, CHUNKS) is None
 
 
+@needs_kernel
 def test_chunks_that_are_missing_repeated_or_in_another_order_are_no_box() -> None:
     batch = batch_of((slice(3, 12), slice(2, 16), slice(1, 9)))
     for other in (
@@ -108,6 +132,50 @@ def test_chunks_that_are_missing_repeated_or_in_another_order_are_no_box() -> No
         [*batch[:4], batch[3], *batch[5:]],
     ):
         assert box_of_batch(other, CHUNKS) is None
+
+
+@needs_kernel
+def test_an_integer_selects_from_one_chunk_along_its_axis() -> None:
+    items: list[Any] = [(Path(f"a/c/{k}"), None, (0,), (), True) for k in range(2)]
+    assert box_of_batch(items[:1], (1,)) == BatchBox((0,), (1,), (None,))
+    assert box_of_batch(items, (1,)) is None
+
+
+@needs_kernel
+@pytest.mark.parametrize("name", ["", "\u00e9/", "\udce9/"], ids=["root", "accent", "bytes"])
+def test_names_of_arrays_may_be_any(name: str) -> None:
+    items: list[Any] = [
+        (
+            Path(f"{name}{k}.0"),
+            None,
+            (slice(0, 3), slice(1, 2)),
+            (slice(3 * k, 3 * k + 3), slice(0, 1)),
+        )
+        for k in range(2)
+    ]
+    assert box_of_batch(items, (3, 5)) == BatchBox((0, 1), (6, 1), (slice(0, 6), slice(0, 1)))
+
+
+@needs_kernel
+@pytest.mark.parametrize(
+    ("batch", "sizes"), [((), (5,)), ((1,), ()), ((1,), (0,)), ((1,), (2**70,)), ((1,), (1,) * 65)]
+)
+def test_chunks_without_a_valid_shape_are_refused(batch: Any, sizes: Any) -> None:
+    with pytest.raises(ValueError, match="expected chunks"):
+        box_of_batch(batch, sizes)
+
+
+@needs_kernel
+@pytest.mark.parametrize("item", [None, (), (Path("a/c/0"), None, (slice(0, 1),))])
+def test_items_of_other_types_are_no_box(item: Any) -> None:
+    assert box_of_batch([item], (5,)) is None
+
+
+@needs_kernel
+def test_a_chunk_without_a_path_is_an_error() -> None:
+    item: Any = ("a/c/0", None, (slice(0, 1),), (slice(0, 1),))
+    with pytest.raises(AttributeError, match="path"):
+        box_of_batch([item], (5,))
 
 
 def test_a_box_selects_its_part_of_an_output_of_the_same_rank() -> None:
