@@ -158,7 +158,7 @@ class N5CodecPipeline(CodecPipeline):
         out: NDBuffer,
         drop_axes: tuple[int, ...] = (),
     ) -> tuple[GetResult, ...]:
-        batch = list(batch_info)
+        batch = tuple(batch_info)
         results = await self._read(batch, out, drop_axes)
         if batch and not any(result["status"] == PRESENT["status"] for result in results):
             await self._check_there(batch)
@@ -200,9 +200,9 @@ class N5CodecPipeline(CodecPipeline):
         drop_axes: tuple[int, ...],
     ) -> tuple[GetResult, ...]:
         """Read the chunks without a result in zarr's own way, and return all results."""
+        if None not in results:
+            return cast("tuple[GetResult, ...]", tuple(results))
         left = [item for item, result in zip(batch, results, strict=True) if result is None]
-        if not left:
-            return tuple(result for result in results if result is not None)
         _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
         others = iter(await self._read_carefully(left, out, drop_axes))
         return tuple(next(others) if result is None else result for result in results)
@@ -230,7 +230,7 @@ class N5CodecPipeline(CodecPipeline):
         value: NDBuffer,
         drop_axes: tuple[int, ...] = (),
     ) -> None:
-        batch = list(batch_info)
+        batch = tuple(batch_info)
         dataset = await self._dataset(batch, value, to_write=True)
         if dataset is None:
             await self._write_coded(batch, value, drop_axes)
