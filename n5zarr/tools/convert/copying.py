@@ -32,7 +32,7 @@ from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.encoded_chunks import read_chunks
-from n5zarr.tools.convert.files import BATCH, SMALL, Copied, Copy, Folder, Task
+from n5zarr.tools.convert.files import BATCH, SMALL, TOGETHER, Copied, Copy, Folder, Task
 from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 
@@ -139,12 +139,18 @@ class ArrayCopy(Copy):
 
     @override
     def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
-        return super().in_batches(units, max(1, min(n, self.max_bytes // self.n_bytes_of_unit)))
+        n_bytes = min(self.max_bytes, TOGETHER)
+        return super().in_batches(units, max(1, min(n, n_bytes // self.n_bytes_of_unit)))
 
     def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the extent of the boxes to read, if most chunks are stored, and if few are."""
         sizes = self.source.shape, self.target.unit, self.source.chunks
-        return box_shape(*sizes, max(1, max_bytes // self.source.item_size)), least_box(*sizes)
+        # in such a box no chunk is cut, and none is decoded twice
+        each = zip(*sizes, strict=True)
+        whole = (min(math.lcm(unit, chunk), -(-n // unit) * unit) for n, unit, chunk in each)
+        item_size = self.source.item_size
+        n_bytes = min(max_bytes, max(TOGETHER, math.prod(whole) * item_size))
+        return box_shape(*sizes, max(1, n_bytes // item_size)), least_box(*sizes)
 
     def n_bytes_in(self, box: Box) -> int:
         """Return the bytes of the elements of a box."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BATCH",
     "SMALL",
+    "TOGETHER",
     "Copied",
     "Copy",
     "FileCopy",
@@ -37,7 +38,11 @@ __all__ = [
 ]
 
 BATCH = 64
-"""Files of one task."""
+"""Files of one task, at most."""
+
+TOGETHER = 2**22
+"""Bytes of elements of a task, if its parts are not larger: enough tasks for all workers, and few
+enough elements to stay near to a core."""
 
 SMALL = 2**14
 """Bytes of a unit that is read, written and decoded in less time than Python takes for it."""
