@@ -314,7 +314,12 @@ static inline int64_t divided(int64_t total, int64_t n)
     return quotient + (2 * rest > n || (2 * rest == n && (quotient & 1)));
 }
 
-/* `load` the elements of a piece of a row, in native byte order; most often they are contiguous. */
+/* Divide by 1 << shift in the same way, in few instructions. */
+#define ROUNDED(wide, total, shift)                                                                \
+    ((wide)((total) + ((wide)1 << ((shift) - 1)) - 1 + (((total) >> (shift)) & 1)) >> (shift))
+
+/* `use` each element of a piece of a row, as `v` in native byte order; most often they are
+ * contiguous. */
 #define EACH_OF_ROW(type, bits, convert, rows, k, begin, n, use)                                   \
     do {                                                                                           \
         const char *row_ = (rows)->from[k] + (begin) * (rows)->from_step;                          \
@@ -334,10 +339,6 @@ static inline int64_t divided(int64_t total, int64_t n)
             }                                                                                      \
     } while (0)
 
-/* The same for 1 << shift, in few instructions. */
-#define ROUNDED(wide, total, shift)                                                                \
-    ((wide)((total) + ((wide)1 << ((shift) - 1)) - 1 + (((total) >> (shift)) & 1)) >> (shift))
-
 /* Two functions for each type of elements: the mean and the most frequent element, of equally
  * frequent ones the smallest, of each cell of a row. */
 #define MEAN_OF(name, type, bits, wide, convert)                                                   \
@@ -349,9 +350,10 @@ static inline int64_t divided(int64_t total, int64_t n)
         const int shift = (n_cell & (n_cell - 1)) == 0 ? __builtin_ctzll((uint64_t)n_cell) : 0;    \
         for (int64_t begin = 0; begin < rows->n; begin += most) {                                  \
             int64_t n = low(most, rows->n - begin), n_whole = n / f, n_made = (n + f - 1) / f;     \
-            EACH_OF_ROW(type, bits, convert, rows, 0, begin, n, sum[i] = (wide)v);                       \
+            EACH_OF_ROW(type, bits, convert, rows, 0, begin, n, sum[i] = (wide)v);                 \
             for (int64_t k = 1; k < rows->n_rows; k++)                                             \
-                EACH_OF_ROW(type, bits, convert, rows, k, begin, n, sum[i] = (wide)(sum[i] + (wide)v));  \
+                EACH_OF_ROW(type, bits, convert, rows, k, begin, n,                                \
+                            sum[i] = (wide)(sum[i] + (wide)v));                                    \
             if (shift > 0 && f == 2)                                                               \
                 for (int64_t j = 0; j < n_whole; j++)                                              \
                     made[j] = (type)ROUNDED(wide, (wide)(sum[2 * j] + sum[2 * j + 1]), shift);     \
@@ -425,9 +427,9 @@ static inline int64_t divided(int64_t total, int64_t n)
         const int64_t f = rows->factor, most = PIECE / f * f;                                      \
         for (int64_t begin = 0; begin < rows->n; begin += most) {                                  \
             int64_t n = low(most, rows->n - begin), n_made = (n + f - 1) / f;                      \
-            EACH_OF_ROW(type, bits, convert, rows, 0, begin, n, (first[i] = v, differ[i] = 0));          \
+            EACH_OF_ROW(type, bits, convert, rows, 0, begin, n, (first[i] = v, differ[i] = 0));    \
             for (int64_t k = 1; k < rows->n_rows; k++)                                             \
-                EACH_OF_ROW(type, bits, convert, rows, k, begin, n,                                      \
+                EACH_OF_ROW(type, bits, convert, rows, k, begin, n,                                \
                             differ[i] = (type)(differ[i] | (v ^ first[i])));                       \
             for (int64_t j = 0; j < n_made; j++) { /* of labels, most cells have only one */       \
                 int64_t at = j * f, end = low(at + f, n);                                          \
@@ -485,7 +487,8 @@ static Combine *combine_of(const Cells *cells)
 {
 #define BOTH(name) {name, name##_swapped}
     static Combine *const known[N_METHODS][2][4][2] = {
-        {{BOTH(mean_u1), BOTH(mean_u2), BOTH(mean_u4)}, {BOTH(mean_i1), BOTH(mean_i2), BOTH(mean_i4)}},
+        {{BOTH(mean_u1), BOTH(mean_u2), BOTH(mean_u4)},
+         {BOTH(mean_i1), BOTH(mean_i2), BOTH(mean_i4)}},
         {{BOTH(mode_u1), BOTH(mode_u2), BOTH(mode_u4), BOTH(mode_u8)},
          {BOTH(mode_i1), BOTH(mode_i2), BOTH(mode_i4), BOTH(mode_i8)}},
     };
