@@ -9,6 +9,9 @@
  * through the addresses that arrays/native.py gives to `use`. Without the addresses of its library,
  * a dataset is left to Python. Compressions that have no library here call the Python codec.
  *
+ * A box may be of cells of elements, each of which becomes one element, as methods.py says: blocks
+ * are combined while their elements are in the cache.
+ *
  * Sizes: `check_arguments` checks every buffer and number that Python passes, once for a box, and
  * raises ValueError. Sizes that come from a file are checked where they are read. Below these
  * checks, a block has at most MAX_BYTES bytes, `stored` and `elements` are large enough for it, and
@@ -168,6 +171,9 @@ static void keep_unzstd(const Library *library, void *unzstd)
     }
 }
 
+static int64_t low(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t high(int64_t a, int64_t b) { return a > b ? a : b; }
+
 /* ------------------------------------------------------------------ copying */
 
 typedef struct {
@@ -280,6 +286,259 @@ static void copy_box(char *to, const int64_t *to_stride, const char *from,
     copy_axes(to, from, axis, used, item, swap);
 }
 
+/* ------------------------------------------------------------------ cells */
+
+enum { MEAN, MODE, N_METHODS }; /* as in kernel.py */
+/* MAX_CELL: elements of a cell; a sum of so many fits in the next larger integer. MAX_SORTED: of a
+ * cell for MODE; more are sorted faster by numpy, the cells together. PIECE: elements of a row at a
+ * time. */
+enum { MAX_CELL = 64, MAX_SORTED = 8, PIECE = 1024 };
+
+/* How the elements of each cell become one. A cell at the end of an axis has fewer elements. */
+typedef struct {
+    int ndim, item, is_signed, swap, method; /* `swap`: the source has the other byte order */
+    int64_t factor[MAX_NDIM];
+} Cells;
+
+/* The rows of elements of which one row of cells consists, along the axis that is contiguous. */
+typedef struct {
+    const char *from[MAX_CELL];
+    int64_t n_rows, n, from_step, factor, to_step;
+    char *to;
+} Rows;
+
+/* Divide, and round halves to the even number: as _divided in methods.py. */
+static inline int64_t divided(int64_t total, int64_t n)
+{
+    int64_t quotient = total / n - (total % n < 0); /* rounded down */
+    int64_t rest = total - quotient * n;
+    return quotient + (2 * rest > n || (2 * rest == n && (quotient & 1)));
+}
+
+/* Divide by 1 << shift in the same way, in few instructions. */
+#define ROUNDED(wide, total, shift)                                                                \
+    ((wide)((total) + ((wide)1 << ((shift) - 1)) - 1 + (((total) >> (shift)) & 1)) >> (shift))
+
+/* `use` each element of a piece of a row, as `v` in native byte order; most often they are
+ * contiguous. */
+#define EACH_OF_ROW(type, bits, convert, rows, k, begin, n, use)                                   \
+    do {                                                                                           \
+        const char *row_ = (rows)->from[k] + (begin) * (rows)->from_step;                          \
+        if ((rows)->from_step == sizeof(type))                                                     \
+            for (int64_t i = 0; i < (n); i++) {                                                    \
+                bits b;                                                                            \
+                memcpy(&b, row_ + i * (int64_t)sizeof b, sizeof b);                                \
+                type v = (type)convert(b);                                                         \
+                use;                                                                               \
+            }                                                                                      \
+        else                                                                                       \
+            for (int64_t i = 0; i < (n); i++) {                                                    \
+                bits b;                                                                            \
+                memcpy(&b, row_ + i * (rows)->from_step, sizeof b);                                \
+                type v = (type)convert(b);                                                         \
+                use;                                                                               \
+            }                                                                                      \
+    } while (0)
+
+/* Two functions for each type of elements: the mean and the most frequent element, of equally
+ * frequent ones the smallest, of each cell of a row. */
+#define MEAN_OF(name, type, bits, wide, convert)                                                   \
+    static void mean_##name(const Rows *rows)                                                      \
+    {                                                                                              \
+        wide sum[PIECE];                                                                           \
+        type made[PIECE];                                                                          \
+        const int64_t f = rows->factor, n_cell = rows->n_rows * f, most = PIECE / f * f;           \
+        const int shift = (n_cell & (n_cell - 1)) == 0 ? __builtin_ctzll((uint64_t)n_cell) : 0;    \
+        for (int64_t begin = 0; begin < rows->n; begin += most) {                                  \
+            int64_t n = low(most, rows->n - begin), n_whole = n / f, n_made = (n + f - 1) / f;     \
+            EACH_OF_ROW(type, bits, convert, rows, 0, begin, n, sum[i] = (wide)v);                 \
+            for (int64_t k = 1; k < rows->n_rows; k++)                                             \
+                EACH_OF_ROW(type, bits, convert, rows, k, begin, n,                                \
+                            sum[i] = (wide)(sum[i] + (wide)v));                                    \
+            if (shift > 0 && f == 2)                                                               \
+                for (int64_t j = 0; j < n_whole; j++)                                              \
+                    made[j] = (type)ROUNDED(wide, (wide)(sum[2 * j] + sum[2 * j + 1]), shift);     \
+            else if (shift > 0 && f == 1)                                                          \
+                for (int64_t j = 0; j < n_whole; j++)                                              \
+                    made[j] = (type)ROUNDED(wide, sum[j], shift);                                  \
+            else                                                                                   \
+                for (int64_t j = 0; j < n_whole; j++) {                                            \
+                    int64_t total = 0;                                                             \
+                    for (int64_t i = 0; i < f; i++)                                                \
+                        total += (int64_t)sum[j * f + i];                                          \
+                    made[j] = (type)divided(total, n_cell);                                        \
+                }                                                                                  \
+            if (n_made > n_whole) { /* the last cell */                                            \
+                int64_t total = 0;                                                                 \
+                for (int64_t i = n_whole * f; i < n; i++)                                          \
+                    total += (int64_t)sum[i];                                                      \
+                made[n_whole] = (type)divided(total, rows->n_rows * (n - n_whole * f));            \
+            }                                                                                      \
+            copy_row(rows->to + begin / f * rows->to_step, rows->to_step, (const char *)made,      \
+                     sizeof(type), n_made, sizeof(type), 0);                                       \
+        }                                                                                          \
+    }
+
+/* Sort two elements without a branch, which could not be predicted. */
+#define ORDER(type, i, j)                                                                          \
+    do {                                                                                           \
+        const type one = cell[i], other = cell[j];                                                 \
+        cell[i] = one < other ? one : other;                                                       \
+        cell[j] = one < other ? other : one;                                                       \
+    } while (0)
+
+#define MODE_OF(name, type, bits, convert)                                                         \
+    static inline type longest_run_##name(const type *cell, int n)                                 \
+    {                                                                                              \
+        type best = cell[0];                                                                       \
+        int run = 1, most = 1;                                                                     \
+        for (int i = 1; i < n; i++) {                                                              \
+            run = cell[i] == cell[i - 1] ? run + 1 : 1;                                            \
+            best = run > most ? cell[i] : best;                                                    \
+            most = run > most ? run : most;                                                        \
+        }                                                                                          \
+        return best;                                                                               \
+    }                                                                                              \
+                                                                                                   \
+    static type most_frequent_##name(type *cell, int n)                                            \
+    {                                                                                              \
+        if (n == 8) {                                                                              \
+            ORDER(type, 0, 4); ORDER(type, 1, 5); ORDER(type, 2, 6); ORDER(type, 3, 7);            \
+            ORDER(type, 0, 2); ORDER(type, 1, 3); ORDER(type, 4, 6); ORDER(type, 5, 7);            \
+            ORDER(type, 2, 4); ORDER(type, 3, 5);                                                  \
+            ORDER(type, 0, 1); ORDER(type, 2, 3); ORDER(type, 4, 5); ORDER(type, 6, 7);            \
+            ORDER(type, 1, 4); ORDER(type, 3, 6);                                                  \
+            ORDER(type, 1, 2); ORDER(type, 3, 4); ORDER(type, 5, 6);                               \
+            return longest_run_##name(cell, 8);                                                    \
+        }                                                                                          \
+        if (n == 4) {                                                                              \
+            ORDER(type, 0, 2); ORDER(type, 1, 3); ORDER(type, 0, 1); ORDER(type, 2, 3);            \
+            ORDER(type, 1, 2);                                                                     \
+            return longest_run_##name(cell, 4);                                                    \
+        }                                                                                          \
+        for (int i = 1; i < n; i++)                                                                \
+            for (int j = i; j > 0; j--)                                                            \
+                ORDER(type, j - 1, j);                                                             \
+        return longest_run_##name(cell, n);                                                        \
+    }                                                                                              \
+                                                                                                   \
+    static void mode_##name(const Rows *rows)                                                      \
+    {                                                                                              \
+        type first[PIECE], differ[PIECE], made[PIECE], cell[MAX_SORTED];                           \
+        const int64_t f = rows->factor, most = PIECE / f * f;                                      \
+        for (int64_t begin = 0; begin < rows->n; begin += most) {                                  \
+            int64_t n = low(most, rows->n - begin), n_made = (n + f - 1) / f;                      \
+            EACH_OF_ROW(type, bits, convert, rows, 0, begin, n, (first[i] = v, differ[i] = 0));    \
+            for (int64_t k = 1; k < rows->n_rows; k++)                                             \
+                EACH_OF_ROW(type, bits, convert, rows, k, begin, n,                                \
+                            differ[i] = (type)(differ[i] | (v ^ first[i])));                       \
+            for (int64_t j = 0; j < n_made; j++) { /* of labels, most cells have only one */       \
+                int64_t at = j * f, end = low(at + f, n);                                          \
+                type is_mixed = differ[at];                                                        \
+                for (int64_t i = at + 1; i < end; i++)                                             \
+                    is_mixed = (type)(is_mixed | differ[i] | (first[i] ^ first[at]));              \
+                made[j] = first[at];                                                               \
+                if (!is_mixed)                                                                     \
+                    continue;                                                                      \
+                int n_cell = 0;                                                                    \
+                for (int64_t k = 0; k < rows->n_rows; k++)                                         \
+                    for (int64_t i = at; i < end; i++) {                                           \
+                        bits b;                                                                    \
+                        memcpy(&b, rows->from[k] + (begin + i) * rows->from_step, sizeof b);       \
+                        cell[n_cell++] = (type)convert(b);                                         \
+                    }                                                                              \
+                made[j] = most_frequent_##name(cell, n_cell);                                      \
+            }                                                                                      \
+            copy_row(rows->to + begin / f * rows->to_step, rows->to_step, (const char *)made,      \
+                     sizeof(type), n_made, sizeof(type), 0);                                       \
+        }                                                                                          \
+    }
+
+#define SAME(v) (v)
+#define OF_TYPE(name, type, bits, wide, swapped)                                                   \
+    MEAN_OF(name, type, bits, wide, SAME)                                                          \
+    MEAN_OF(name##_swapped, type, bits, wide, swapped)                                             \
+    MODE_OF(name, type, bits, SAME)                                                                \
+    MODE_OF(name##_swapped, type, bits, swapped)
+OF_TYPE(u1, uint8_t, uint8_t, uint16_t, SAME)
+OF_TYPE(i1, int8_t, uint8_t, int16_t, SAME)
+OF_TYPE(u2, uint16_t, uint16_t, uint32_t, __builtin_bswap16)
+OF_TYPE(i2, int16_t, uint16_t, int32_t, __builtin_bswap16)
+OF_TYPE(u4, uint32_t, uint32_t, int64_t, __builtin_bswap32)
+OF_TYPE(i4, int32_t, uint32_t, int64_t, __builtin_bswap32)
+MODE_OF(u8, uint64_t, uint64_t, SAME)
+MODE_OF(u8_swapped, uint64_t, uint64_t, __builtin_bswap64)
+MODE_OF(i8, int64_t, uint64_t, SAME)
+MODE_OF(i8_swapped, int64_t, uint64_t, __builtin_bswap64)
+#undef SAME
+#undef ORDER
+#undef ROUNDED
+#undef EACH_OF_ROW
+
+typedef void Combine(const Rows *);
+
+/* Count the cells along an axis of n elements, one or more. */
+static int64_t n_cells(const Cells *cells, int d, int64_t n)
+{
+    return (n - 1) / cells->factor[d] + 1;
+}
+
+/* Give the function for some cells; NULL: there is none. */
+static Combine *combine_of(const Cells *cells)
+{
+#define BOTH(name) {name, name##_swapped}
+    static Combine *const known[N_METHODS][2][4][2] = {
+        {{BOTH(mean_u1), BOTH(mean_u2), BOTH(mean_u4)},
+         {BOTH(mean_i1), BOTH(mean_i2), BOTH(mean_i4)}},
+        {{BOTH(mode_u1), BOTH(mode_u2), BOTH(mode_u4), BOTH(mode_u8)},
+         {BOTH(mode_i1), BOTH(mode_i2), BOTH(mode_i4), BOTH(mode_i8)}},
+    };
+#undef BOTH
+    return known[cells->method][cells->is_signed][__builtin_ctz((unsigned)cells->item)]
+                [cells->swap];
+}
+
+/* Combine each cell of a box of n elements, at least one along each axis; strides in bytes. */
+static void combine_cells(const Cells *cells, char *to, const int64_t *to_stride, const char *from,
+                          const int64_t *from_stride, const int64_t *n)
+{
+    Combine *combine = combine_of(cells);
+    int64_t place[MAX_NDIM] = {0}, begin[MAX_CELL];
+    int row = 0, d; /* the axis of the rows */
+    for (d = 0; d < cells->ndim; d++)
+        if (from_stride[d] == cells->item && n[d] > 1) {
+            row = d;
+            break;
+        }
+    Rows rows = {.n = n[row], .from_step = from_stride[row], .factor = cells->factor[row],
+                 .to_step = to_stride[row]};
+    do {
+        rows.to = to;
+        rows.n_rows = 1;
+        begin[0] = 0;
+        for (d = 0; d < cells->ndim; d++) { /* the rows of the cells at this place */
+            if (d == row)
+                continue;
+            int64_t first = place[d] * cells->factor[d], old = rows.n_rows;
+            int64_t n_here = low(cells->factor[d], n[d] - first);
+            rows.to += place[d] * to_stride[d];
+            rows.n_rows = old * n_here;
+            for (int64_t k = rows.n_rows - 1; k >= 0; k--)
+                begin[k] = begin[k % old] + (first + k / old) * from_stride[d];
+        }
+        for (int64_t k = 0; k < rows.n_rows; k++)
+            rows.from[k] = from + begin[k];
+        combine(&rows);
+        for (d = 0; d < cells->ndim; d++) { /* the next place */
+            if (d == row)
+                continue;
+            if (++place[d] * cells->factor[d] < n[d])
+                break;
+            place[d] = 0;
+        }
+    } while (d < cells->ndim);
+}
+
 /* ------------------------------------------------------------------ the box */
 
 typedef struct {
@@ -303,6 +562,8 @@ typedef struct {
     int keep_empty, durability, level, shuffle;
     long long blosc_block;
     const char *cname, *unique;
+    const Cells *cells; /* the array has one element for each cell of what is wanted; NULL: for each
+                         * element */
 } Box;
 
 typedef struct {
@@ -322,9 +583,6 @@ typedef struct {
     int was_recent;          /* when it was read, see `settle` */
     struct stat status_read; /* as it was when it was read */
 } Block;
-
-static int64_t low(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t high(int64_t a, int64_t b) { return a > b ? a : b; }
 
 static char *put_number(char *to, uint64_t number)
 {
@@ -360,7 +618,7 @@ static void find_part(const Box *box, Block *block)
         block->is_inside &= block->offset[d] + (last - first - 1) * step < block->extent[d];
         block->is_whole &= block->n[d] == block->extent[d];
         if (last > first)
-            block->target += first * box->stride[d];
+            block->target += first / (box->cells ? box->cells->factor[d] : 1) * box->stride[d];
         else
             block->is_empty = 1;
     }
@@ -468,8 +726,10 @@ static int is_absent(const Box *box, const char *name)
 static void fill_part(const Box *box, const Block *block)
 {
     const int64_t none[MAX_NDIM] = {0};
-    copy_box(block->target, box->stride, box->fill, none, block->n, box->ndim, box->item,
-             box->swap);
+    int64_t n[MAX_NDIM];
+    for (int d = 0; d < box->ndim; d++)
+        n[d] = box->cells ? n_cells(box->cells, d, block->n[d]) : block->n[d];
+    copy_box(block->target, box->stride, box->fill, none, n, box->ndim, box->item, box->swap);
 }
 
 /* Give the bytes from the first to after the last wanted element of some rows (slowest axis). */
@@ -866,10 +1126,15 @@ static int read_part(Box *box, Block *block)
         return DONE;
     if (!block->is_inside)
         return LEFT;
-    int result = box->directory < 0 ? MISSING : read_one(box, block, NULL);
-    if (result != MISSING)
-        return result;
-    fill_part(box, block);
+    char *to = box->cells ? box->elements : NULL;
+    int result = box->directory < 0 ? MISSING : read_one(box, block, to);
+    if (result == LEFT)
+        return LEFT;
+    if (result == MISSING)
+        fill_part(box, block);
+    else if (box->cells) /* while the elements are in the cache */
+        combine_cells(box->cells, block->target, box->stride, to + wanted_offset(box, block),
+                      block->stride, block->n);
     return DONE;
 }
 
@@ -1347,6 +1612,21 @@ static int check_array(Box *box, const Py_buffer *array, int n_more)
     return 1;
 }
 
+/* Give the number of elements that are wanted along an axis: those of whole cells, up to the end of
+ * the dataset; 0 where no cells of the array are those of a dataset of n elements. */
+static int64_t n_wanted(const Box *box, int d, int64_t shape, int64_t size, int64_t n,
+                        int64_t start, int64_t step)
+{
+    int64_t factor = box->cells ? box->cells->factor[d] : 1, wanted;
+    if (factor == 1)
+        return shape;
+    if (step != 1 || size % factor != 0 || start % factor != 0 || start >= n
+        || __builtin_mul_overflow(shape, factor, &wanted))
+        return 0;
+    wanted = low(wanted, n - start);
+    return n_cells(box->cells, d, wanted) == shape ? wanted : 0;
+}
+
 /* Check the numbers that describe the box: block size, dimensions, first element, step. */
 static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *array)
 {
@@ -1362,6 +1642,9 @@ static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *a
         if (size < 1 || size > MAX_BYTES / box->n_full)
             return refuse("geometry: expected a block of 1 to %d bytes, got block size %lld in"
                           " dimension %d", (int)MAX_BYTES, (long long)size, d);
+        if (n >= 0 && start >= 0 && step >= 1 && shape >= 1
+            && (shape = n_wanted(box, d, shape, size, n, start, step)) == 0)
+            return refuse("geometry: expected whole cells in dimension %d", d);
         if (n < 0 || start < 0 || step < 1 || shape < 1
             || __builtin_mul_overflow(shape - 1, step, &last)
             || __builtin_add_overflow(last, start, &last))
@@ -1384,12 +1667,12 @@ static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *a
 }
 
 /* Check that `stored` and `elements` hold the largest block. */
-static int check_memory(const Box *box, int to_write, int has_boxes)
+static int check_memory(const Box *box, int to_write, int reads_whole)
 {
     int64_t n_stored = box->n_full, n_elements = box->n_full;
     if (to_write) {
         n_stored += BLOSC_HEADER; /* of what blosc does not compress */
-    } else if (box->kind == RAW && !has_boxes) {
+    } else if (box->kind == RAW && !reads_whole) {
         n_elements = 0; /* see `read_raw` */
         n_stored = low(n_stored, high(GROUP, n_stored / box->block[box->ndim - 1]));
     }
@@ -1456,7 +1739,33 @@ static int check_arguments(Box *box, int to_write, int has_boxes, Py_ssize_t n_f
     if (to_write && (strlen(box->unique) != UNIQUE
                      || strspn(box->unique, "0123456789abcdef") != UNIQUE))
         return refuse("unique: expected %d hexadecimal digits, got '%s'", (int)UNIQUE, box->unique);
-    return check_memory(box, to_write, has_boxes);
+    return check_memory(box, to_write, has_boxes || box->cells);
+}
+
+/* Check the cells of an array, which has been checked. */
+static int check_cells(Cells *cells, const Py_buffer *factors, const Py_buffer *array)
+{
+    const char letter = native_letter(array);
+    int64_t n_cell = 1;
+    cells->ndim = array->ndim;
+    cells->item = (int)array->itemsize;
+    cells->is_signed = strchr("bhilq", letter) != NULL;
+    if (letter == 0 || !strchr("bhilqBHILQ", letter))
+        return refuse("array: expected integers, got the format '%c'", letter);
+    if (cells->method < 0 || cells->method >= N_METHODS || !combine_of(cells))
+        return refuse("method: expected 0 to %d, and 1 for items of 8 bytes, got %d",
+                      N_METHODS - 1, cells->method);
+    const int64_t most = cells->method == MODE ? MAX_SORTED : MAX_CELL;
+    if (factors->len != 8 * (Py_ssize_t)cells->ndim)
+        return refuse("factors: expected %d numbers, got %zd", cells->ndim, factors->len / 8);
+    for (int d = 0; d < cells->ndim; d++) {
+        cells->factor[d] = number_at(factors, d);
+        if (cells->factor[d] < 1 || cells->factor[d] > most / n_cell)
+            return refuse("factors: expected cells of 1 to %d elements, got %lld in dimension %d",
+                          (int)most, (long long)cells->factor[d], d);
+        n_cell *= cells->factor[d];
+    }
+    return 1;
 }
 
 /* Check the buffers of many boxes; `box` has been checked. */
@@ -1774,22 +2083,29 @@ static PyObject *run(PyObject *args, int task)
     Py_ssize_t n_fill;
     Py_buffer geometry = {0}, array = {0}, taken = {0}, stored = {0}, elements = {0}, whole = {0};
     PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL, *many[5] = {NULL};
+    PyObject *factors_owner = NULL;
     struct timespec last;
     const Library none = {0}, *library = atomic_load(&current);
     Box box = {.library = library ? library : &none, .cname = "", .unique = ""};
     Boxes boxes = {.n_boxes = 0};
+    Cells cells = {.ndim = 0};
+    Py_buffer factors = {0};
     const int to_write = task == WRITE, has_boxes = task == READ_BOXES;
-    if (has_boxes
-            ? !PyArg_ParseTuple(args, "yOOiy#iOOOO(OOOOO)", &directory, &geometry_owner,
-                                &array_owner, &box.kind, &fill, &n_fill, &box.swap, &taken_owner,
-                                &box.stored_owner, &box.elements_owner, &box.decompress, &many[0],
-                                &many[1], &many[2], &many[3], &many[4])
-            : !PyArg_ParseTuple(args, to_write ? "yOOiy#iOOOO(OiiiiLss)" : "yOOiy#iOOOO",
-                                &directory, &geometry_owner, &array_owner, &box.kind, &fill,
-                                &n_fill, &box.swap, &taken_owner, &box.stored_owner,
-                                &box.elements_owner, &box.decompress, &box.compress,
-                                &box.keep_empty, &box.durability, &box.level, &box.shuffle,
-                                &box.blosc_block, &box.cname, &box.unique))
+    if (has_boxes ? !PyArg_ParseTuple(args, "yOOiy#iOOOO(OOOOO)", &directory, &geometry_owner,
+                                      &array_owner, &box.kind, &fill, &n_fill, &box.swap,
+                                      &taken_owner, &box.stored_owner, &box.elements_owner,
+                                      &box.decompress, &many[0], &many[1], &many[2], &many[3],
+                                      &many[4])
+        : to_write ? !PyArg_ParseTuple(args, "yOOiy#iOOOO(OiiiiLss)", &directory, &geometry_owner,
+                                       &array_owner, &box.kind, &fill, &n_fill, &box.swap,
+                                       &taken_owner, &box.stored_owner, &box.elements_owner,
+                                       &box.decompress, &box.compress, &box.keep_empty,
+                                       &box.durability, &box.level, &box.shuffle,
+                                       &box.blosc_block, &box.cname, &box.unique)
+                   : !PyArg_ParseTuple(args, "yOOiy#iOOOO|(Oi)", &directory, &geometry_owner,
+                                       &array_owner, &box.kind, &fill, &n_fill, &box.swap,
+                                       &taken_owner, &box.stored_owner, &box.elements_owner,
+                                       &box.decompress, &factors_owner, &cells.method))
         return NULL;
     int flags = PyBUF_STRIDES | PyBUF_FORMAT | (to_write ? 0 : PyBUF_WRITABLE);
     if (!get_numbers(geometry_owner, &geometry, "geometry", "lq", 8, 0)
@@ -1805,6 +2121,13 @@ static PyObject *run(PyObject *args, int task)
             || !get_numbers(many[3], &boxes.ends, "ends", "lq", 8, 0)
             || !get_numbers(many[4], &whole, "whole", "Bbc", 1, PyBUF_WRITABLE)))
         goto end;
+    if (factors_owner != NULL) {
+        if (!get_numbers(factors_owner, &factors, "factors", "lq", 8, 0)
+            || !check_array(&box, &array, 0) || !check_cells(&cells, &factors, &array))
+            goto end;
+        cells.swap = box.swap != 0;
+        box.cells = &cells;
+    }
     box.stored = stored.buf;
     box.n_stored = stored.len;
     box.elements = elements.buf;
@@ -1856,8 +2179,8 @@ static PyObject *run(PyObject *args, int task)
     if (failed)
         Py_CLEAR(left);
 end:
-    for (int k = 0; k < 10; k++) {
-        Py_buffer *views[] = {&geometry, &array, &taken, &stored, &elements, &whole,
+    for (int k = 0; k < 11; k++) {
+        Py_buffer *views[] = {&geometry, &array, &taken, &stored, &elements, &whole, &factors,
                               &boxes.starts, &boxes.places, &boxes.members, &boxes.ends};
         if (views[k]->obj)
             PyBuffer_Release(views[k]);
@@ -1872,18 +2195,66 @@ static PyObject *read_boxes(PyObject *Py_UNUSED(self), PyObject *args)
     return run(args, READ_BOXES);
 }
 
+/* Combine each cell of an array into one element of another one. */
+static PyObject *combine(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    PyObject *array_owner, *out_owner, *factors_owner, *result = NULL;
+    Py_buffer array = {0}, out = {0}, factors = {0}, none = {0};
+    Cells cells = {.ndim = 0};
+    int64_t n[MAX_NDIM], to_stride[MAX_NDIM], from_stride[MAX_NDIM];
+    Box box = {.library = NULL};
+    if (!PyArg_ParseTuple(args, "OOOi", &array_owner, &out_owner, &factors_owner, &cells.method))
+        return NULL;
+    if (PyObject_GetBuffer(array_owner, &array, PyBUF_STRIDES | PyBUF_FORMAT) != 0
+        || PyObject_GetBuffer(out_owner, &out, PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) != 0
+        || !get_numbers(factors_owner, &factors, "factors", "lq", 8, 0)
+        || !check_array(&box, &array, 0) || !check_cells(&cells, &factors, &array)
+        || !check_apart(&array, &out, &none, &none, &none))
+        goto end;
+    if (out.ndim != array.ndim || !out.strides || native_letter(&out) != native_letter(&array)) {
+        refuse("out: expected %d dimensions and the format of the array", array.ndim);
+        goto end;
+    }
+    for (int d = 0; d < cells.ndim; d++) {
+        n[d] = array.shape[d];
+        from_stride[d] = array.strides[d];
+        to_stride[d] = out.strides[d];
+        if (n[d] < 1 || out.shape[d] != n_cells(&cells, d, n[d])) {
+            refuse("out: expected an element for each cell in dimension %d, got %zd of %lld", d,
+                   out.shape[d], (long long)n[d]);
+            goto end;
+        }
+    }
+    PyThreadState *thread = PyEval_SaveThread();
+    combine_cells(&cells, out.buf, to_stride, array.buf, from_stride, n);
+    PyEval_RestoreThread(thread);
+    result = Py_NewRef(Py_None);
+end:
+    for (int k = 0; k < 3; k++) {
+        Py_buffer *views[] = {&array, &out, &factors};
+        if (views[k]->obj)
+            PyBuffer_Release(views[k]);
+    }
+    return result;
+}
+
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Take the addresses of the libraries' functions."},
     {"box_of_batch", box_of_batch, METH_VARARGS, "Find the box that chunks form."},
     {"read_box", read_box, METH_VARARGS, "Read blocks into an array."},
     {"read_boxes", read_boxes, METH_VARARGS, "Read blocks into an array of many boxes."},
     {"write_box", write_box, METH_VARARGS, "Write blocks from an array."},
+    {"combine", combine, METH_VARARGS, "Combine cells of elements into one each."},
     {NULL, NULL, 0, NULL},
 };
 
 static int add_constants(PyObject *self)
 {
-    return PyModule_AddIntConstant(self, "GROUP", GROUP);
+    return PyModule_AddIntConstant(self, "GROUP", GROUP) != 0
+                   || PyModule_AddIntConstant(self, "MAX_CELL", MAX_CELL) != 0
+                   || PyModule_AddIntConstant(self, "MAX_SORTED", MAX_SORTED) != 0
+               ? -1
+               : 0;
 }
 
 static PyModuleDef_Slot slots[] = {

@@ -5,6 +5,7 @@ A payload of N5 is a chunk of Zarr. zarr itself encodes all other arrays.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from itertools import product
 from operator import add
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from zarr.codecs import BytesCodec
 
-from n5zarr.arrays.join_shard import join_shard
+from n5zarr.arrays.join_shard import shard_index
 from n5zarr.codecs.compress import codec_of, zarr_to_compression
 from n5zarr.format.compression import Compression, Raw
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
@@ -30,6 +31,7 @@ __all__ = ["Encoder", "nearest_compression"]
 
 
 _SAME_BYTES = ("gzip", "zstd", "blosc")
+_MORE = 2**10  # bytes, with a 256th of a chunk: more than what compression ever adds, and the index
 
 
 @dataclass(frozen=True)
@@ -96,16 +98,45 @@ class Encoder:
             if data is not None:
                 yield tuple(map(add, first, position)), data
 
-    def _shard(self, values: np.ndarray) -> bytes | None:
+    def _shard(self, values: np.ndarray) -> BufferLike | None:
+        """Encode the chunks of a shard, each in the memory of the shard: new memory is slow."""
         grid = tuple(s // c for s, c in zip(self.shards or (), self.chunks, strict=True))
-        encoded = {position: self.chunk(chunk) for position, chunk in _split(values, self.chunks)}
-        return join_shard([encoded.get(position) for position in np.ndindex(grid)])
+        parts = dict(_split(values, self.chunks))
+        item_size = self.dtype.itemsize
+        n_bytes = math.prod(self.chunks) * item_size
+        # what is not used costs nothing
+        memory = np.empty((1 + math.prod(grid)) * (_MORE + n_bytes + n_bytes // 256), "u1")
+        sizes, end = [], 0
+        for position in np.ndindex(grid):
+            start = -(-end // item_size) * item_size  # aligned: where the chunk is put, if raw
+            place = memory[start : start + n_bytes].view(self.dtype).reshape(self.chunks)
+            data = self.chunk(parts[position], place) if position in parts else None
+            n = 0 if data is None else memoryview(data).nbytes
+            sizes.append(n or None)
+            if data is not None and not isinstance(self.compression, Raw):
+                memory[end : end + n] = np.frombuffer(data, "u1")
+            end += n
+        index = shard_index(sizes)
+        if index is None:
+            return None
+        memory[end : end + len(index)] = np.frombuffer(index, "u1")
+        return memory[: end + len(index)].data
 
-    def chunk(self, values: np.ndarray) -> BufferLike | None:
-        """Encode a chunk, padded if the array ends inside it."""
+    def chunk(self, values: np.ndarray, memory: np.ndarray | None = None) -> BufferLike | None:
+        """Encode a chunk, padded if the array ends inside it.
+
+        Parameters
+        ----------
+        values : numpy.ndarray
+            The elements.
+        memory : numpy.ndarray, optional
+            A contiguous chunk of the array's dtype that gets the elements.
+        """
         chunk = values
-        if values.shape != self.chunks or values.dtype != self.dtype:
-            chunk = np.full(self.chunks, self.fill_value, self.dtype)
+        if memory is not None or values.shape != self.chunks or values.dtype != self.dtype:
+            chunk = np.empty(self.chunks, self.dtype) if memory is None else memory
+            if values.shape != self.chunks:
+                chunk[...] = self.fill_value
             chunk[tuple(map(slice, values.shape))] = values
         elements = np.ascontiguousarray(chunk).reshape(-1)
         if self._is_empty(elements):

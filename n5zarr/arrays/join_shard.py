@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["join_shard"]
+__all__ = ["join_shard", "shard_index"]
 
 _MISSING = 2**64 - 1  # offset and size of a missing chunk
 
@@ -38,17 +38,24 @@ def join_shard(chunks: Sequence[BufferLike | None]) -> bytes | None:
     >>> len(join_shard([b"abc", None]))
     39
     """
-    if all(chunk is None for chunk in chunks):
+    sizes = [None if chunk is None else memoryview(chunk).nbytes for chunk in chunks]
+    index = shard_index(sizes)
+    return None if index is None else b"".join([*(c for c in chunks if c is not None), index])
+
+
+def shard_index(sizes: Sequence[int | None]) -> bytes | None:
+    """Make the index of a shard from the sizes of its chunks, None for a missing one.
+
+    None if all chunks are missing.
+    """
+    if all(size is None for size in sizes):
         return None
-    index = np.full((len(chunks), 2), _MISSING, "<u8")
-    parts: list[BufferLike] = []
+    index = np.full((len(sizes), 2), _MISSING, "<u8")
     end = 0
-    for k, chunk in enumerate(chunks):
-        if chunk is not None:
-            size = memoryview(chunk).nbytes
+    for k, size in enumerate(sizes):
+        if size is not None:
             index[k] = end, size
-            parts.append(chunk)
             end += size
     stored = index.tobytes()
-    checksum = google_crc32c.value(stored).to_bytes(4, "little")
-    return b"".join([*parts, stored, checksum])
+    checksum: bytes = google_crc32c.value(stored).to_bytes(4, "little")
+    return stored + checksum

@@ -9,12 +9,14 @@ same in Python. The logger of this module logs at DEBUG which blocks the kernel 
 from __future__ import annotations
 
 import logging
+import math
 import os
 from array import array as packed
 from functools import partial
 from importlib import import_module
 from itertools import product
-from typing import TYPE_CHECKING, Any, get_args
+from operator import mul
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
@@ -37,13 +39,23 @@ if TYPE_CHECKING:
     from n5zarr._zarr_private import BatchItem
     from n5zarr.arrays.groups import Groups
     from n5zarr.arrays.open_dataset import OpenDataset
+    from n5zarr.format.order import AxisOrder
 
-__all__ = ["box_of_batch", "can_do", "is_compiled", "read_box", "read_boxes", "write_box"]
+__all__ = [
+    "Cells",
+    "box_of_batch",
+    "can_do",
+    "is_compiled",
+    "read_box",
+    "read_boxes",
+    "write_box",
+]
 
 _log = logging.getLogger(__name__)
 
 _RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
 _DURABILITIES = get_args(Durability.__value__)  # in the order of _kernel.c
+_METHODS = ("mean", "mode")  # in the order of _kernel.c
 _WORTH_THREADS = 2**18  # bytes
 _SMALL = 2**17  # bytes of an uncompressed block that one thread reads faster than two
 
@@ -63,6 +75,46 @@ _kernel = _load()
 def is_compiled() -> bool:
     """Whether the kernel is built."""
     return _kernel is not None
+
+
+class Cells(NamedTuple):
+    """Cells of elements that become one each; cells at the end of an axis may be smaller.
+
+    Parameters
+    ----------
+    factors : tuple of int
+        Elements of a cell along each axis.
+    method : str
+        ``"mean"``, halves rounded to the even integer, or ``"mode"``, of equally frequent elements
+        the smallest.
+    """
+
+    factors: tuple[int, ...]
+    method: str
+
+    def can_do(self, dtype: np.dtype) -> bool:
+        """Whether the kernel has this method for these elements."""
+        if not is_compiled() or not dtype.isnative:
+            return False
+        match self.method:
+            case "mean":
+                n_most, is_known = _kernel.MAX_CELL, dtype.kind in "iu" and dtype.itemsize < 8
+            case "mode":
+                n_most, is_known = _kernel.MAX_SORTED, dtype.kind in "iu"
+            case _:
+                return False
+        return is_known and math.prod(self.factors) <= n_most
+
+    def combine(self, array: np.ndarray) -> np.ndarray:
+        """Combine the cells of an array, which is not empty."""
+        shape = [-(-n // f) for n, f in zip(array.shape, self.factors, strict=True)]
+        out = np.empty(shape, array.dtype)
+        _kernel.combine(array, out, packed("q", self.factors), _METHODS.index(self.method))
+        return out
+
+    def numbers(self, order: AxisOrder) -> tuple[packed[int], int]:
+        """Return what the kernel takes, in N5 order."""
+        return packed("q", from_presented(self.factors, order)), _METHODS.index(self.method)
 
 
 def can_do(dataset: OpenDataset) -> bool:
@@ -96,7 +148,7 @@ def box_of_batch(batch: Sequence[BatchItem], chunk_shape: tuple[int, ...]) -> Ba
     return None if found is None else BatchBox(*found)
 
 
-def read_box(
+def read_box(  # noqa: PLR0913 - one keyword for each choice
     dataset: OpenDataset,
     start: tuple[int, ...],
     out: np.ndarray,
@@ -104,6 +156,7 @@ def read_box(
     n_workers: int | None = None,
     *,
     step: tuple[int, ...] | None = None,
+    cells: Cells | None = None,
 ) -> list[N5Tuple]:
     """Read a box.
 
@@ -121,6 +174,9 @@ def read_box(
         Largest number of threads, including this one; by default as many as zarr allows.
     step : tuple of int, optional
         Distance of the elements along each axis, in the presented order; by default 1.
+    cells : Cells, optional
+        Cells, in the presented order, of which ``out`` receives one element each; a block and the
+        box begin at one.
 
     Returns
     -------
@@ -128,23 +184,26 @@ def read_box(
         Grid positions of the blocks that are left to Python.
     """
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
-    if isinstance(compression, Raw):
+    reads_rows = isinstance(compression, Raw) and cells is None
+    if reads_rows:
         row = n_bytes // dataset.view.dataset.block_size[-1]
         n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
     else:
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
     n_stored += len(dataset.view.full_header)
-    arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step)
+    arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step, cells)
+    more = () if cells is None else (cells.numbers(dataset.view.axis_order),)
 
     def read(taken: packed[int]) -> list[N5Tuple]:
         with scratch() as memory:
             stored = memory.bytes(n_stored, "read")
             elements = memory.bytes(n_elements, "elements")
             decompress = _decoder(compression, memory)
-            left: list[N5Tuple] = _kernel.read_box(*arguments, taken, stored, elements, decompress)
+            buffers = taken, stored, elements, decompress
+            left: list[N5Tuple] = _kernel.read_box(*arguments, *buffers, *more)
         return left
 
-    if isinstance(compression, Raw):
+    if reads_rows:
         n_bytes = 0 if n_bytes < _SMALL else out.nbytes // n_blocks
     left = _on_threads(read, n_blocks, n_blocks * n_bytes, n_workers)
     _tell("read", dataset, start, out.shape, n_blocks, left)
@@ -335,17 +394,20 @@ def _first_arguments(
     array: np.ndarray,
     fill_value: object,
     step: tuple[int, ...] | None = None,
+    cells: Cells | None = None,
 ) -> tuple[tuple[Any, ...], int]:
     """Return the first arguments of the kernel's functions, and the number of blocks of a box.
 
-    _kernel.c checks them.
+    _kernel.c checks them. ``cells`` are those that the array has an element for.
     """
     view, attributes = dataset.view, dataset.view.dataset
     in_n5_order = array.T if view.axis_order == "C" else array
     begin = from_presented(start, view.axis_order)
     steps = (1,) * view.ndim if step is None else from_presented(step, view.axis_order)
     n_blocks = 1
-    extent = in_n5_order.shape[: view.ndim]  # of many boxes, without the axis of the boxes
+    extent: Sequence[int] = in_n5_order.shape[: view.ndim]  # without the axis of many boxes
+    if cells is not None:
+        extent = list(map(mul, extent, from_presented(cells.factors, view.axis_order)))
     for first, n, each, size in zip(begin, extent, steps, attributes.block_size, strict=True):
         n_blocks *= n if each >= size else (first + (n - 1) * each) // size - first // size + 1
     geometry = (*attributes.block_size, *attributes.dimensions, *begin, *steps)

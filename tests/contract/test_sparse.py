@@ -172,6 +172,7 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
     """Verification notices another fill value by one element that neither side stores."""
     from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
     from n5zarr.tools.convert.convert import plan_copies  # noqa: PLC0415
+    from n5zarr.tools.convert.files import TaskSize  # noqa: PLC0415
     from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
     from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
     from n5zarr.tools.jobs.run import RunOptions  # noqa: PLC0415
@@ -182,7 +183,7 @@ def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> N
         n5_tree(place_of(tmp_path / "v.n5")),
         open_destination(place_of(tmp_path / "a.zarr"), None),
         Layout.of(None, None, "zstd"),
-        2**20,
+        TaskSize(2**14, 2**20),
     )
     verify_copies([copy], RunOptions(n_workers=1))
     other = zarr.create_array(MemoryStore(), shape=SHAPE, chunks=BLOCK, dtype="u1", fill_value=5)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from operator import add, attrgetter
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.files import Copied, opaque_folders, plan_opaque
+from n5zarr.tools.convert.files import Copied, TaskSize, opaque_folders, plan_opaque
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
@@ -255,8 +255,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         found = _as_written(found, target, ome=ome, labels=wanted_labels)
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
-        options = _run_options(found, target, scheduler, n_workers, progress)
-        copies = plan_copies(found, target, layout, options.memory_of_worker(max_memory) // 2)
+        options, size = _run_options(found, target, (scheduler, n_workers, progress), max_memory)
+        copies = plan_copies(found, target, layout, size)
         opaque = plan_opaque(folders, target)
     check_packages(copies)
     is_finished = target.check_free(overwrite=overwrite, resume=resume)
@@ -319,15 +319,15 @@ def _as_written(
 def _run_options(
     found: SourceTree,
     target: Destination,
-    scheduler: Scheduler,
-    n_workers: int | None,
-    progress: Progress | None,
-) -> RunOptions:
-    """Return the options of the tasks, with many workers if they wait for servers."""
-    is_remote = not (found.is_local and target.storage.supports_sync)
-    if is_remote and scheduler is None:
-        n_workers = n_workers or _REMOTE_WORKERS
-    return RunOptions(scheduler, n_workers, progress)
+    given: tuple[Scheduler, int | None, Progress | None],
+    max_memory: int,
+) -> tuple[RunOptions, TaskSize]:
+    """Return the options of the tasks, and their size: many workers if they wait for servers."""
+    waits = not (found.is_local and target.storage.supports_sync)
+    options = RunOptions(*given)
+    if waits and options.scheduler is None:
+        options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
+    return options, TaskSize.of(options.memory_of_worker(max_memory) // 2, waits=waits)
 
 
 def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
@@ -380,7 +380,7 @@ def _described_job(found: SourceTree, target: Destination, layout: Layout) -> di
 
 
 def plan_copies(
-    found: SourceTree, target: Destination, layout: Layout, max_bytes: int
+    found: SourceTree, target: Destination, layout: Layout, size: TaskSize
 ) -> list[ArrayCopy]:
     """Make the documents of a destination in memory, and choose how each array is copied.
 
@@ -392,8 +392,8 @@ def plan_copies(
         The destination; nothing is written to it.
     layout : Layout
         Requested chunks, shards and compression.
-    max_bytes : int
-        Largest number of bytes of elements in a task.
+    size : TaskSize
+        Bytes of the elements of a task.
     """
     if isinstance(target, N5Destination) and found.container is not None:
         target.keep_groups(found.container, found.path, list(found.groups))
@@ -403,7 +403,7 @@ def plan_copies(
     for path, data in found.files.items():
         target.add_file(path, data)
     return [
-        copy_of(source, target.create_array(path, source, layout), max_bytes)
+        copy_of(source, target.create_array(path, source, layout), size)
         for path, source in found.arrays.items()
     ]
 

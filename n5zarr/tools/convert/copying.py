@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.images.source import ArraySource, N5Blocks
+    from n5zarr.tools.convert.files import TaskSize
     from n5zarr.tools.convert.target import ArrayTarget
 
 __all__ = ["ArrayCopy", "BlockCopy", "Way", "copy_of"]
@@ -52,28 +53,28 @@ __all__ = ["ArrayCopy", "BlockCopy", "Way", "copy_of"]
 type Way = Literal["blocks", "chunks", "shards", "values"]
 
 
-def copy_of(source: ArraySource, target: ArrayTarget, max_bytes: int) -> ArrayCopy:
+def copy_of(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCopy:
     """Choose how an array is copied: which of its stored bytes can be passed through.
 
     Parameters
     ----------
     source, target : ArraySource, ArrayTarget
         The array, and the one to write.
-    max_bytes : int
-        Largest number of bytes of elements in a task.
+    size : TaskSize
+        Bytes of the elements of a task.
     """
     if isinstance(target, N5Target) and source.blocks is not None:
         if target.array.chunks == source.chunks:
-            return BlockCopy(source, target, max_bytes, source.blocks)
+            return BlockCopy(source, target, size, source.blocks)
     elif source.encoded is not None and source.shape:
         written = target.encoded
         if _has_equal_chunks(written, source.encoded):
             if written.shards is not None:
-                return ShardCopy(source, target, max_bytes)
+                return ShardCopy(source, target, size)
             if source.blocks is not None and isinstance(target, ZarrTarget):
-                return PayloadCopy(source, target, max_bytes, source.blocks)
-            return ChunkCopy(source, target, max_bytes)
-    return ValueCopy(source, target, max_bytes)
+                return PayloadCopy(source, target, size, source.blocks)
+            return ChunkCopy(source, target, size)
+    return ValueCopy(source, target, size)
 
 
 def _has_equal_chunks(one: AnyArray, other: AnyArray) -> bool:
@@ -95,14 +96,14 @@ class ArrayCopy(Copy):
     ----------
     source, target : ArraySource, ArrayTarget
         The array, and the one to write.
-    max_bytes : int
-        Largest number of bytes of elements in a task.
+    size : TaskSize
+        Bytes of the elements of a task.
     """
 
     way: ClassVar[Way]
     source: ArraySource
     target: ArrayTarget
-    max_bytes: int
+    size: TaskSize
 
     @property
     @override
@@ -139,12 +140,17 @@ class ArrayCopy(Copy):
 
     @override
     def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
-        return super().in_batches(units, max(1, min(n, self.max_bytes // self.n_bytes_of_unit)))
+        return super().in_batches(units, max(1, min(n, self.size.usual // self.n_bytes_of_unit)))
 
     def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the extent of the boxes to read, if most chunks are stored, and if few are."""
         sizes = self.source.shape, self.target.unit, self.source.chunks
-        return box_shape(*sizes, max(1, max_bytes // self.source.item_size)), least_box(*sizes)
+        # in such a box no chunk is cut, and none is decoded twice
+        each = zip(*sizes, strict=True)
+        whole = (min(math.lcm(unit, chunk), -(-n // unit) * unit) for n, unit, chunk in each)
+        item_size = self.source.item_size
+        n_bytes = min(max_bytes, max(self.size.usual, math.prod(whole) * item_size))
+        return box_shape(*sizes, max(1, n_bytes // item_size)), least_box(*sizes)
 
     def n_bytes_in(self, box: Box) -> int:
         """Return the bytes of the elements of a box."""
@@ -153,7 +159,7 @@ class ArrayCopy(Copy):
 
     @override
     def comparisons(self) -> Iterator[Task]:
-        shape, steps = self.source.shape, self.steps(self.max_bytes // 2)
+        shape, steps = self.source.shape, self.steps(self.size.most // 2)
         touched = stored_boxes(shape, steps, [self.source.values, self.target])
         compared: Iterable[Box] = boxes(shape, steps[0])
         if touched is not None:
@@ -185,7 +191,7 @@ class ValueCopy(ArrayCopy):
 
         Its part is the box, the boxes to write, and the number of their units.
         """
-        steps = self.steps(self.max_bytes)
+        steps = self.steps(self.size.most)
         touched = stored_boxes(self.source.shape, steps, [self.source.values])
         for box in boxes(self.source.shape, steps[0]) if touched is None else touched:
             each = zip(box, self.target.unit, strict=True)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import batched
-from typing import TYPE_CHECKING, Any, NamedTuple, override
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, override
 
 from n5zarr._zarr_private import sync
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -32,12 +32,15 @@ __all__ = [
     "FileCopy",
     "Folder",
     "Task",
+    "TaskSize",
     "opaque_folders",
     "plan_opaque",
 ]
 
 BATCH = 64
-"""Files of one task."""
+"""Files of one task, at most."""
+
+_SHARE = 2**22  # bytes: tasks for all workers, whose elements stay near to a core
 
 SMALL = 2**14
 """Bytes of a unit that is read, written and decoded in less time than Python takes for it."""
@@ -66,6 +69,26 @@ class Task(NamedTuple):
     copy: Copy
     part: Any
     n_bytes: int
+
+
+class TaskSize(NamedTuple):
+    """Bytes of the elements of a task.
+
+    Parameters
+    ----------
+    usual : int
+        If its parts are not larger.
+    most : int
+        As many as fit into memory.
+    """
+
+    usual: int
+    most: int
+
+    @classmethod
+    def of(cls, most: int, *, waits: bool) -> Self:
+        """Choose the size; a task that waits for servers requests as much as it can at once."""
+        return cls(most if waits else min(most, _SHARE), most)
 
 
 class Copy(ABC):

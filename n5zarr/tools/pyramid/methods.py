@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import numpy as np
 
 from n5zarr.arrays.boxes import boxes
+from n5zarr.arrays.kernel import Cells
 from n5zarr.container.options import require
 
 if TYPE_CHECKING:
@@ -122,13 +123,18 @@ def downsample(
         array = array[tuple(slice(n, array.shape[i] - m) for i, (n, m) in enumerate(around))]
     if method == "stride":
         return array[tuple(slice(None, None, f) for f in factors)].copy()
-    combine = _COMBINE["median" if array.dtype.kind == "b" else method]
+    if array.dtype.kind == "b":  # the mode is all of them
+        return downsample(array.view("u1"), factors, "mode").view(array.dtype)
+    whole = Cells(tuple(factors), method)
+    if whole.can_do(array.dtype) and array.size:
+        return whole.combine(array)
+    combine = _COMBINE[method]
     out = np.empty([-(-n // f) for n, f in zip(array.shape, factors, strict=True)], array.dtype)
     for cells, cell in _alike(array.shape, factors):
-        inside, made = array[tuple(s for s, _ in cells)], out[tuple(s for _, s in cells)]
-        for box in _slabs(made.shape, cell):
+        inside, part = array[tuple(s for s, _ in cells)], out[tuple(s for _, s in cells)]
+        for box in _slabs(part.shape, cell):
             source = tuple(slice(s.start * c, s.stop * c) for s, c in zip(box, cell, strict=True))
-            made[box] = combine(inside[source], cell)
+            part[box] = combine(inside[source], cell)
     return out
 
 

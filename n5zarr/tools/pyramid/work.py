@@ -12,12 +12,15 @@ are there, the whole task is done.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property, partial
 from itertools import product
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, boxes
+from n5zarr.arrays.cells import read_cells
+from n5zarr.arrays.kernel import Cells
 from n5zarr.arrays.opening import open_array
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
@@ -135,6 +138,13 @@ class Pass:
         """Number of elements around a region of the source on which it depends, along each axis."""
         return halo(self.method, self.levels[0].factors)
 
+    @cached_property
+    def arrays(self) -> list[AnyArray]:
+        """The arrays of the source and of the levels; opened once for all tasks of a process."""
+        written = [_open(self.store, level, "r+") for level in self.levels]
+        read = _open(self.store, self.source, "r")
+        return [read, *(array.with_config({"write_empty_chunks": False}) for array in written)]
+
     def regions(self, region: Box, number: int) -> list[Box]:
         """Return the regions of all levels up to one, the source first, on which a region depends.
 
@@ -157,15 +167,11 @@ class Pass:
 
 
 class _Work:
-    """The state of one task: its open arrays and its results."""
+    """One task, with the arrays that it reads and writes."""
 
     def __init__(self, job: Pass, task: PassTask) -> None:
         self.job, self.task = job, task
-        self.source = _open(job.store, job.source, "r")
-        self.arrays = [
-            _open(job.store, level, "r+").with_config({"write_empty_chunks": False})
-            for level in job.levels
-        ]
+        self.source, *self.arrays = job.arrays
 
     def compute(self, number: int, region: Box) -> np.ndarray:
         """Compute a region of a level, and all finer ones, and write it; level 0 is the source."""
@@ -184,16 +190,24 @@ class _Work:
             if number == 1:  # others are written, which takes whole blocks
                 inner = self._stored_part(inner)
             wanted = level.source(inner, before.shape)
+            part = _moved(inner, [-part.start for part in region])
+            if number == 1 and self._is_read(wanted, level.factors, made[part]):
+                continue
             each = list(zip(wanted, job.reach, before.shape, strict=True))  # no reach beyond 1
             wider = tuple(slice(max(0, s.start - r), min(n, s.stop + r)) for s, r, n in each)
             around = [
                 (s.start - w.start, w.stop - s.stop) for s, w in zip(wanted, wider, strict=True)
             ]
             elements = self.compute(number - 1, wider)
-            part = _moved(inner, [-part.start for part in region])
             made[part] = downsample(elements, level.factors, job.method, around)
         self._write(number, region, made)
         return made
+
+    def _is_read(self, wanted: Box, factors: Sequence[int], out: np.ndarray) -> bool:
+        """Compute a part of the first level from blocks, without an array of their elements."""
+        cells = Cells(tuple(factors), self.job.method)
+        combine = partial(downsample, factors=factors, method=self.job.method)
+        return read_cells(self.source, wanted, cells, out, combine)
 
     def _stored_for(self, number: int, region: Box) -> np.ndarray:
         """Tell on which of the stored blocks of the source a region of a level depends."""

@@ -10,6 +10,7 @@ import tensorstore
 from scipy import ndimage
 
 import n5zarr
+from n5zarr.arrays import kernel
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.methods import downsample, halo
@@ -45,7 +46,12 @@ def elements(dtype: str, shape: tuple[int, ...]) -> np.ndarray:
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("method", ["mean", "mode", "median", "stride"])
-def test_cells_become_what_tensorstore_makes_of_them(dtype: str, method: Any) -> None:
+@pytest.mark.parametrize("has_kernel", [True, False])
+def test_cells_become_what_tensorstore_makes_of_them(
+    dtype: str, method: Any, *, has_kernel: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not has_kernel:
+        monkeypatch.setattr(kernel, "_kernel", None)
     for shape, factors in CASES:
         given = elements(dtype, shape)
         wanted = tensorstore.downsample(tensorstore.array(given), factors, method).read().result()
