@@ -7,8 +7,10 @@ the same time. Memory holds only these blocks and the output.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import TYPE_CHECKING
 
+from n5zarr.arrays.workers import wait_together
 from n5zarr.codecs.buffers import BufferLike, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
 
@@ -39,6 +41,10 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
     takes_parts = dataset.view.full_n_bytes >= _SLAB_BLOCK and not dataset.store.storage.has_cache
     small = _SMALL_RAW if reader.is_raw else _SMALL
     results: list[GetResult | None] = [None] * len(items)
+    get = dataset.store.storage.get_waiting
+    if get is not None and not (reader.has_slabs and takes_parts):
+        await _read_on_threads(reader, items, get, results)
+        return results
 
     async def read(k: int) -> None:
         item = items[k]
@@ -57,6 +63,37 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
 
     await run_each(read, len(items), dataset.store.concurrency)
     return results
+
+
+async def _read_on_threads(
+    reader: BlockReader,
+    items: Sequence[BatchItem],
+    get: Callable[[str], BufferLike | None],
+    results: list[GetResult | None],
+) -> None:
+    """Read blocks into the output, each on a thread that waits for it and decodes it."""
+    dataset = reader.dataset
+    positions = [dataset.position(item[0].path) for item in items]
+    # with their keys, as a thread that has to work before it sends keeps the others waiting
+    left = deque(
+        (k, position, dataset.key(position))
+        for k, position in enumerate(positions)
+        if dataset.in_grid(position)
+    )
+
+    def take() -> None:
+        with scratch() as memory:
+            while True:
+                try:
+                    k, position, key = left.popleft()
+                except IndexError:
+                    return
+                value = get(key)
+                stored = None if value is None else memoryview(value)
+                results[k] = reader.put_block(items[k], position, stored, memory)
+
+    if left:
+        await wait_together(take, min(len(left), dataset.store.concurrency), left.clear)
 
 
 def _put_block(

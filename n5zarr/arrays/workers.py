@@ -8,16 +8,21 @@ re-entrant, and a thread waits only for tasks that another thread has begun.
 
 from __future__ import annotations
 
+import asyncio
+import atexit
 import contextlib
 import os
 import threading
+import time
+from collections import deque
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["work_together"]
+__all__ = ["wait_together", "work_together"]
 
 
 class _Task:
@@ -110,6 +115,134 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
     for error in errors:
         if error is not None:
             raise error
+
+
+class _Waiting:
+    """A call on several threads, as an event loop sees it: one future for all."""
+
+    def __init__(self, take: Callable[[], None], n_threads: int, stop: Callable[[], None]) -> None:
+        self._take = take
+        self.stop = stop
+        self._loop = asyncio.get_running_loop()
+        self.running = deque(range(n_threads))
+        self.ended: asyncio.Future[None] = self._loop.create_future()
+
+    def run(self) -> None:
+        """Call the function on this thread."""
+        error = None
+        try:
+            self._take()
+        except BaseException as err:
+            error = err
+        self.leave(error)
+
+    def leave(self, error: BaseException | None) -> None:
+        """Count a thread that has ended; tell the loop if it failed, or is the last."""
+        self.running.pop()
+        if error is not None or not self.running:
+            with contextlib.suppress(RuntimeError):  # the loop has been closed
+                self._loop.call_soon_threadsafe(self._end, error)
+
+    def _end(self, error: BaseException | None) -> None:
+        if self.ended.done():
+            return
+        if error is None:
+            self.ended.set_result(None)
+        else:
+            self.ended.set_exception(error)
+
+
+class _Waiters:
+    """The threads of this process that wait for servers: as many as wait at one time."""
+
+    def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Start without threads: a forked process does not have its parent's."""
+        self._idle: deque[SimpleQueue[_Waiting]] = deque()  # the queues of idle threads
+        self._all: set[_Waiting] = set()
+
+    def ask(self, waiting: _Waiting) -> None:
+        """Let idle or new threads run a call.
+
+        Raises
+        ------
+        RuntimeError
+            No thread can start.
+        """
+        n_threads, n_asked = len(waiting.running), 0
+        self._all.add(waiting)
+        for _ in range(n_threads):
+            try:
+                self._one().put(waiting)
+                n_asked += 1
+            except RuntimeError:  # no thread can start: the others do the work
+                if not n_asked:
+                    self._all.discard(waiting)
+                    raise
+                waiting.leave(None)
+
+    def _one(self) -> SimpleQueue[_Waiting]:
+        """Return the queue of an idle thread, or of a new one."""
+        try:
+            return self._idle.popleft()
+        except IndexError:
+            calls: SimpleQueue[_Waiting] = SimpleQueue()
+            serve = partial(self._serve, calls)
+            threading.Thread(target=serve, name="n5zarr waits", daemon=True).start()
+            return calls
+
+    def _serve(self, calls: SimpleQueue[_Waiting]) -> None:
+        while True:
+            waiting = calls.get()
+            waiting.run()
+            if not waiting.running:
+                self._all.discard(waiting)
+            del waiting  # an idle thread holds no memory
+            self._idle.append(calls)
+
+    def end(self) -> None:
+        """Wait for the requests that are under way, and let no others follow.
+
+        A thread that came back from a request after the end of Python would abort the process.
+        """
+        for waiting in list(self._all):
+            waiting.stop()
+        while any(waiting.running for waiting in list(self._all)):
+            time.sleep(0.01)
+
+
+_WAITERS = _Waiters()
+atexit.register(_WAITERS.end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_WAITERS.forget)
+
+
+async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable[[], None]) -> None:
+    """Run a function that waits for servers on several threads, and await their end.
+
+    Parameters
+    ----------
+    take : callable
+        Function without arguments that takes shares of the work until none is left.
+    n_threads : int
+        Number of threads, at least one.
+    stop : callable
+        Removes the remaining shares. Called at the end, after the first error, if the caller is
+        cancelled, and if the process ends; shares that threads have begun then end later.
+
+    Raises
+    ------
+    BaseException
+        The first error that ``take`` raised, on any thread.
+    """
+    waiting = _Waiting(take, n_threads, stop)
+    try:
+        _WAITERS.ask(waiting)
+        await waiting.ended
+    finally:
+        stop()
 
 
 def _result_of(task: _Task) -> BaseException | None:

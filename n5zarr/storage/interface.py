@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
+    from n5zarr.codecs.buffers import BufferLike
+
 
 __all__ = ["Durability", "Storage", "ignore_warning"]
 
@@ -42,6 +44,15 @@ class Storage(ABC):
     def backend(self) -> str:
         """The library that reads a URL, and why it was chosen; empty for other storage."""
         return ""
+
+    @property
+    def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
+        """A function that reads a value and waits for it on any thread; None if there is none.
+
+        It returns None for a missing key, and raises the errors of :class:`Get`. A value costs half
+        of the processor time that it costs with await.
+        """
+        return None
 
     @property
     def root(self) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -26,12 +27,14 @@ from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import PAGE, Page, without_secrets
 
 __all__ = [
+    "can_wait",
     "entries_of_objects",
     "keys_of_objects",
     "name_of_objects",
     "some_objects",
     "start_of_object",
     "update_object",
+    "value_of_object",
 ]
 
 _log = logging.getLogger(__name__)
@@ -112,6 +115,19 @@ async def some_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entr
         if names:
             return [Entry(name, None) for name in names]
     return []
+
+
+def can_wait(store: ObjectStore[ObstoreStore]) -> bool:
+    """Whether obstore reads from any thread: credentials that are awaited need an event loop."""
+    provider = getattr(store.store, "credential_provider", None)
+    return not any(map(iscoroutinefunction, (provider, getattr(provider, "__call__", None))))  # noqa: B004
+
+
+def value_of_object(store: ObjectStore[ObstoreStore], key: str) -> memoryview:
+    """Read an object, and wait for it."""
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    return memoryview(obstore.get(store.store, key).bytes())
 
 
 async def start_of_object(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, assert_never, override
+from typing import TYPE_CHECKING, Any, Self, assert_never, cast, override
 
 import zarr
 from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
@@ -20,10 +20,12 @@ from n5zarr.storage.ends import read_ends
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import KeyLocks
 from n5zarr.storage.objects import (
+    can_wait,
     entries_of_objects,
     name_of_objects,
     some_objects,
     update_object,
+    value_of_object,
 )
 from n5zarr.storage.prefixes import take_keys
 from n5zarr.storage.requests import (
@@ -53,6 +55,8 @@ from n5zarr.storage.url_store import UrlStore, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
+
+    from n5zarr.codecs.buffers import BufferLike
 
 __all__ = ["ZarrStorage"]
 
@@ -207,6 +211,25 @@ class ZarrStorage(Storage):
                 return on_own_loop(self._ask(request, warn))
         return None
 
+    @property
+    @override
+    def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
+        store = self._store
+        if not isinstance(store, ObjectStore) or not can_wait(store):
+            return None
+
+        def get(key: str) -> BufferLike | None:
+            request = Get(key)
+            try:
+                answer: object = value_of_object(store, key)
+            except Exception as err:
+                answer = None if says_missing(store, err) else self._after_error(request, err)
+            if logs_requests():
+                log_request(self, request, answer)
+            return cast("BufferLike | None", answer)
+
+        return get
+
     # ------------------------------------------------------------------ with await
 
     @override
@@ -274,14 +297,18 @@ class ZarrStorage(Storage):
             is_remote = isinstance(_uncached(self._store), FsspecStore | ObjectStore)
             if not is_remote or isinstance(request, Work | Warn):
                 raise
-            is_read = isinstance(request, Get | Ends | Exists | List | KeysBelow)
-            if is_read and is_gone(err):
-                return False if isinstance(request, Exists) else None
-            key = getattr(request, "key", "") or getattr(request, "path", "")
-            better = server_error(f"{self}: {key or '/'}", err, is_read=is_read)
-            if better is err:
-                raise
-            raise better from err
+            return self._after_error(request, err)
+
+    def _after_error(self, request: Request, err: Exception) -> object:
+        """Return the answer that an error of a remote store means, or raise a better error."""
+        is_read = isinstance(request, Get | Ends | Exists | List | KeysBelow)
+        if is_read and is_gone(err):
+            return False if isinstance(request, Exists) else None
+        key = getattr(request, "key", "") or getattr(request, "path", "")
+        better = server_error(f"{self}: {key or '/'}", err, is_read=is_read)
+        if better is err:
+            raise err
+        raise better from err
 
     async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
         if not self._is_open:  # not every store opens itself on the first request

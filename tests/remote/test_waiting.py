@@ -1,0 +1,115 @@
+"""Blocks that threads wait for: errors end a read at once, and so does the end of the process."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+from obstore.store import MemoryStore, S3Store
+from zarr.storage import ObjectStore
+
+import n5zarr
+from n5zarr import CacheOptions, N5Store
+from n5zarr.storage.objects import can_wait
+from tests.remote.conftest import fsspec_options, upload
+from tests.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from tests.remote.servers import Proxy
+
+N_BLOCKS = 5 * 7 * 11
+
+
+@pytest.fixture(scope="module")
+def many(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, np.ndarray]:
+    """Return the URL of a container with a dataset of many small blocks, and its values."""
+    values = np.arange(10 * 21 * 55, dtype="u2").reshape(10, 21, 55)
+    tmp_path = tmp_path_factory.mktemp("many")
+    n5zarr.create_array(tmp_path / "many.n5", path="d", data=values, chunks=(2, 3, 5))
+    upload(s3_server, "many", tmp_path / "many.n5")
+    return "s3://many/many.n5", values
+
+
+def test_many_blocks_by_few_threads(many: tuple[str, np.ndarray], proxied_s3: Proxy) -> None:
+    url, values = many
+    store = N5Store(url, storage_options=fsspec_options(proxied_s3.url), concurrency=3)
+    assert store.storage.get_waiting is not None
+    array: Any = n5zarr.open(store, path="d")
+    proxied_s3.counts()
+    np.testing.assert_array_equal(array[...], values)
+    assert proxied_s3.counts() == {"GET": N_BLOCKS}
+    np.testing.assert_array_equal(array[3:7, 5, ::3], values[3:7, 5, ::3])
+    cached = N5Store(url, storage_options=fsspec_options(proxied_s3.url), cache=CacheOptions())
+    assert cached.storage.get_waiting is None
+
+
+def test_an_error_does_not_wait_for_other_blocks(
+    many: tuple[str, np.ndarray], proxied_s3: Proxy
+) -> None:
+    url, _ = many
+    store = N5Store(url, storage_options=fsspec_options(proxied_s3.url, 20 * PATIENCE))
+    array: Any = n5zarr.open(store, path="d")
+    asked = itertools.count()
+    proxied_s3.fault = lambda method, path: "hang" if next(asked) % 3 else "403"
+    pool = ThreadPoolExecutor(1)
+    reading = pool.submit(lambda: array[...])
+    with pytest.raises(PermissionError, match=r"many\.n5: d/\d+/\d+/\d+: .*forbidden"):
+        reading.result(PATIENCE)
+
+
+SCRIPT = """
+import sys, threading, time
+import n5zarr
+array = n5zarr.open(n5zarr.N5Store(sys.argv[1], key="a", secret="b", endpoint_url=sys.argv[2],
+                                   concurrency=5), path="d")
+threading.Thread(target=lambda: array[...], daemon=True).start()
+sys.stdin.readline()  # the first blocks have been requested
+print("ends")
+"""
+
+
+def test_a_process_that_ends_requests_no_more_blocks(
+    many: tuple[str, np.ndarray], proxied_s3: Proxy
+) -> None:
+    url, _ = many
+    proxied_s3.is_held.clear()
+    asked: list[str] = []
+
+    def hold(method: str, path: str) -> str | None:
+        if not path.partition("?")[0].rpartition("/")[2].isdigit():
+            return None
+        asked.append(path)
+        return "late"  # is_held is set, and the answer is sent when it is released
+
+    proxied_s3.fault = hold
+    command = [sys.executable, "-c", SCRIPT, url, proxied_s3.url]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        assert proxied_s3.is_held.wait(PATIENCE)
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == "ends\n"
+        proxied_s3.released.set()
+        _, errors = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, errors) == (0, "")
+    assert len(asked) < N_BLOCKS // 2
+
+
+def test_credentials_that_are_awaited_need_an_event_loop() -> None:
+    class Awaited:
+        async def __call__(self) -> Any:
+            raise AssertionError
+
+    async def awaited() -> Any:
+        raise AssertionError
+
+    for provider, expected in ((Awaited(), False), (awaited, False), (lambda: None, True)):
+        store: Any = S3Store("lab", region="us-east-1", credential_provider=provider)  # type: ignore[arg-type]
+        assert can_wait(ObjectStore(store)) == expected
+    assert can_wait(ObjectStore(MemoryStore()))
