@@ -39,6 +39,7 @@ _KEYS = {
 }
 _GOOGLE_SCOPE = "https://www.googleapis.com/auth/devstorage.read_write"
 _NO_LIMIT = "1h"  # of a whole request; obstore's own 30 s are short for a large block
+_SILENCE = 60.0  # seconds without a byte, botocore's default
 # obstore asks for credentials again five minutes before they expire
 _ASK_AGAIN = timedelta(minutes=6)
 
@@ -376,7 +377,7 @@ def web_store(url: str, options: Mapping[str, Any]) -> HTTPStore:
     client_kwargs = dict(options.get("client_kwargs") or {})
     _check_names(client_kwargs, {"headers", "timeout"}, "client_kwargs.")
     headers = {**(client_kwargs.get("headers") or {}), **(options.get("headers") or {})}
-    timeout = getattr(client_kwargs.get("timeout"), "total", None)  # aiohttp's
+    timeout = getattr(client_kwargs.get("timeout"), "total", _SILENCE)  # aiohttp's
     client = _client_options(url, read_timeout=timeout, headers=headers)
     return HTTPStore(url, client_options=client)
 
@@ -385,7 +386,7 @@ def _client_options(
     endpoint: str,
     *,
     connect_timeout: float | None = None,
-    read_timeout: float | None = None,
+    read_timeout: float | None = _SILENCE,
     verify: bool | str | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> ClientConfig:
