@@ -482,6 +482,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
         ("sample", "b.zarr", {"chunks": 16, "shards": 32, "compression": "gzip"}),
         ("sample", "c.zarr", {"to": "zarr2"}),
         ("sample", "d.zarr", {"ome": True}),
+        ("sample", "d04.zarr", {"ome": True, "ome_version": "0.4"}),
         ("sample", "e.zarr", {"coords": True}),
         ("sample", "f.n5", {}),
         ("sample", "g.n5/some/where", {"select": "em/*"}),
