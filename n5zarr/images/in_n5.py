@@ -269,7 +269,7 @@ class _Describer:
         if "" not in self._images:
             series = sorted(map(self._place, self._images - self._labels or self._labels))
             lists |= series_metadata(series)
-            groups.pop("OME", None)
+            groups.pop("OME", None)  # which holds only the list of them
         return Images(
             source=self._tree,
             images=tuple(sorted(images, key=lambda image: image.path)),
