@@ -43,6 +43,14 @@ _Chunks = Annotated[
     typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a chunk; or one number."),
 ]
 
+_Format = Annotated[
+    Literal["zarr", "zarr2", "n5"] | None,
+    typer.Option(help="Format of DESTINATION: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
+]
+_OmeVersion = Annotated[
+    Literal["0.4", "0.5"] | None,
+    typer.Option(help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3. Default: that of --to, or 0.5."),
+]
 _Shards = Annotated[
     Any,
     typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."),
@@ -69,10 +77,7 @@ def convert(
     ],
     *,
     progress: Progress,
-    to: Annotated[
-        Literal["zarr", "zarr2", "n5"] | None,
-        typer.Option(help="Format of DESTINATION: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
-    ] = None,
+    to: _Format = None,
     select: Annotated[
         list[str] | None,
         typer.Option(metavar="GLOB", help="Arrays to copy, such as 'em/*'. May be repeated."),
@@ -85,8 +90,9 @@ def convert(
         int | None, typer.Option(metavar="N", help="Copy only level N of pyramids.")
     ] = None,
     ome: Annotated[
-        bool, typer.Option("--ome", help="Write OME-Zarr 0.5: images with axes, units and scale.")
+        bool, typer.Option("--ome", help="Write OME-Zarr: images with axes, units and scale.")
     ] = False,
+    ome_version: _OmeVersion = None,
     labels: Annotated[
         list[str] | None,
         typer.Option(metavar="GLOB", help="With --ome, images that are labels. May be repeated."),
@@ -126,6 +132,7 @@ def convert(
         exclude=exclude or (),
         level=level,
         ome=ome,
+        ome_version=ome_version,
         labels=labels or (),
         coords=coords,
         chunks=chunks,

@@ -68,7 +68,7 @@ def _addresses(server: Server) -> Iterator[str | Text]:
     yield Text.assemble(("Serving", "bold"), f" {served}; Ctrl-C ends it")
     yield f"  Start page   {server.url}"
     yield f"  Zarr         {own}zarr3/ or {own}zarr2/"
-    yield f"  OME-Zarr     {own}ome/"
+    yield f"  OME-Zarr     {own}ome/ (0.5) or {own}ome04/ (0.4)"
     yield f"  N5           {own}n5/"
     path = None
     with suppress(N5Error):  # a server may not list

@@ -27,6 +27,7 @@ __all__ = [
     "check_concurrency",
     "check_option",
     "check_sizes",
+    "listed",
     "require",
 ]
 
@@ -150,6 +151,11 @@ def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raise if the value of an option is not allowed."""
     expected = ", ".join(map(repr, known))
     require(value in known, f"{name}: expected one of {expected}, got {value!r}")
+
+
+def listed(given: str | Sequence[str]) -> list[str]:
+    """Return one text, or several, as a list."""
+    return [given] if isinstance(given, str) else list(given)
 
 
 def check_compression(given: Mapping[str, JSON] | str) -> Compression:

@@ -11,12 +11,18 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.bdv import view_of
-from n5zarr.conventions.model import mapping
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
 from n5zarr.images.ome import image_attributes
+from n5zarr.images.ome_version import (
+    DEFAULT_VERSION,
+    OME_FORMATS,
+    OmeVersion,
+    ome_attributes,
+    without_ome,
+)
 from n5zarr.images.ome_xml import METADATA_XML, ome_xml
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -29,7 +35,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.images.image import Image, Images
-    from n5zarr.images.source import SourceTree
+    from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
 
 __all__ = ["find_images", "images_in", "ome_tree", "open_images"]
@@ -134,21 +140,47 @@ def _once(notes: Sequence[str]) -> Iterator[str]:
         yield f"{first}{more}: {what}"
 
 
-def ome_tree(found: Images) -> SourceTree:
-    """Return the arrays and groups of OME-Zarr 0.5 for images and for all beside them."""
+def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree:
+    """Return the arrays and groups of OME-Zarr for images and for all beside them.
+
+    Parameters
+    ----------
+    found : Images
+        The images.
+    version : {"0.5", "0.4"}, optional
+        The version of OME-Zarr.
+    """
     levels = {level.path: level.array for image in found.images for level in image.levels}
-    attributes = {image.path: image_attributes(image) for image in found.images}
+    arrays = {**levels, **found.arrays}
+    if OME_FORMATS[version] == 2:
+        arrays = {path: _filled(array) for path, array in arrays.items()}
+    images = {image.path: image_attributes(image, version) for image in found.images}
+    lists = {
+        path: without_ome(found.groups.get(path, {})) | ome_attributes(version, metadata)
+        for path, metadata in found.lists.items()
+    }
     return replace(
         found.source,
-        arrays={**levels, **found.arrays},
-        groups=dict(sorted({**found.groups, **attributes}.items())),
+        arrays=arrays,
+        groups=dict(sorted({**found.groups, **lists, **images}.items())),
         files=_files(found),
     )
 
 
+def _filled(array: ArraySource) -> ArraySource:
+    """Return an array of numbers whose fill value is stated.
+
+    A dataset of N5 as Zarr v2 states none, and zarr-python 2 reads memory as it was where chunks
+    are missing.
+    """
+    if array.fill_value is not None or array.native_dtype.kind not in "buif":
+        return array
+    return replace(array, fill_value=array.native_dtype.type(0))
+
+
 def _files(found: Images) -> dict[str, bytes]:
     """Describe a collection of images in OME-XML, if OME can express it."""
-    series = mapping(found.groups.get("OME", {}).get("ome")).get("series")
+    series = found.lists.get("OME", {}).get("series")
     by_path: dict[object, Image] = {image.path: image for image in found.images}
     listed = [by_path[path] for path in series] if isinstance(series, list) else []
     xml = ome_xml({image.path: image for image in listed}) if listed else None

@@ -20,7 +20,7 @@ from n5zarr.conventions.multiscales import set_level
 from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
-from n5zarr.images.ome import without_ome
+from n5zarr.images.ome_version import without_ome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

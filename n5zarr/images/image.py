@@ -292,7 +292,9 @@ class Images:
     arrays : mapping
         Arrays that are no levels of an image, by path.
     groups : mapping
-        Attributes of the groups that are no images, by path, as OME-Zarr has them.
+        Attributes of the groups that are no images, by path.
+    lists : mapping
+        What OME-Zarr says of groups that are no images, by path: lists of images and of labels.
     notes : tuple of str
         Messages for the user about what OME-Zarr cannot express.
     """
@@ -301,6 +303,7 @@ class Images:
     images: tuple[Image, ...]
     arrays: Mapping[str, ArraySource]
     groups: Mapping[str, Mapping[str, JSON]]
+    lists: Mapping[str, Mapping[str, JSON]]
     notes: tuple[str, ...]
 
     def with_elements(self) -> list[Image]:

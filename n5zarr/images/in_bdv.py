@@ -3,8 +3,8 @@
 The images are named after the setups. Time points of a setup are stacked to an axis ``t``, which
 viewers open as a series, if they have the same size, type and position. If registrations or sizes
 differ, each time point becomes an image, ``NAME/timepoint0`` and so on, as OME-Zarr has one
-position for all time points. A registration that turns or shears, which OME-Zarr 0.5 cannot
-express, is kept as the attribute ``registration``, the three rows of the matrix that maps the
+position for all time points. A registration that turns or shears, which OME-Zarr cannot express up
+to 0.5, is kept as the attribute ``registration``, the three rows of the matrix that maps the
 positions ``[x, y, z, 1]`` to the world.
 """
 
@@ -24,7 +24,7 @@ from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.images.display import Shown, with_display
 from n5zarr.images.image import Images
-from n5zarr.images.ome import align_axes, series_attributes
+from n5zarr.images.ome import align_axes, series_metadata
 from n5zarr.images.stacked import stacked
 from n5zarr.store.bdv_views import described_views, find_views, moves
 from n5zarr.store.bdv_xml import read_settings
@@ -114,7 +114,8 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
         source=tree,
         images=tuple(images),
         arrays={},
-        groups=series_attributes({}, [image.path for image in images]),
+        groups={},
+        lists=series_metadata([image.path for image in images]),
         notes=tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items()),
     )
 

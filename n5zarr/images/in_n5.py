@@ -26,7 +26,7 @@ from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.images.display import find_shown, is_label, with_display
 from n5zarr.images.image import Images
-from n5zarr.images.ome import align_axes, labels_attributes, series_attributes
+from n5zarr.images.ome import align_axes, labels_metadata, series_metadata
 from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -264,16 +264,18 @@ class _Describer:
             groups.pop(candidate.path, None)
             if image.path != candidate.path:
                 groups[candidate.path] = {}
-        groups |= self._lists_of_labels(groups)
+        lists = self._lists_of_labels()
         self._note_few_levels()
         if "" not in self._images:
             series = sorted(map(self._place, self._images - self._labels or self._labels))
-            groups |= series_attributes(groups.get("", {}), series)
+            lists |= series_metadata(series)
+            groups.pop("OME", None)  # which holds only the list of them
         return Images(
             source=self._tree,
             images=tuple(sorted(images, key=lambda image: image.path)),
             arrays=arrays,
             groups=groups,
+            lists=lists,
             notes=tuple(dict.fromkeys(self._found.notes)),
         )
 
@@ -344,10 +346,8 @@ class _Describer:
                     f"got {n_levels[path]}; n5zarr pyramid creates them"
                 )
 
-    def _lists_of_labels(
-        self, groups: Mapping[str, Mapping[str, JSON]]
-    ) -> dict[str, Mapping[str, JSON]]:
-        """Return the attributes of the groups `labels`, which list the label images in them."""
+    def _lists_of_labels(self) -> dict[str, Mapping[str, JSON]]:
+        """Return the metadata of the groups `labels`, which list the label images in them."""
         listed: dict[str, list[str]] = {}
         for path in map(self._place, self._labels):
             names = path.split("/")
@@ -357,7 +357,7 @@ class _Describer:
                     "/".join(names[ends[-1] :])
                 )
         return {
-            group: labels_attributes(groups.get(group, {}), paths)
+            group: labels_metadata(paths)
             for group, paths in listed.items()
             if group not in map(self._place, self._images)
         }

@@ -1,6 +1,7 @@
-"""Order the axes of images as OME-Zarr 0.5 wants them, and make its attributes of images.
+"""Order the axes of images as OME-Zarr wants them, and make its metadata of images and groups.
 
-Source: https://ngff.openmicroscopy.org/0.5/, "multiscales", "labels" and "bioformats2raw.layout".
+Source: https://ngff.openmicroscopy.org/0.5/, "multiscales", "labels" and "bioformats2raw.layout";
+0.4 has the same in other places (:mod:`n5zarr.images.ome_version`).
 Documents only, all in OME-Zarr's C order; index 0 is the centre of the first element, in OME-Zarr
 and in the conventions of N5.
 """
@@ -16,6 +17,7 @@ from n5zarr.conventions.units import in_full, is_count, ratio
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
+from n5zarr.images.ome_version import DEFAULT_VERSION, OmeVersion, ome_attributes, without_ome
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
@@ -29,15 +31,9 @@ __all__ = [
     "Aligned",
     "align_axes",
     "image_attributes",
-    "labels_attributes",
-    "series_attributes",
-    "without_ome",
+    "labels_metadata",
+    "series_metadata",
 ]
-
-_VERSION = "0.5"
-
-_OME_KEYS = frozenset({"ome", "multiscales", "omero", "image-label", "labels"})
-"""Attributes of groups in OME-Zarr 0.4 and 0.5, which a new description replaces."""
 
 _ORDER = {"time": 0, "space": 2}  # channel, or any other axis, between them
 
@@ -191,8 +187,8 @@ def _in_units_of(path: str, axes: Sequence[Axis], first: Sequence[Axis]) -> list
     return converted
 
 
-def image_attributes(image: Image) -> dict[str, JSON]:
-    """Make the attributes of the group of an image in OME-Zarr."""
+def image_attributes(image: Image, version: OmeVersion = DEFAULT_VERSION) -> dict[str, JSON]:
+    """Make the attributes of the group of an image in a version of OME-Zarr."""
     axes: list[JSON] = []
     for axis in image.axes:
         described = {"name": axis.name, "type": axis.type, "unit": axis.unit}
@@ -205,15 +201,10 @@ def image_attributes(image: Image) -> dict[str, JSON]:
         path = level.path.removeprefix(image.path).strip("/")
         datasets.append({"path": path, "coordinateTransformations": steps})
     multiscale: JSON = {"name": image.name, "axes": axes, "datasets": datasets}
-    ome: dict[str, JSON] = {"version": _VERSION, "multiscales": [multiscale]}
+    ome: dict[str, JSON] = {"multiscales": [multiscale]}
     ome |= {} if image.omero is None else {"omero": dict(image.omero)}
     ome |= {"image-label": _label_source(image.path, image.image_of)} if image.is_labels else {}
-    return {**image.attributes, "ome": ome}
-
-
-def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the attributes of a group without those that a new description replaces."""
-    return {key: value for key, value in attributes.items() if key not in _OME_KEYS}
+    return {**image.attributes, **ome_attributes(version, ome)}
 
 
 def _label_source(label: str, image: str | None) -> dict[str, JSON]:
@@ -227,31 +218,23 @@ def _label_source(label: str, image: str | None) -> dict[str, JSON]:
     return {} if image is None else {"source": {"image": relpath(image or ".", label or ".")}}
 
 
-def labels_attributes(others: Mapping[str, JSON], names: Iterable[str]) -> dict[str, JSON]:
-    """Make the attributes of a group ``labels``: the paths of the label images in it."""
+def labels_metadata(names: Iterable[str]) -> dict[str, JSON]:
+    """Make the metadata of a group ``labels``: the paths of the label images in it."""
     listed: JSON = sorted(names)
-    return {**without_ome(others), "ome": {"version": _VERSION, "labels": listed}}
+    return {"labels": listed}
 
 
-def series_attributes(
-    others: Mapping[str, JSON], images: Sequence[str]
-) -> dict[str, dict[str, JSON]]:
-    """Make the attributes of the root and of the group ``OME`` of a container of several images.
+def series_metadata(images: Sequence[str]) -> dict[str, dict[str, JSON]]:
+    """Make the metadata of the root and of the group ``OME`` of a container of several images.
 
     Parameters
     ----------
-    others : mapping
-        All other attributes of the root.
     images : sequence of str
         Paths of the images, labels not among them.
 
     Returns
     -------
     dict
-        Attributes by path of the group.
+        Metadata by path of the group.
     """
-    root: dict[str, JSON] = {"version": _VERSION, "bioformats2raw.layout": 3}
-    return {
-        "": {**without_ome(others), "ome": root},
-        "OME": {"ome": {"version": _VERSION, "series": [*images]}},
-    }
+    return {"": {"bioformats2raw.layout": 3}, "OME": {"series": [*images]}}

@@ -1,8 +1,8 @@
-"""Read the keys that images have in OME-Zarr 0.5; their values are created on request."""
+"""Read the keys that images have in OME-Zarr; their values are created on request."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from zarr.storage import MemoryStore
@@ -12,8 +12,9 @@ from n5zarr.arrays.encoder import Encoder
 from n5zarr.format.path import join
 from n5zarr.images.encoded_chunks import read_chunks
 from n5zarr.images.find import ome_tree
+from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.images.zarr_documents import create_group, create_like
-from n5zarr.zarr_view.keys import DEFAULT_NAMES
+from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkNames
 
 if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer
@@ -25,6 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["OmeZarrKeys"]
 
 
+class _Array(NamedTuple):
+    """An array: its elements, the names of its chunks, and what encodes them, unless they pass."""
+
+    source: ArraySource
+    names: ChunkNames
+    encoder: Encoder | None
+
+
 class OmeZarrKeys:
     """The keys that a conversion to OME-Zarr would write, with the same values.
 
@@ -34,7 +43,10 @@ class OmeZarrKeys:
     Parameters
     ----------
     found : Images
-        The images, as :func:`n5zarr.images.find.open_images` finds them.
+        The images, as :func:`n5zarr.images.find.images_in` finds them in a source whose chunks have
+        the format of the version.
+    version : {"0.5", "0.4"}, optional
+        The version of OME-Zarr.
 
     Attributes
     ----------
@@ -42,21 +54,25 @@ class OmeZarrKeys:
         All documents by key.
     """
 
-    def __init__(self, found: Images) -> None:
-        tree = ome_tree(found)
+    def __init__(self, found: Images, version: OmeVersion = DEFAULT_VERSION) -> None:
+        zarr_format = OME_FORMATS[version]
+        tree = ome_tree(found, version)
         documents: dict[str, Buffer] = {}
         memory = MemoryStore(documents)
         for path, attributes in tree.groups.items():
-            create_group(memory, path, attributes)
-        self._arrays: dict[str, tuple[ArraySource, Encoder | None]] = {}
+            create_group(memory, path, attributes, zarr_format)
+        self._arrays: dict[str, _Array] = {}
         for path, source in tree.arrays.items():
-            written, stored = create_like(memory, path, source), source.encoded
+            written = create_like(memory, path, source, zarr_format=zarr_format)
+            stored = source.encoded
             is_passed = stored is not None and stored.compressors == written.compressors
             encoder = None if is_passed else Encoder.of(written)
             if is_passed or encoder is not None:
-                self._arrays[path] = source, encoder
+                names = ChunkNames.of(written.metadata.to_dict())
+                self._arrays[path] = _Array(source, names, encoder)
             else:
-                del documents[join(path, "zarr.json")]
+                for name in METADATA_NAMES[zarr_format]:
+                    documents.pop(join(path, name), None)
         self.documents: dict[str, bytes] = {
             key: value.to_bytes() for key, value in documents.items()
         }
@@ -69,13 +85,10 @@ class OmeZarrKeys:
         """
         if key in self.documents:
             return self.documents[key]
-        path, _, name = f"/{key}".rpartition("/c/")
-        position = DEFAULT_NAMES[3].coords(f"c/{name}")
-        if path.lstrip("/") not in self._arrays or position is None:
+        found = self._chunk_at(key)
+        if found is None:
             return None
-        source, encoder = self._arrays[path.lstrip("/")]
-        if len(position) != len(source.shape):
-            return None
+        (source, _, encoder), position = found
         box = box_at(position, source.chunks, source.shape)
         if any(part.start >= part.stop for part in box):
             return None
@@ -83,3 +96,13 @@ class OmeZarrKeys:
             return read_chunks(source, [position])[0]
         # zarr itself would wait for threads, all of which may be here
         return encoder.chunk(np.asarray(source.values[box]))
+
+    def _chunk_at(self, key: str) -> tuple[_Array, tuple[int, ...]] | None:
+        """Return the array of a chunk, and its position; None for all other keys."""
+        parts = key.split("/")
+        for n in range(len(parts)):
+            array = self._arrays.get("/".join(parts[:n]))
+            position = array and array.names.coords("/".join(parts[n:]))
+            if array and position and len(position) == len(array.source.shape):
+                return array, position
+        return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import zarr
 
-from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr._zarr_private import ArrayV2Metadata, ArrayV3Metadata
 from n5zarr.arrays.boxes import StoredChunks
 from n5zarr.arrays.stored_chunks import stored_chunks
 
@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource, Values
 
 __all__ = ["reordered", "stacked"]
+
+_OF_CHUNKS = {  # what decides which bytes a chunk has, by the format of Zarr
+    2: ("compressor", "filters", "dtype", "order", "chunks"),
+    3: ("codecs", "data_type", "chunk_grid"),
+}
 
 
 def reordered(array: ArraySource, order: Sequence[int]) -> ArraySource:
@@ -134,23 +139,23 @@ def _below(number: int, rows: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _encoded(each: Sequence[AnyArray | None], n: int) -> AnyArray | None:
     """Describe an array whose chunks are those of arrays, so that they can be passed through."""
     first = each[0]
-    if first is None or first.metadata.zarr_format != 3:
+    if first is None:
         return None
     if len({_codecs(array) for array in each if array is not None}) > 1:
         return None
     document: Any = first.metadata.to_dict()
-    grid = {"name": "regular", "configuration": {"chunk_shape": [1, *first.chunks]}}
-    document |= {
-        "shape": [n, *first.shape],
-        "chunk_grid": grid,
-        "dimension_names": None,
-        "attributes": {},
-    }
-    metadata = ArrayV3Metadata.from_dict(document)
+    document |= {"shape": [n, *first.shape], "attributes": {}}
+    chunks = [1, *first.chunks]
+    if first.metadata.zarr_format == 2:
+        metadata: Any = ArrayV2Metadata.from_dict(document | {"chunks": chunks})
+    else:
+        grid = {"name": "regular", "configuration": {"chunk_shape": chunks}}
+        document |= {"chunk_grid": grid, "dimension_names": None}
+        metadata = ArrayV3Metadata.from_dict(document)
     found: Any = zarr.AsyncArray(metadata=metadata, store_path=first.store_path)
     return zarr.Array(found)
 
 
 def _codecs(array: AnyArray) -> str:
     metadata: Any = array.metadata.to_dict()
-    return str((metadata["codecs"], metadata["data_type"], metadata["chunk_grid"]))
+    return str([metadata[name] for name in _OF_CHUNKS[metadata["zarr_format"]]])

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import zarr
 from zarr.codecs import BytesCodec
 
+from n5zarr.conventions.axis_names import with_names
 from n5zarr.format.compression import Zstd
 from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
 
@@ -99,9 +100,16 @@ def create_like(  # noqa: PLR0913 - what may differ from the source
         chunks=chunks,
         shards=shards,
         fill_value=source.fill_value,
-        attributes=json.loads(json.dumps(dict(source.attributes))),
+        attributes=_attributes(source, zarr_format),
         dimension_names=source.dimension_names if zarr_format == 3 else None,
         zarr_format=zarr_format,
         **options,
     )
     return created
+
+
+def _attributes(source: ArraySource, zarr_format: ZarrFormat) -> dict[str, JSON]:
+    """Return the attributes to write; with Zarr v2 they name the axes, as xarray does."""
+    names = with_names({}, source.dimension_names) if zarr_format == 2 else {}
+    plain: dict[str, JSON] = json.loads(json.dumps({**source.attributes, **names}))
+    return plain

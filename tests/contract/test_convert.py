@@ -165,6 +165,22 @@ def test_containers_are_copied_byte_for_byte(tmp_path: Path) -> None:
                 assert copied == file.read_bytes(), file
 
 
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_zarr_v2_gets_the_names_of_axes_as_xarray_keeps_them(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    names = ["plane", "row", "column"]
+    given: Any = {"attributes": {"_ARRAY_DIMENSIONS": names}}
+    if zarr_format == 3:
+        given = {"dimension_names": names}
+    data = np.arange(3 * 5 * 7).reshape(3, 5, 7)
+    source = tmp_path / "in.zarr"
+    zarr.create_array(source, name="v", data=data, zarr_format=zarr_format, **given)
+    n5zarr.convert(source, tmp_path / "out.zarr", to="zarr2", verify=True)
+    with xr.open_zarr(tmp_path / "out.zarr", consolidated=False) as found:
+        assert found["v"].dims == tuple(names)
+
+
 # ------------------------------------------------------------------------------- pass-through
 
 
@@ -466,6 +482,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
         ("sample", "b.zarr", {"chunks": 16, "shards": 32, "compression": "gzip"}),
         ("sample", "c.zarr", {"to": "zarr2"}),
         ("sample", "d.zarr", {"ome": True}),
+        ("sample", "d04.zarr", {"ome": True, "ome_version": "0.4"}),
         ("sample", "e.zarr", {"coords": True}),
         ("sample", "f.n5", {}),
         ("sample", "g.n5/some/where", {"select": "em/*"}),

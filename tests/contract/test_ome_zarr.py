@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 import tensorstore
-import yaozarrs
 import zarr
 from ome_zarr.io import parse_url
 from ome_zarr.reader import Reader
@@ -23,7 +22,7 @@ from n5zarr.images.find import find_images
 from tests.command import CliRunner
 from tests.contract import bigstitcher
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
-from tests.contract.viewers import Seen, n5_universe, neuroglancer
+from tests.contract.viewers import Seen, n5_universe, neuroglancer, validate_ome
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 
@@ -40,8 +39,21 @@ def placed(path: Path) -> list[tuple[list[float], list[float]]]:
 
 
 def ome_of(path: Path) -> dict[str, Any]:
-    ome: dict[str, Any] = json.loads((path / "zarr.json").read_text())["attributes"]["ome"]
-    return ome
+    """Read the metadata of a group of 0.5, or the attributes of one of 0.4."""
+    if (path / ".zattrs").exists():
+        found: dict[str, Any] = json.loads((path / ".zattrs").read_text())
+    else:
+        found = json.loads((path / "zarr.json").read_text())["attributes"]["ome"]
+    return found
+
+
+def names_of(array: Any) -> tuple[str, ...]:
+    """Return the names of the axes, as Zarr v3 and xarray keep them."""
+    is_v2 = array.metadata.zarr_format == 2
+    return tuple(array.attrs["_ARRAY_DIMENSIONS"] if is_v2 else array.metadata.dimension_names)
+
+
+VERSIONS = pytest.mark.parametrize("version", ["0.4", "0.5"])
 
 
 def values(path: Path) -> np.ndarray[Any, Any]:
@@ -51,12 +63,13 @@ def values(path: Path) -> np.ndarray[Any, Any]:
     return found
 
 
-def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path) -> None:
+@VERSIONS
+def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path, version: Any) -> None:
     out = tmp_path / "out.zarr"
-    done = n5zarr.convert(n5zarr.sample_path(), out, ome=True, verify=True)
+    done = n5zarr.convert(n5zarr.sample_path(), out, ome=True, ome_version=version, verify=True)
     assert {array.way for array in done.arrays} == {"chunks"}
     for path in (out, out / "em", out / "labels"):
-        yaozarrs.validate_zarr_store(path)
+        validate_ome(path)
     assert ome_of(out / "OME")["series"] == ["em"]
     assert placed(out / "em") == [
         ([20.0, 8.0, 8.0], [0.0, 0.0, 0.0]),
@@ -66,7 +79,7 @@ def test_the_sample_validates_and_readers_find_its_scales(tmp_path: Path) -> Non
     assert [axis["unit"] for axis in ome_of(out / "em")["multiscales"][0]["axes"]] == [
         "nanometer"
     ] * 3
-    assert ome_of(out / "labels")["image-label"] == {"source": {"image": "../em"}}
+    assert ome_of(out / "labels")["image-label"]["source"] == {"image": "../em"}
     root = zarr.open_group(out, mode="r")
     for name in ("em/s0", "em/s1", "em/s2", "labels/s0"):
         expected = values(Path(n5zarr.sample_path(), name))
@@ -89,7 +102,7 @@ def test_each_convention_is_placed_as_java_places_it(tmp_path: Path, image: str)
     levels = sorted(p for p in parsed if p.startswith(f"{image}/s"))
     out = tmp_path / "out.zarr"
     n5zarr.convert(JAVA / "metadata.n5", out, ome=True, select=image)
-    yaozarrs.validate_zarr_store(out)
+    validate_ome(out)
     written = {entry.name for entry in out.iterdir()}
     assert written == {"OME", image.partition("/")[0], "zarr.json"}
     rows = [parsed[level]["spatialTransform"] for level in levels]
@@ -102,10 +115,11 @@ def test_each_convention_is_placed_as_java_places_it(tmp_path: Path, image: str)
     assert [a["unit"] for a in axes] == [full[parsed[levels[0]]["unit"]]] * 3
 
 
-def test_all_conventions_validate(tmp_path: Path) -> None:
+@VERSIONS
+def test_all_conventions_validate(tmp_path: Path, version: Any) -> None:
     out = tmp_path / "out.zarr"
-    n5zarr.convert(JAVA / "metadata.n5", out, ome=True)
-    yaozarrs.validate_zarr_store(out)
+    n5zarr.convert(JAVA / "metadata.n5", out, ome=True, ome_version=version)
+    validate_ome(out)
     shown = ome_of(out / "canonical" / "ds")["omero"]["channels"][0]
     assert (shown["color"], shown["window"]) == (
         "00FF00",  # ARGB -16711936
@@ -115,7 +129,8 @@ def test_all_conventions_validate(tmp_path: Path) -> None:
     assert [channel["label"] for channel in channels] == ["DAPI", "GFP"]
 
 
-def test_axes_of_imagej_are_put_in_order(tmp_path: Path) -> None:
+@VERSIONS
+def test_axes_of_imagej_are_put_in_order(tmp_path: Path, version: Any) -> None:
     """ImageJ's axes x, y, c, z, t are put into the order t, c, z, y, x of OME-Zarr."""
     data = np.arange(2 * 5 * 3 * 7 * 11, dtype="u2").reshape(2, 5, 3, 7, 11)  # t, z, c, y, x
     source = tmp_path / "in.n5"
@@ -124,18 +139,19 @@ def test_axes_of_imagej_are_put_in_order(tmp_path: Path) -> None:
     array.attrs.update({"pixelWidth": 0.25, "pixelHeight": 0.5, "pixelDepth": 1.5,
                         "pixelUnit": "µm", "xOrigin": 10.0, "fps": 0.0, **sizes})  # fmt: skip
     out = tmp_path / "out.zarr"
-    done = n5zarr.convert(source, out, ome=True, verify=True)
-    yaozarrs.validate_zarr_store(out)
+    done = n5zarr.convert(source, out, ome=True, ome_version=version, verify=True)
+    validate_ome(out)
     assert done.arrays[0].chunks == (1, 2, 2, 4, 5)
     written: Any = zarr.open_array(out / "img" / "s0", mode="r")
     np.testing.assert_array_equal(written[...], data.transpose(0, 2, 1, 3, 4))
-    assert written.metadata.dimension_names == ("t", "c", "z", "y", "x")
+    assert names_of(written) == ("t", "c", "z", "y", "x")
     ((scale, translation),) = placed(out / "img")
     assert (scale[2:], translation[2:]) == ([1.5, 0.5, 0.25], [0.0, 0.0, 10.0])
     assert ome_of(out / "img")["multiscales"][0]["axes"][2]["unit"] == "micrometer"
 
 
-def test_labels_are_listed_where_ome_zarr_wants_them(tmp_path: Path) -> None:
+@VERSIONS
+def test_labels_are_listed_where_ome_zarr_wants_them(tmp_path: Path, version: Any) -> None:
     source, out = tmp_path / "in.n5", tmp_path / "out.zarr"
     data = np.arange(3 * 5 * 7, dtype="u4").reshape(3, 5, 7)
     for path, dtype in {
@@ -148,14 +164,14 @@ def test_labels_are_listed_where_ome_zarr_wants_them(tmp_path: Path) -> None:
     }.items():
         n5zarr.create_array(source / path, data=data.astype(dtype), axes="zyx")
     n5zarr.create_array(source / "raw" / ".." / "table", data=np.arange(13.0))
-    n5zarr.convert(source, out, ome=True, labels="seg/*")
+    n5zarr.convert(source, out, ome=True, ome_version=version, labels="seg/*")
     for name in ("", "em", "em/labels", "em/labels/cells"):
-        yaozarrs.validate_zarr_store(out / name)
+        validate_ome(out / name)
     assert ome_of(out / "em" / "labels")["labels"] == ["cells"]
-    assert ome_of(out / "em/labels/cells")["image-label"] == {"source": {"image": "../.."}}
+    assert ome_of(out / "em/labels/cells")["image-label"]["source"] == {"image": "../.."}
     assert "image-label" not in ome_of(out / "em/labels/probability")
     assert "image-label" in ome_of(out / "other/labels")
-    assert ome_of(out / "seg/a")["image-label"] == {}  # of em, or of raw
+    assert "source" not in ome_of(out / "seg/a")["image-label"]  # of em, or of raw
     assert ome_of(out / "OME")["series"] == ["em", "em/labels/probability", "raw"]
     nodes = list(Reader(parse_url(out / "em"))())
     assert [Path(node.zarr.path).name for node in nodes] == ["em", "labels", "cells"]
@@ -168,7 +184,7 @@ def test_the_list_of_images_has_the_places_where_they_are_written(tmp_path: Path
         n5zarr.create_array(source / path, data=np.zeros((3, 5), "f4"), axes="yx")
     n5zarr.convert(source, out, ome=True)
     assert ome_of(out / "OME")["series"] == ["em", "em/labels/labels"]
-    yaozarrs.validate_zarr_store(out / "em/labels/labels")
+    validate_ome(out / "em/labels/labels")
 
 
 def test_an_image_called_labels_in_an_image_goes_one_group_deeper(tmp_path: Path) -> None:
@@ -177,7 +193,7 @@ def test_an_image_called_labels_in_an_image_goes_one_group_deeper(tmp_path: Path
     for path in ("em/s0", "em/labels/s0"):
         n5zarr.create_array(source / path, data=data, axes="yx")
     n5zarr.convert(source, out, ome=True)
-    yaozarrs.validate_zarr_store(out / "em")
+    validate_ome(out / "em")
     assert ome_of(out / "em" / "labels") == {"version": "0.5", "labels": ["labels"]}
     np.testing.assert_array_equal(zarr.open_array(out / "em/labels/labels/s0", mode="r")[...], data)
 
@@ -188,14 +204,15 @@ SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
 </ConverterSetup></ConverterSetups></SetupAssignments></Settings>"""
 
 
-def test_a_project_becomes_an_image_for_each_setup(tmp_path: Path) -> None:
+@VERSIONS
+def test_a_project_becomes_an_image_for_each_setup(tmp_path: Path, version: Any) -> None:
     xml = bigstitcher.write_project(tmp_path)
     (tmp_path / "dataset.settings.xml").write_text(SETTINGS)
     out = tmp_path / "out.zarr"
     with pytest.warns(N5Warning, match="left_green_turned: the registration turns"):
-        done = n5zarr.convert(xml, out, ome=True, verify=True)
+        done = n5zarr.convert(xml, out, ome=True, ome_version=version, verify=True)
     assert {array.way for array in done.arrays} == {"chunks"}
-    yaozarrs.validate_zarr_store(out)
+    validate_ome(out)
     described = ElementTree.fromstring((out / "OME/METADATA.ome.xml").read_bytes())  # noqa: S314
     series = [f"Image:{path}" for path in ome_of(out / "OME")["series"]]  # as napari-ome-zarr
     assert [image.get("ID") for image in described] == series
@@ -207,7 +224,7 @@ def test_a_project_becomes_an_image_for_each_setup(tmp_path: Path) -> None:
         assert ome_of(out / name)["multiscales"][0]["name"] == setup.name
         for level, (scale, translation) in enumerate(placed(out / name)):
             written: Any = zarr.open_array(out / name / f"s{level}", mode="r")
-            assert written.metadata.dimension_names == ("t", "z", "y", "x")
+            assert names_of(written) == ("t", "z", "y", "x")
             for i, timepoint in enumerate(TIMEPOINTS):
                 there = (number, timepoint) != MISSING
                 expected = bigstitcher.elements(number, timepoint, level) if there else 0
@@ -221,7 +238,7 @@ def test_a_project_becomes_an_image_for_each_setup(tmp_path: Path) -> None:
             expected = bigstitcher.world(setup, *full)
             got = np.array(scale[:0:-1]) * last + np.array(translation[:0:-1])
             np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
-    turned = json.loads((out / "left_green_turned" / "zarr.json").read_text())["attributes"]
+    turned: Any = zarr.open_group(out / "left_green_turned", mode="r").attrs.asdict()
     rows = np.reshape(turned["registration"], (3, 4))
     scale, translation = placed(out / "left_green_turned")[0]
     along = np.array(scale[:0:-1]) * (6, 12, 2) + np.array(translation[:0:-1])
@@ -241,7 +258,7 @@ def test_time_points_that_move_are_images_of_their_own(tmp_path: Path) -> None:
     xml.write_text(before + mark + after.replace("5.5\n", "6.5\n").replace(" 5.5 ", " 6.5 ", 1))
     out = tmp_path / "out.zarr"
     n5zarr.convert(xml, out, ome=True)
-    yaozarrs.validate_zarr_store(out)
+    validate_ome(out)
     places = {t: placed(out / "right_green" / f"timepoint{t}")[0][1] for t in TIMEPOINTS}
     assert places[8] == pytest.approx([-0.6, 0.2, 1.3])
     assert places[0] == places[2] == places[5] == pytest.approx([-0.6, 0.2, 1.1])
@@ -304,7 +321,7 @@ def test_ome_zarr_becomes_n5(tmp_path: Path, zarr_format: Any) -> None:
     set_ome(root.create_group("1/labels"), labels=["cells"])
     label = {"image-label": {"source": {"image": "../../"}}}
     labels = write_image(root.create_group("1/labels/cells"), slice(1, None), **label)
-    yaozarrs.validate_zarr_store(source)
+    validate_ome(source)
     n5zarr.convert(source, out, verify=True)
     expected = {
         "s0": Seen((0.5, 0.25, 1.5), (10, 20, 30), "micrometer"),
@@ -328,7 +345,7 @@ def test_ome_zarr_becomes_n5(tmp_path: Path, zarr_format: Any) -> None:
     assert (space.names, space.factors) == (list("xyzc"), [[1, 1, 1, 1], [2, 2, 2, 1]])
     back = tmp_path / "back.zarr"
     n5zarr.convert(out, back, ome=True)
-    yaozarrs.validate_zarr_store(back / "1")
+    validate_ome(back / "1")
     for i in range(2):
         assert placed(back / str(i)) == [(s["scale"], s["translation"]) for s in STEPS]
         assert ome_of(back / str(i))["omero"] == omero
@@ -358,8 +375,8 @@ def test_a_dataset_that_is_no_image_is_refused_or_kept_as_an_array(tmp_path: Pat
     root = zarr.open_group(tmp_path / "out.zarr", mode="r")
     assert sorted(root) == ["OME", "image", "trace", "volume"]
     assert isinstance(root["volume"], zarr.Array)
-    with pytest.raises(N5UnrepresentableError, match="expected Zarr v3 as destination"):
-        n5zarr.convert(source, tmp_path / "out2.zarr", to="zarr2", ome=True)
+    with pytest.raises(N5UnrepresentableError, match="expected Zarr as destination, got N5"):
+        n5zarr.convert(source, tmp_path / "out2.n5", ome=True)
 
 
 def test_a_group_whose_levels_do_not_fit_is_no_image(tmp_path: Path) -> None:
@@ -388,7 +405,7 @@ def test_the_command_says_what_it_does(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, ["convert", str(xml), str(out), "--ome", "--shards", "4,8,8,64"])
     assert done.exit_code == 0, done.output
     assert "left_green/s0" in done.output
-    yaozarrs.validate_zarr_store(out)
+    validate_ome(out)
 
 
 def test_labels_with_fewer_levels_than_their_image_are_told(tmp_path: Path) -> None:
@@ -403,3 +420,135 @@ def test_labels_with_fewer_levels_than_their_image_are_told(tmp_path: Path) -> N
         n5zarr.convert(tmp_path / "c.n5", tmp_path / "c.zarr", ome=True)
     written = json.loads((tmp_path / "c.zarr/em/labels/seg/zarr.json").read_bytes())
     assert len(written["attributes"]["ome"]["multiscales"][0]["datasets"]) == 1
+
+
+# -------------------------------------------------------------------------------------------- 0.4
+
+
+def document(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_text())
+    return found
+
+
+def test_documents_of_0_4_are_those_of_its_specification(tmp_path: Path) -> None:
+    """https://ngff.openmicroscopy.org/0.4/: Zarr v2, "/" between chunks, attributes in .zattrs."""
+    source, out = tmp_path / "in.n5", tmp_path / "out.zarr"
+    for name, shape in (("s0", (14, 22, 26)), ("s1", (7, 11, 13))):
+        data = np.arange(np.prod(shape), dtype="u2").reshape(shape)
+        n5zarr.create_array(source / "em" / name, data=data, chunks=(3, 5, 7))
+    n5zarr.set_geometry(source, "em", names="zyx", scale=(3, 0.5, 0.25), units=["um"] * 3)
+    n5zarr.set_attribute(source, "em", "min", 3)
+    n5zarr.set_attribute(source, "em", "max", 700)
+    cells = np.ones((14, 22, 26), "u4")
+    n5zarr.create_array(source / "em/labels/cells/s0", data=cells, chunks=(3, 5, 7), axes="zyx")
+    with pytest.warns(N5Warning, match="expects labels to have the 2 levels"):
+        n5zarr.convert(source, out, ome=True, to="zarr2")
+    files = {path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file()}
+    assert not {name for name in files if name.endswith("zarr.json")}
+    groups = ["", "OME/", "em/", "em/labels/", "em/labels/cells/"]
+    assert {f"{group}.zgroup" for group in groups} <= files
+    assert "em/s0/4/4/3" in files  # the last chunk of 14 x 22 x 26
+    array = document(out / "em/s0/.zarray")
+    assert (array["zarr_format"], array["dimension_separator"], array["dtype"]) == (2, "/", ">u2")
+    assert array["fill_value"] == 0  # without one, zarr-python 2 does not fill missing chunks
+    assert document(out / "em/s0/.zattrs")["_ARRAY_DIMENSIONS"] == ["z", "y", "x"]
+    assert document(out / ".zattrs") == {"bioformats2raw.layout": 3}
+    assert document(out / "OME/.zattrs") == {"series": ["em"]}
+    assert document(out / "em/labels/.zattrs") == {"labels": ["cells"]}
+    label = document(out / "em/labels/cells/.zattrs")["image-label"]
+    assert label == {"version": "0.4", "source": {"image": "../.."}}
+    found = document(out / "em/.zattrs")
+    assert found.keys() == {"multiscales", "omero", "min", "max", "_ARRAY_DIMENSIONS"}
+    assert found["_ARRAY_DIMENSIONS"] == ["z", "y", "x"]
+    window = {"min": 0, "max": 65535, "start": 3.0, "end": 700.0}
+    channel = {"color": "FFFFFF", "window": window, "active": True}
+    assert found["omero"] == {"version": "0.4", "channels": [channel]}
+    (image,) = found["multiscales"]
+    assert (image["version"], image["name"]) == ("0.4", "em")
+    axes = [{"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"]
+    assert image["axes"] == axes
+    assert image["datasets"] == [
+        {
+            "path": "s0",
+            "coordinateTransformations": [{"type": "scale", "scale": [3, 0.5, 0.25]}],
+        },
+        {
+            "path": "s1",
+            "coordinateTransformations": [
+                {"type": "scale", "scale": [6, 1, 0.5]},
+                {"type": "translation", "translation": [1.5, 0.25, 0.125]},
+            ],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "zarr_format"),
+    [
+        ({}, 3),
+        ({"to": "zarr"}, 3),
+        ({"to": "zarr2"}, 2),
+        ({"ome_version": "0.4"}, 2),
+        ({"ome_version": "0.5"}, 3),
+        ({"ome_version": "0.4", "to": "zarr2"}, 2),
+        ({"ome_version": "0.5", "to": "zarr"}, 3),
+    ],
+    ids=str,
+)
+def test_the_version_and_the_format_choose_each_other(
+    tmp_path: Path, options: dict[str, Any], zarr_format: int
+) -> None:
+    n5zarr.convert(n5zarr.sample_path(), tmp_path / "out.zarr", ome=True, level=2, **options)
+    assert (tmp_path / "out.zarr" / "zarr.json").exists() == (zarr_format == 3)
+    assert (tmp_path / "out.zarr" / ".zgroup").exists() == (zarr_format == 2)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"ome_version": "0.4", "to": "zarr"}, r"expected '0.5' for Zarr v3, got '0.4'; without"),
+        ({"ome_version": "0.5", "to": "zarr2"}, r"expected '0.4' for Zarr v2, got '0.5'; without"),
+        ({"ome_version": "0.3"}, r"ome_version: expected one of None, '0.4', '0.5', got '0.3'"),
+        ({"ome_version": "0.4", "ome": False}, r"ome_version .*: expected only with ome=True"),
+        ({"ome_version": "0.4", "shards": 64}, r"shards .*: expected Zarr v3 as destination"),
+        ({"ome_version": "0.4", "coords": True}, r"coords=True .*: expected Zarr v3 .*without ome"),
+        ({"ome_version": "0.4", "to": "n5"}, r"ome=True .*: expected Zarr as destination, got N5"),
+    ],
+    ids=str,
+)
+def test_options_that_contradict_a_version_are_refused(
+    tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(N5UnrepresentableError, match=message):
+        n5zarr.convert(n5zarr.sample_path(), tmp_path / "out.zarr", **{"ome": True, **options})
+    assert not list(tmp_path.iterdir())
+
+
+@VERSIONS
+def test_what_goes_to_ome_zarr_and_back_is_the_same(tmp_path: Path, version: Any) -> None:
+    """Of either version, N5 has the same levels, and the other version no remains of the first."""
+    out, back, again = tmp_path / "out.zarr", tmp_path / "back.n5", tmp_path / "again.zarr"
+    n5zarr.convert(n5zarr.sample_path(), out, ome=True, ome_version=version)
+    n5zarr.convert(out, back)
+    for name in ("em/s0", "em/s2", "labels/s0"):
+        np.testing.assert_array_equal(values(back / name), values(Path(n5zarr.sample_path(), name)))
+    old, new = (n5zarr.geometry(path, "em") for path in (n5zarr.sample_path(), back))
+    assert [(level.scale, level.translation) for level in new.levels] == [
+        (level.scale, level.translation) for level in old.levels
+    ]
+    attributes = json.loads((back / "em/attributes.json").read_text())
+    assert "_ARRAY_DIMENSIONS" not in attributes
+    other = "0.5" if version == "0.4" else "0.4"
+    n5zarr.convert(back, again, ome=True, ome_version=other)  # type: ignore[arg-type]
+    validate_ome(again)
+    assert ("bioformats2raw.layout" in zarr.open_group(again).attrs) == (other == "0.4")
+
+
+def test_the_command_writes_0_4(tmp_path: Path) -> None:
+    runs = {"a": ["--to", "zarr2"], "b": ["--ome-version", "0.4"]}
+    for name, options in runs.items():
+        command = ["convert", n5zarr.sample_path(), str(tmp_path / f"{name}.zarr"), "--ome"]
+        done = CliRunner().invoke(app, [*command, *options])
+        assert done.exit_code == 0, done.output
+        validate_ome(tmp_path / f"{name}.zarr")
+        assert ome_of(tmp_path / f"{name}.zarr" / "em")["multiscales"][0]["version"] == "0.4"

@@ -11,6 +11,10 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import yaozarrs
+from yaozarrs._zarr import open_group
+from yaozarrs.v04._storage import StorageValidatorV04
+
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
@@ -300,3 +304,13 @@ def bigdataviewer(root: Path, setup: int) -> tuple[str, list[list[float]]]:
     """Read a setup as ``getDataType`` and ``getMipmapResolutions`` do."""
     attributes = attributes_of(root / f"setup{setup}") or {}
     return attributes["dataType"], attributes["downsamplingFactors"]
+
+
+def validate_ome(path: Path) -> None:
+    """Validate a group of OME-Zarr 0.4 or 0.5 with yaozarrs, and all below it that it names."""
+    if (path / "zarr.json").exists():
+        yaozarrs.validate_zarr_store(path)
+        return
+    # asked directly, as it guesses versions: groups of 0.4 that are no images state none
+    result = StorageValidatorV04.validate_group(open_group(path))
+    assert result.is_valid, result.errors

@@ -76,11 +76,12 @@ def test_zarr_reads_the_right_values(server: Server, zarr_format: Any) -> None:
         assert checksum(values) == dataset["sha256"], dataset["path"]
 
 
-def test_zarr_reads_the_right_values_as_ome_zarr(server: Server) -> None:
+@pytest.mark.parametrize("view", ["ome", "ome04"])
+def test_zarr_reads_the_right_values_as_ome_zarr(server: Server, view: str) -> None:
     for dataset in DATASETS:
         with zarr.config.set({"codec_pipeline.path": ZARRS_OWN}):
-            group: Any = zarr.open_group(f"{server.url}ome/{dataset['path']}", mode="r")
-            (multiscale,) = group.attrs["ome"]["multiscales"]
+            group: Any = zarr.open_group(f"{server.url}{view}/{dataset['path']}", mode="r")
+            (multiscale,) = group.attrs.get("ome", group.attrs)["multiscales"]
             array = group[multiscale["datasets"][0]["path"]]
             values = array[...]
         assert codecs_of(array) <= PORTABLE, dataset["path"]
@@ -147,10 +148,11 @@ def test_a_container_on_a_server_is_served() -> None:
         np.testing.assert_array_equal(array[...], expected[...])
 
 
-def test_a_project_of_bigstitcher_is_served_with_its_images(tmp_path: Path) -> None:
+@pytest.mark.parametrize("view", ["ome", "ome04"])
+def test_a_project_of_bigstitcher_is_served_with_its_images(tmp_path: Path, view: str) -> None:
     write_project(tmp_path, (0, 1))
     with n5zarr.serve(tmp_path / "dataset.xml") as server:
-        group: Any = zarr.open_group(f"{server.url}ome", mode="r")
+        group: Any = zarr.open_group(f"{server.url}{view}", mode="r")
         images = find_images(tmp_path / "dataset.xml")
         assert len(images) > 1
         for image in images:

@@ -18,6 +18,7 @@ from n5zarr.errors import (
     option_error,
 )
 from n5zarr.format.path import join
+from n5zarr.images.ome_version import OME_FORMATS
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url
@@ -27,6 +28,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from n5zarr.images.ome_version import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "check_arrays",
     "check_found",
+    "check_ome",
     "check_options",
     "check_packages",
     "check_places",
@@ -46,11 +49,42 @@ __all__ = [
 ]
 
 
+def check_ome(
+    target: Destination, version: OmeVersion | None, labels: Sequence[str], *, ome: bool
+) -> OmeVersion | None:
+    """Return the version of OME-Zarr to write; None unless ``ome`` asks for OME-Zarr.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The destination has another format than the version, or an option applies only to OME-Zarr
+        (``kind="option"``).
+    """
+    where = str(target)
+    require(not labels or ome, "labels (--labels): expected only with ome=True (--ome)", where)
+    require(
+        version is None or ome,
+        "ome_version (--ome-version): expected only with ome=True (--ome)",
+        where,
+    )
+    if not ome:
+        return None
+    is_zarr = not isinstance(target, N5Destination)
+    require(is_zarr, "ome=True (--ome): expected Zarr as destination, got N5", where)
+    of_target = next(v for v, form in OME_FORMATS.items() if form == target.zarr_format)
+    require(
+        version is None or OME_FORMATS[version] == target.zarr_format,
+        f"ome_version (--ome-version): expected {of_target!r} for Zarr v{target.zarr_format}, got "
+        f"{version!r}; without to (--to), the version chooses the format",
+        where,
+    )
+    return version or of_target
+
+
 def check_options(  # noqa: PLR0913 - the options of convert that exclude each other
     target: Destination,
     *,
     ome: bool,
-    labels: Sequence[str],
     coords: bool,
     shards: object,
     overwrite: bool,
@@ -71,8 +105,6 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
         "coords=True (--coords): expected Zarr v3 as destination, without ome",
         where,
     )
-    require(not ome or is_v3, "ome=True (--ome): expected Zarr v3 as destination, to='zarr'", where)
-    require(not labels or ome, "labels (--labels): expected only with ome=True (--ome)", where)
     require(
         shards is None or is_v3,
         "shards (--shards): expected Zarr v3 as destination, which alone has shards",

@@ -9,7 +9,7 @@ from itertools import chain
 from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
-from n5zarr.container.options import check_sizes
+from n5zarr.container.options import check_sizes, listed
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json
@@ -20,6 +20,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_found,
+    check_ome,
     check_options,
     check_packages,
     check_places,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import CTuple
+    from n5zarr.images.ome_version import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.convert.copying import ArrayCopy, Way
@@ -131,6 +133,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     exclude: str | Sequence[str] = (),
     level: int | None = None,
     ome: bool = False,
+    ome_version: OmeVersion | None = None,
     labels: str | Sequence[str] = (),
     coords: bool = False,
     chunks: int | Sequence[int] | None = None,
@@ -170,9 +173,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         Path patterns, such as ``"em/*"``, of arrays to copy (default: all), and to leave out.
     level : int, optional
         Copy only this level of each pyramid ``s0``, ``s1``, ....
-    ome : bool, optional
-        Write OME-Zarr 0.5: images with axes, units, scale and offset from any convention.
-        BigDataViewer's XML becomes an image for each setup.
+    ome, ome_version : bool, {"0.5", "0.4"}, optional
+        Write OME-Zarr: images with axes, units, scale and offset from any convention, and an image
+        for each setup of BigDataViewer's XML. 0.5 is Zarr v3, 0.4 is Zarr v2; ``to`` chooses, too.
     labels : str or sequence of str, optional
         With ``ome``, path patterns of images that are labels, beside those marked as labels.
     coords : bool, optional
@@ -196,8 +199,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         Compare all values before the documents are written; return what a run would do, and write
         nothing.
     storage_options, backend, destination_options, destination_backend : optional
-        Options for the URL of the source, and the library that reads it: as for
-        :class:`~n5zarr.N5Store`; those for the URL of the destination.
+        Options for the URL of the source, and the library that reads it, as for
+        :class:`~n5zarr.N5Store`; the same of the destination.
     max_memory : int, optional
         Bytes of elements that all workers together may hold.
     scheduler, n_workers, progress : optional
@@ -228,14 +231,13 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     (20, 48, 64)
     """
     began = time.monotonic()
-    target = open_destination(place_of(destination, destination_options, destination_backend), to)
-    patterns = [select] if isinstance(select, str) else list(select)
-    excluded = [exclude] if isinstance(exclude, str) else list(exclude)
-    wanted_labels = [labels] if isinstance(labels, str) else list(labels)
+    place = place_of(destination, destination_options, destination_backend)
+    target = open_destination(place, to, ome_version)
+    patterns, excluded, wanted_labels = map(listed, (select, exclude, labels))
+    version = check_ome(target, ome_version, wanted_labels, ome=ome)
     check_options(
         target,
         ome=ome,
-        labels=wanted_labels,
         coords=coords,
         shards=shards,
         overwrite=overwrite,
@@ -252,7 +254,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         folders = opaque_folders(found, target)
         check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
-        found = _as_written(found, target, ome=ome, labels=wanted_labels)
+        found = _as_written(found, target, version, wanted_labels)
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
         options, size = _run_options(found, target, (scheduler, n_workers, progress), max_memory)
@@ -307,13 +309,12 @@ def _open(
 
 
 def _as_written(
-    found: SourceTree, target: Destination, *, ome: bool, labels: Sequence[str]
+    found: SourceTree, target: Destination, version: OmeVersion | None, labels: Sequence[str]
 ) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
-    if ome:
-        return ome_tree(images_in(found, labels=labels))
-    is_new_n5 = isinstance(target, N5Destination) and found.container is None
-    return from_ome(found) if is_new_n5 else found
+    if isinstance(target, N5Destination) and found.container is None:
+        return from_ome(found)
+    return found if version is None else ome_tree(images_in(found, labels=labels), version)
 
 
 def _run_options(

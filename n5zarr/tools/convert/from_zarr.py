@@ -12,6 +12,7 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr.container.walk import Selection, Walk
+from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
 
 __all__ = ["coords_tree", "zarr_array", "zarr_tree"]
-
-_NAMES_V2 = "_ARRAY_DIMENSIONS"  # xarray's, where Zarr v2 has none
 
 
 def zarr_tree(node: AnyArray | zarr.Group, storage: Storage, paths: PathPatterns) -> SourceTree:
@@ -131,7 +130,7 @@ def zarr_array(array: AnyArray) -> ArraySource:
         names = metadata.dimension_names
     else:
         dtype = metadata.dtype
-        named: Any = attributes.pop(_NAMES_V2, None)
+        named: Any = attributes.pop(XARRAY_KEY, None)
         names = tuple(named) if isinstance(named, list) else None
     return ArraySource(
         name=str(array.store_path),

@@ -18,6 +18,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, zarr_node
 from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree, project_tree
+from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each, read_key
@@ -32,9 +33,12 @@ from n5zarr.tools.convert.target import Destination, ZarrDestination
 from n5zarr.tools.convert.target_n5 import N5Destination
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from zarr.types import AnyArray
 
     from n5zarr.format.order import CTuple
+    from n5zarr.images.ome_version import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import ZarrFormat
@@ -42,6 +46,8 @@ if TYPE_CHECKING:
 __all__ = ["Format", "open_destination", "open_shards", "open_source"]
 
 type Format = Literal["zarr", "zarr2", "n5"]
+
+_ZARR_FORMATS: Mapping[Format | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
 
 
 def open_source(
@@ -103,8 +109,19 @@ def open_shards(place: Place, sizes: CTuple) -> Place:
     return Place(unsharded(store.storage, sizes).store, path)
 
 
-def open_destination(place: Place, to: Format | None) -> Destination:
+def open_destination(
+    place: Place, to: Format | None, ome_version: OmeVersion | None = None
+) -> Destination:
     """Open a destination; nothing is written.
+
+    Parameters
+    ----------
+    place : Place
+        Where to write.
+    to : {"zarr", "zarr2", "n5"} or None
+        The format; None chooses it by the suffix.
+    ome_version : {"0.5", "0.4"}, optional
+        The version of OME-Zarr, which chooses the format of Zarr unless ``to`` does.
 
     Raises
     ------
@@ -114,13 +131,15 @@ def open_destination(place: Place, to: Format | None) -> Destination:
         It is read-only (``kind="read-only"``).
     """
     check_option("to", to, (None, *get_args(Format.__value__)))
-    found = _open_destination(place, to)
+    check_option("ome_version", ome_version, (None, *OME_FORMATS))
+    of_version = OME_FORMATS[ome_version or DEFAULT_VERSION]
+    found = _open_destination(place, to, _ZARR_FORMATS.get(to, of_version))
     container = found.container if isinstance(found, N5Destination) else None
     check_writable(found.storage, container)
     return found
 
 
-def _open_destination(place: Place, to: Format | None) -> Destination:
+def _open_destination(place: Place, to: Format | None, zarr_format: ZarrFormat) -> Destination:
     if isinstance(place.location, N5Store) and not place.path:
         return N5Destination(place.location.storage, "", container=place.location)
     root = _split(place, to)
@@ -129,7 +148,7 @@ def _open_destination(place: Place, to: Format | None) -> Destination:
         store, inner = open_container(place)
         return N5Destination(store.storage, inner, container=store)
     storage = open_storage(replace(root, path=""))
-    return ZarrDestination(storage, root.path, zarr_format=2 if form == "zarr2" else 3)
+    return ZarrDestination(storage, root.path, zarr_format=zarr_format)
 
 
 def _split(place: Place, to: Format | None) -> Place:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from n5zarr.images.image import Images
     from n5zarr.storage.place import Place
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["ServedLocation"]
 
@@ -75,7 +76,7 @@ class ServedLocation:
         self.store = N5Store(kept, codecs="n5", zarr_format=3, read_only=True)
         self._labels = tuple(labels)
         self._lock = threading.Lock()
-        self._images: Images | N5UnrepresentableError | None = None
+        self._images: dict[ZarrFormat, Images | N5UnrepresentableError] = {}
 
     def __str__(self) -> str:
         return str(self.project.file) if self.project else join(str(self.store), self.path)
@@ -94,10 +95,15 @@ class ServedLocation:
                 return found.path.removeprefix(self.path).lstrip("/")
         return None
 
-    def images(self) -> Images:
+    def images(self, zarr_format: ZarrFormat = 3) -> Images:
         """Find the images, once: later calls return them as they were then.
 
         The first call reads all documents, which takes long in a large container.
+
+        Parameters
+        ----------
+        zarr_format : {3, 2}, optional
+            The format of their encoded chunks.
 
         Raises
         ------
@@ -105,12 +111,14 @@ class ServedLocation:
             There is no image (``kind="option"``).
         """
         with self._lock, asking_once():
-            if self._images is None:
+            if zarr_format not in self._images:
                 try:
-                    tree = replace(n5_tree(place_of(self.place)), project=self.project)
-                    self._images = images_in(tree, labels=self._labels)
+                    tree = n5_tree(place_of(self.place), zarr_format)
+                    found = images_in(replace(tree, project=self.project), labels=self._labels)
+                    self._images[zarr_format] = found
                 except N5UnrepresentableError as err:
-                    self._images = err
-        if isinstance(self._images, N5UnrepresentableError):
-            raise self._images
-        return self._images
+                    self._images[zarr_format] = err
+            images = self._images[zarr_format]
+        if isinstance(images, N5UnrepresentableError):
+            raise images
+        return images

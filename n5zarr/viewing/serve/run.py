@@ -44,8 +44,8 @@ def serve(
     """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
 
     ``/zarr3/`` and ``/zarr2/`` have the keys of Zarr v3 and v2, ``/zarr/`` both, ``/ome/`` those of
-    its images as OME-Zarr 0.5, and ``/n5/`` the files themselves. While the server runs, any web
-    page in a browser on this machine may read them.
+    its images as OME-Zarr 0.5, ``/ome04/`` as 0.4, and ``/n5/`` the files themselves. While the
+    server runs, any web page in a browser on this machine may read them.
 
     Parameters
     ----------

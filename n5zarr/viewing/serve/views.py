@@ -18,6 +18,7 @@ from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
 from n5zarr.images.ome_keys import OmeZarrKeys
+from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.local import may_take_long
 from n5zarr.storage.requests import Ends, Paused, Stamp, drive, read_key
@@ -240,10 +241,11 @@ def _as_strict_json(document: BufferLike | None) -> BufferLike | None:
 
 
 class OmeView(ServedView):
-    """The images as OME-Zarr 0.5; the first request finds them."""
+    """The images as OME-Zarr; the first request finds them."""
 
-    def __init__(self, served: ServedLocation) -> None:
+    def __init__(self, served: ServedLocation, version: OmeVersion = DEFAULT_VERSION) -> None:
         self._served = served
+        self._version = version
         self._keys: OmeZarrKeys | None = None
         self._lock = asyncio.Lock()  # only one thread finds the images
 
@@ -251,11 +253,16 @@ class OmeView(ServedView):
     async def read(self, key: str, known: str | None) -> Found | None:
         async with self._lock:
             if self._keys is None:
-                self._keys = await asyncio.to_thread(lambda: OmeZarrKeys(self._served.images()))
+                self._keys = await asyncio.to_thread(self._find)
         data: BufferLike | None = self._keys.documents.get(key)
-        if data is None and f"/{key}".rpartition("/c/")[1]:  # other threads may encode chunks
+        if key.rpartition("/")[2] in _DOCUMENTS:
+            return _found(_as_strict_json(data), known)
+        if data is None:  # other threads may encode chunks
             data = await asyncio.to_thread(self._keys.read, key)
-        return _found(_as_strict_json(data) if key.endswith(".json") else data, known)
+        return _found(data, known)
+
+    def _find(self) -> OmeZarrKeys:
+        return OmeZarrKeys(self._served.images(OME_FORMATS[self._version]), self._version)
 
 
 VIEWS: Mapping[str, Callable[[ServedLocation], ServedView]] = {
@@ -264,5 +271,6 @@ VIEWS: Mapping[str, Callable[[ServedLocation], ServedView]] = {
     "zarr3": partial(ZarrView, formats=(3,)),
     "zarr2": partial(ZarrView, formats=(2,)),
     "ome": OmeView,
+    "ome04": partial(OmeView, version="0.4"),
 }
 """The views by the first name in their URLs."""

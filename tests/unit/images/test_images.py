@@ -17,19 +17,25 @@ from zarr.storage import MemoryStore, WrapperStore
 import n5zarr
 from n5zarr.images import contrast
 from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
-from n5zarr.images.find import find_images, open_images
+from n5zarr.images.find import find_images, images_in, open_images
+from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.image import Channel, Image
 from n5zarr.images.ome_keys import OmeZarrKeys
+from n5zarr.images.ome_version import OME_FORMATS
+from n5zarr.storage.place import place_of
 from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
 
 JAVA = Path(__file__).parents[2] / "data/java"
 
 
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
 @pytest.mark.parametrize("source", ["sample", "metadata.n5", "blocks.n5", "labels.n5"])
-def test_the_keys_are_those_that_a_conversion_writes(source: str, tmp_path: Path) -> None:
+def test_the_keys_are_those_that_a_conversion_writes(
+    source: str, version: Any, tmp_path: Path
+) -> None:
     location = Path(n5zarr.sample_path()) if source == "sample" else JAVA / source
-    n5zarr.convert(location, tmp_path / "a.zarr", ome=True)
-    ome = OmeZarrKeys(open_images(location))
+    n5zarr.convert(location, tmp_path / "a.zarr", ome=True, ome_version=version)
+    ome = OmeZarrKeys(images_in(n5_tree(place_of(location), OME_FORMATS[version])), version)
     written = {
         str(file.relative_to(tmp_path / "a.zarr")): file.read_bytes()
         for file in (tmp_path / "a.zarr").rglob("*")
@@ -37,20 +43,24 @@ def test_the_keys_are_those_that_a_conversion_writes(source: str, tmp_path: Path
     }
 
     assert values_of(ome) == written
-    assert ome.read("em/s0/c/0/0") is None
-    assert ome.read("labels/s0/c/0/0/1000000") is None
+    for prefix in ("c/", ""):
+        assert ome.read(f"em/s0/{prefix}0/0") is None
+        assert ome.read(f"labels/s0/{prefix}0/0/1000000") is None
 
 
 def values_of(ome: OmeZarrKeys) -> dict[str, bytes]:
     """Read all documents and all chunks that an array may have."""
     keys = list(ome.documents)
     for key, data in ome.documents.items():
-        document = json.loads(data) if key.endswith("zarr.json") else {}
-        if document.get("node_type") == "array":
-            chunks = document["chunk_grid"]["configuration"]["chunk_shape"]
+        array, _, name = key.rpartition("/")
+        document = json.loads(data) if name in ("zarr.json", ".zarray") else {}
+        if "shape" in document:
+            is_v2 = name == ".zarray"
+            chunks = document["chunks" if is_v2 else "chunk_grid"]
+            chunks = chunks if is_v2 else chunks["configuration"]["chunk_shape"]
             grid = [range(-(-n // c)) for n, c in zip(document["shape"], chunks, strict=True)]
-            keys += ["/".join([key.removesuffix("/zarr.json"), "c", *map(str, position)])
-                     for position in product(*grid)]  # fmt: skip
+            start = [array] if is_v2 else [array, "c"]
+            keys += ["/".join([*start, *map(str, position)]) for position in product(*grid)]
     values = ((key, ome.read(key)) for key in keys)
     return {key: bytes(value) for key, value in values if value is not None}
 
