@@ -55,7 +55,7 @@ def open_described(
     FileNotFoundError
         The tree has no such node, or there are no setups.
     N5UnrepresentableError
-        The XML is not BigDataViewer's for N5 (``kind="option"``).
+        The XML is not BigDataViewer's for N5 or OME-Zarr (``kind="option"``).
     """
     file = xml_file(place)
     if file is None:

@@ -265,7 +265,7 @@ def test_images_that_are_not_n5_are_named(tmp_path: Path, loader: str) -> None:
     text = text.replace("</ImageLoader>", "</ImageLoader>" * inner.count("<ImageLoader"))
     text = text if "split" in loader else text.replace("n5>", "hdf5>").replace("<n5", "<hdf5")
     (tmp_path / "dataset.xml").write_text(text)
-    with pytest.raises(n5zarr.N5Error, match=f"an ImageLoader of N5, got the format {loader}"):
+    with pytest.raises(n5zarr.N5Error, match=f"of N5 or OME-Zarr, got the format {loader}"):
         n5zarr.open_bdv(tmp_path / "dataset.xml")
 
 
@@ -436,9 +436,10 @@ def test_mastodons_loader_names_a_group(tmp_path: Path, group: str) -> None:
     [
         (
             'bdv.ome.zarr"><zarr>a.zarr</zarr>',
-            "the format bdv.ome.zarr; n5zarr reads bdv.n5, bdv.n",
+            "the format bdv.ome.zarr without the element ome.zarr",
         ),
         ('bdv.hdf5"><hdf5>a.h5</hdf5>', "bdv.hdf5; save the project as N5 with BigStitcher; n5za"),
+        ('bdv.zarr"><zarr>a.zarr</zarr>', "the format bdv.zarr; n5zarr reads bdv.n5, bdv.n5.s3, "),
         ('bdv.n5.s3"><Key>a.n5</Key>', "the format bdv.n5.s3 without the element BucketName"),
         ('bdv.n5.universe"><Dataset>a</Dataset>', "bdv.n5.universe without the element Url"),
         (
