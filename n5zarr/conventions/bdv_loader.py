@@ -4,7 +4,8 @@ N5: bigdataviewer-core ``XmlIoN5ImageLoader`` (``bdv.n5``), MoBIE's ``XmlIoN5S3I
 (``bdv.n5.s3``) and Mastodon's ``XmlIoN5UniverseImgLoader`` (``bdv.n5.universe``). OME-Zarr:
 BigStitcher's ``XmlIoAllenOMEZarrLoader`` (``bdv.multimg.zarr``, versions 1.0 to 3.0), and MoBIE's
 ``XmlN5OmeZarrImageLoader`` (``bdv.ome.zarr``) and ``XmlN5S3OmeZarrImageLoader``
-(``bdv.ome.zarr.s3``), in which a setup is a channel of one image.
+(``bdv.ome.zarr.s3``), in which a setup is a channel of one image. HDF5: bigdataviewer-core
+``XmlIoHdf5ImageLoader`` (``bdv.hdf5``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ _ELEMENTS = {
     "bdv.ome.zarr": ("ome.zarr",),
     "bdv.ome.zarr.s3": ("BucketName", "Key"),
     "ome.zarr.s3": ("BucketName", "Key"),
+    "bdv.hdf5": ("hdf5",),
 }
 
 
@@ -68,7 +70,9 @@ class Loader(NamedTuple):
         Region of the S3 service.
     images : mapping of (int, int) to ViewImage or None, optional
         Images of OME-Zarr, by setup and time point; None for a container of N5. Empty if one image
-        holds all views, see :meth:`with_views`.
+        or file holds all views, see :meth:`with_views`.
+    is_hdf5 : bool, optional
+        Whether the views are in a file of HDF5.
     """
 
     location: str
@@ -76,11 +80,13 @@ class Loader(NamedTuple):
     endpoint: str = ""
     region: str = ""
     images: Mapping[tuple[int, int], ViewImage] | None = None
+    is_hdf5: bool = False
 
     def with_views(self, setups: Iterable[int], timepoints: Iterable[int]) -> Loader:
         """Return the loader with the image of each view, also if one image holds all of them.
 
-        Setups are the channels of such an image, time points its indices along ``t``.
+        Setups are the channels of such an image, time points its indices along ``t``; in HDF5, both
+        are names.
         """
         if self.images is None or self.images:
             return self
@@ -98,7 +104,7 @@ def parse_loader(root: Element) -> Loader | str:
     ...     sequence = f"<SequenceDescription>{loader}</SequenceDescription>"
     ...     return parse_loader(fromstring(f"<SpimData>{sequence}</SpimData>"))
     >>> parse('<ImageLoader format="bdv.n5"><n5 type="relative">my%20data.n5</n5></ImageLoader>')
-    Loader(location='my data.n5', group='', endpoint='', region='', images=None)
+    Loader(location='my data.n5', group='', endpoint='', region='', images=None, is_hdf5=False)
     >>> parse('<ImageLoader format="bdv.n5.s3"><BucketName>b</BucketName></ImageLoader>')
     'the format bdv.n5.s3 without the element Key'
     """
@@ -110,8 +116,7 @@ def parse_loader(root: Element) -> Loader | str:
     # other loaders with this element, such as bdv.n5.cloud, mean the same by it
     missing = [name for name in _ELEMENTS.get(kind, ("n5",)) if not _text(loader, name)]
     if missing and kind not in _ELEMENTS:
-        hint = "; save the project as N5 with BigStitcher" if kind == "bdv.hdf5" else ""
-        return f"the format {kind}{hint}; n5zarr reads {', '.join(_ELEMENTS)}"
+        return f"the format {kind}; n5zarr reads {', '.join(_ELEMENTS)}"
     if missing:
         return f"the format {kind} without the element {' and '.join(missing)}"
     return _parse_kind(kind, loader, _text(root, "BasePath"))
@@ -124,8 +129,9 @@ def _parse_kind(kind: str, loader: Element, base: str) -> Loader | str:
         case "bdv.ome.zarr.s3" | "ome.zarr.s3":
             found = _s3_loader(loader, kind)
             return found if isinstance(found, str) else found._replace(images={})
-        case "bdv.ome.zarr":
-            return Loader(_join_base(base, _text(loader, "ome.zarr")), images={})
+        case "bdv.hdf5" | "bdv.ome.zarr":
+            place = _join_base(base, _text(loader, *_ELEMENTS[kind]))
+            return Loader(place, images={}, is_hdf5=kind == "bdv.hdf5")
         case "bdv.n5.universe":
             return Loader(
                 _join_base(base, _text(loader, "Url")), _text(loader, "Dataset").strip("/")

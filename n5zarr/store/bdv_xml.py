@@ -22,6 +22,7 @@ from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.storage.url_store import without_secrets
+from n5zarr.store.bdv_hdf5_views import Hdf5Views
 from n5zarr.store.bdv_images import BdvImages
 from n5zarr.store.bdv_ome_views import OmeViews
 from n5zarr.store.location import open_container
@@ -274,14 +275,14 @@ def read_project(file: XmlFile) -> Project:
     FileNotFoundError
         The file does not exist.
     N5UnrepresentableError
-        The file is not BigDataViewer's, or its images are not N5 or OME-Zarr (``kind="option"``).
+        The file is not BigDataViewer's, or its images have another format (``kind="option"``).
     """
     xml = file.read()
     description = parse_xml(xml)
     if description is None:
         problem = problem_of(xml)
-        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5 or OME-Zarr, "
-        message += f"got {problem}"
+        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, OME-Zarr or "
+        message += f"HDF5, got {problem}"
         raise option_error(message)
     loader = description.loader
     place = file.beside(loader.location)
@@ -302,9 +303,15 @@ def read_project(file: XmlFile) -> Project:
 
 
 def _with_images(container: Place, loader: Loader) -> Place:
-    """Return the place of the setups: in N5, or a container made of images of OME-Zarr."""
+    """Return the place of the setups: in N5, or a container made of images in other formats."""
     if loader.images is None:
         return replace(container, path=loader.group.strip("/"))
+    if loader.is_hdf5:
+        require(
+            isinstance(container.location, Path),
+            f"{container.location}: expected HDF5 on a local disk, got a URL; download it first",
+        )
+        return Place(BdvImages(Hdf5Views(str(container.location), tuple(sorted(loader.images)))))
     storage = open_storage(container, read_only=True)
     images = storage.store
     if not images.read_only:  # else the store of local files would create a missing directory
