@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 import re
@@ -127,6 +128,46 @@ def test_sizes_are_those_of_stored_chunks(xml: Path) -> None:
     documents = {".zarray", ".zattrs", "zarr.json"}
     files = [f for f in root.rglob("*") if f.is_file() and f.name not in documents]
     assert node["n_bytes_stored"] == sum(f.stat().st_size for f in files)
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4, 4)])
+@pytest.mark.parametrize("fill_value", [0, 7])
+def test_chunks_that_are_not_stored_have_the_fill_value(
+    tmp_path: Path, fill_value: int, shards: tuple[int, int, int] | None
+) -> None:
+    xml = written.write_project(tmp_path, written.KINDS["Zarr v3"], [0])
+    array = zarr.create_array(
+        str(tmp_path / "dataset.ome.zarr"),
+        name="s0-t2.zarr/0",
+        shape=(1, 1, 3, 5, 7),
+        dtype="u2",
+        chunks=(1, 1, 2, 2, 2),
+        shards=None if shards is None else (1, 1, *shards),
+        fill_value=fill_value,
+        overwrite=True,
+    )
+    array[0, 0, 0, 0, 6] = 5
+    expected = np.full((3, 5, 7), fill_value)
+    expected[0, 0, 6] = 5
+    data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(data.sel(timepoint=2)[0], expected)
+    place = read_project(XmlFile.at(place_of(xml))).place
+    store = n5zarr.N5Store(place)
+    path = "setup0/timepoint2/s0"
+    keys = sync_list(store.storage.store, path)
+    n_blocks = 24 if fill_value else 8 if shards else 1
+    assert len(keys) == n_blocks + 1  # and the document
+    copied = tmp_path / "o.n5"
+    n5zarr.convert(xml, copied)
+    copy: Any = n5zarr.open(copied, path=path)
+    np.testing.assert_array_equal(copy[...], expected)
+
+
+def sync_list(store: Any, path: str) -> list[str]:
+    async def listed() -> list[str]:
+        return [key async for key in store.list_prefix(f"{path}/")]
+
+    return asyncio.run(listed())
 
 
 @pytest.mark.filterwarnings("ignore:Object at METADATA.ome.xml is not:UserWarning")
