@@ -17,11 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Mapping
     from xml.etree.ElementTree import Element
 
 __all__ = ["Loader", "ViewImage", "parse_loader"]
 
+_MOST_VIEWS = 1_000_000
 # elements that each loader needs
 _ELEMENTS = {
     "bdv.n5": ("n5",),
@@ -82,13 +83,14 @@ class Loader(NamedTuple):
     images: Mapping[tuple[int, int], ViewImage] | None = None
     is_hdf5: bool = False
 
-    def with_views(self, setups: Iterable[int], timepoints: Iterable[int]) -> Loader:
+    def with_views(self, setups: Collection[int], timepoints: Collection[int]) -> Loader:
         """Return the loader with the image of each view, also if one image holds all of them.
 
         Setups are the channels of such an image, time points its indices along ``t``; in HDF5, both
-        are names.
+        are names. More than a million views are a mistake, or an attack: they stay empty.
         """
-        if self.images is None or self.images:
+        is_of_views = self.images is None or self.images
+        if is_of_views or len(setups) * len(timepoints) > _MOST_VIEWS:
             return self
         views = list(product(setups, timepoints))
         return self._replace(images={(s, t): ViewImage("", (), s, t) for s, t in views})

@@ -6,7 +6,7 @@ import asyncio
 import json
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 import numpy as np
 import zarr
@@ -86,6 +86,14 @@ class _OmeLevel(Level):
         return found
 
 
+class _Image(NamedTuple):
+    """An image: attributes of its group, paths and arrays of its levels."""
+
+    attributes: Mapping[str, JSON]
+    paths: Sequence[str]
+    arrays: Sequence[zarr.AsyncArray[Any] | None]
+
+
 class OmeViews:
     """The views of a project whose images are OME-Zarr.
 
@@ -103,6 +111,13 @@ class OmeViews:
         self.store = store
         self.name = name
         self.images = dict(sorted(images.items()))
+        self._opened: dict[str, _Image | None] = {}  # views may share an image
+
+    def __getstate__(self) -> tuple[Any, ...]:
+        return self.store, self.name, self.images
+
+    def __setstate__(self, state: tuple[Any, ...]) -> None:
+        self.__init__(*state)  # type: ignore[misc] # with no memory
 
     def __str__(self) -> str:
         return self.name
@@ -127,33 +142,37 @@ class OmeViews:
 
     async def levels(self, view: ViewId) -> Mapping[int, Level]:
         """Open the levels of a view, by number; none if it does not exist."""
-        image = self.images.get(view)
-        return {} if image is None else await self._open(image)
-
-    async def _open(self, image: ViewImage) -> dict[int, Level]:
-        path = normalize_path(image.path)
-        attributes = await self._attributes(path)
-        if attributes is None:
+        view_image = self.images.get(view)
+        if view_image is None:
             return {}
+        path = normalize_path(view_image.path)
         try:
-            return await self._open_levels(image, path, attributes)
+            if path not in self._opened:
+                self._opened[path] = await self._open(path)
+            image = self._opened[path]
+            return {} if image is None else self._levels(view_image, image)
         except MisfitError as err:
             raise option_error(f"{join(self.name, path)}: {err}") from err
 
-    async def _open_levels(
-        self, image: ViewImage, path: str, attributes: Mapping[str, JSON]
-    ) -> dict[int, Level]:
+    async def _open(self, path: str) -> _Image | None:
+        attributes = await self._attributes(path)
+        if attributes is None:
+            return None
         paths = [join(path, below.strip("/")) for below in level_paths(attributes)]
         arrays = await asyncio.gather(*map(self._array, paths))
-        if all(array is None for array in arrays):
-            return {}
-        factors = factors_of(attributes, [None if a is None else a.shape for a in arrays])
+        is_empty = all(array is None for array in arrays)
+        return None if is_empty else _Image(attributes, paths, arrays)
+
+    def _levels(self, view: ViewImage, image: _Image) -> dict[int, Level]:
+        """Return the levels of a view in its image."""
+        shapes = [None if array is None else array.shape for array in image.arrays]
+        factors = factors_of(image.attributes, shapes)
         levels: dict[int, Level] = {}
-        for number, array in enumerate(arrays):
+        for number, array in enumerate(image.arrays):
             if array is not None:  # a level that is not written yet
-                leading = leading_indices(image, attributes, array.shape)
+                leading = leading_indices(view, image.attributes, array.shape)
                 if leading is not None:
-                    kind = _data_type(array, join(self.name, paths[number]))
+                    kind = _data_type(array, join(self.name, image.paths[number]))
                     levels[number] = _OmeLevel(
                         dimensions=to_n5(CTuple(array.shape[-3:])),
                         block_size=to_n5(CTuple(array.chunks[-3:])),

@@ -285,6 +285,10 @@ def read_project(file: XmlFile) -> Project:
         message += f"HDF5, got {problem}"
         raise option_error(message)
     loader = description.loader
+    require(
+        loader.images is None or loader.images,
+        f"{file}: expected ViewSetups and Timepoints, at most 1000000 views, got none or more",
+    )
     place = file.beside(loader.location)
     require(
         place != file.beside(file.name),

@@ -19,7 +19,7 @@ import zarr
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.errors import N5UnsupportedError
+from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.images.find import find_images
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
@@ -136,6 +136,16 @@ def test_copies_and_viewers_hold_the_same(xml: Path, n5: Path, tmp_path: Path) -
     np.testing.assert_array_equal(array[1], elements(1, 2, 1))
     copy: Any = n5zarr.open(tmp_path / "o.n5", path="setup1/timepoint2/s1")
     np.testing.assert_array_equal(copy[...], elements(1, 2, 1))
+
+
+def test_more_views_than_can_be_counted_are_an_error(tmp_path: Path) -> None:
+    text = with_loader(project.project_xml(), LOADER)
+    setup = text[text.index("<ViewSetup>") : text.index("</ViewSetup>") + len("</ViewSetup>")]
+    more = "".join(setup.replace("<id>0</id>", f"<id>{n}</id>") for n in range(20))
+    xml = tmp_path / "dataset.xml"
+    xml.write_text(text.replace(setup, more).replace(project.PATTERN, "0-99999"))
+    with pytest.raises(N5Error, match=r"dataset\.xml: expected ViewSetups and Timepoints, at most"):
+        n5zarr.open_bdv(xml)
 
 
 def test_mistakes_are_told(tmp_path: Path) -> None:
