@@ -255,11 +255,12 @@ def parse_xml(xml: bytes) -> Description | None:
         if number is not None:
             setups[number] = _setup(element, listed)
     views = {_view(e): _registration(e) for e in root.iterfind(".//ViewRegistration")}
+    timepoints = _timepoints(root.find(".//Timepoints"))
     return Description(
-        loader=loader,
+        loader=loader.with_views(setups, timepoints or (0,)),
         setups=setups,
         registrations={view: rows for view, rows in views.items() if view is not None},
-        timepoints=_timepoints(root.find(".//Timepoints")),
+        timepoints=timepoints,
         missing=frozenset(filter(None, map(_view, root.iterfind(".//MissingView")))),
     )
 

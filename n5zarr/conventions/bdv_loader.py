@@ -1,27 +1,59 @@
-"""Read the image loader of BigDataViewer's XML: the container that it names.
+"""Read the image loader of BigDataViewer's XML: the container that it names, and its views.
 
-bigdataviewer-core ``XmlIoN5ImageLoader`` (``bdv.n5``), MoBIE's ``XmlIoN5S3ImageLoader``
-(``bdv.n5.s3``) and Mastodon's ``XmlIoN5UniverseImgLoader`` (``bdv.n5.universe``).
+N5: bigdataviewer-core ``XmlIoN5ImageLoader`` (``bdv.n5``), MoBIE's ``XmlIoN5S3ImageLoader``
+(``bdv.n5.s3``) and Mastodon's ``XmlIoN5UniverseImgLoader`` (``bdv.n5.universe``). OME-Zarr:
+BigStitcher's ``XmlIoAllenOMEZarrLoader`` (``bdv.multimg.zarr``, versions 1.0 to 3.0), and MoBIE's
+``XmlN5OmeZarrImageLoader`` (``bdv.ome.zarr``) and ``XmlN5S3OmeZarrImageLoader``
+(``bdv.ome.zarr.s3``), in which a setup is a channel of one image. HDF5: bigdataviewer-core
+``XmlIoHdf5ImageLoader`` (``bdv.hdf5``).
 """
 
 from __future__ import annotations
 
 import re
+from itertools import product
 from posixpath import join
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from xml.etree.ElementTree import Element
 
-__all__ = ["Loader", "parse_loader"]
+__all__ = ["Loader", "ViewImage", "parse_loader"]
 
+_MOST_VIEWS = 1_000_000
 # elements that each loader needs
 _ELEMENTS = {
     "bdv.n5": ("n5",),
     "bdv.n5.s3": ("BucketName", "Key"),
     "bdv.n5.universe": ("Url",),
+    "bdv.multimg.zarr": ("zarr",),
+    "bdv.ome.zarr": ("ome.zarr",),
+    "bdv.ome.zarr.s3": ("BucketName", "Key"),
+    "ome.zarr.s3": ("BucketName", "Key"),
+    "bdv.hdf5": ("hdf5",),
 }
+
+
+class ViewImage(NamedTuple):
+    """The OME-Zarr image of a view.
+
+    Parameters
+    ----------
+    path : str
+        Path of the image in the container.
+    indices : tuple of int, optional
+        The volume of the view in an image with more than three axes: an index for each further
+        axis, the one next to ``z`` first. Empty if those axes have one element.
+    channel, timepoint : int or None, optional
+        The volume of the view by its index along the axes ``c`` and ``t``, instead of ``indices``.
+    """
+
+    path: str
+    indices: tuple[int, ...] = ()
+    channel: int | None = None
+    timepoint: int | None = None
 
 
 class Loader(NamedTuple):
@@ -37,12 +69,31 @@ class Loader(NamedTuple):
         Address of the S3 service; empty for that of Amazon.
     region : str, optional
         Region of the S3 service.
+    images : mapping of (int, int) to ViewImage or None, optional
+        Images of OME-Zarr, by setup and time point; None for a container of N5. Empty if one image
+        or file holds all views, see :meth:`with_views`.
+    is_hdf5 : bool, optional
+        Whether the views are in a file of HDF5.
     """
 
     location: str
     group: str = ""
     endpoint: str = ""
     region: str = ""
+    images: Mapping[tuple[int, int], ViewImage] | None = None
+    is_hdf5: bool = False
+
+    def with_views(self, setups: Collection[int], timepoints: Collection[int]) -> Loader:
+        """Return the loader with the image of each view, also if one image holds all of them.
+
+        Setups are the channels of such an image, time points its indices along ``t``; in HDF5, both
+        are names. More than a million views are a mistake, or an attack: they stay empty.
+        """
+        is_of_views = self.images is None or self.images
+        if is_of_views or len(setups) * len(timepoints) > _MOST_VIEWS:
+            return self
+        views = list(product(setups, timepoints))
+        return self._replace(images={(s, t): ViewImage("", (), s, t) for s, t in views})
 
 
 def parse_loader(root: Element) -> Loader | str:
@@ -55,7 +106,7 @@ def parse_loader(root: Element) -> Loader | str:
     ...     sequence = f"<SequenceDescription>{loader}</SequenceDescription>"
     ...     return parse_loader(fromstring(f"<SpimData>{sequence}</SpimData>"))
     >>> parse('<ImageLoader format="bdv.n5"><n5 type="relative">my%20data.n5</n5></ImageLoader>')
-    Loader(location='my data.n5', group='', endpoint='', region='')
+    Loader(location='my data.n5', group='', endpoint='', region='', images=None, is_hdf5=False)
     >>> parse('<ImageLoader format="bdv.n5.s3"><BucketName>b</BucketName></ImageLoader>')
     'the format bdv.n5.s3 without the element Key'
     """
@@ -67,27 +118,62 @@ def parse_loader(root: Element) -> Loader | str:
     # other loaders with this element, such as bdv.n5.cloud, mean the same by it
     missing = [name for name in _ELEMENTS.get(kind, ("n5",)) if not _text(loader, name)]
     if missing and kind not in _ELEMENTS:
-        hint = "; save the project as N5 with BigStitcher" if kind == "bdv.hdf5" else ""
-        return f"the format {kind}{hint}; n5zarr reads {', '.join(_ELEMENTS)}"
+        return f"the format {kind}; n5zarr reads {', '.join(_ELEMENTS)}"
     if missing:
         return f"the format {kind} without the element {' and '.join(missing)}"
-    base = _text(root, "BasePath")
+    return _parse_kind(kind, loader, _text(root, "BasePath"))
+
+
+def _parse_kind(kind: str, loader: Element, base: str) -> Loader | str:
     match kind:
         case "bdv.n5.s3":
-            return _s3_loader(loader)
+            return _s3_loader(loader, kind)
+        case "bdv.ome.zarr.s3" | "ome.zarr.s3":
+            found = _s3_loader(loader, kind)
+            return found if isinstance(found, str) else found._replace(images={})
+        case "bdv.hdf5" | "bdv.ome.zarr":
+            place = _join_base(base, _text(loader, *_ELEMENTS[kind]))
+            return Loader(place, images={}, is_hdf5=kind == "bdv.hdf5")
         case "bdv.n5.universe":
             return Loader(
                 _join_base(base, _text(loader, "Url")), _text(loader, "Dataset").strip("/")
             )
+        case "bdv.multimg.zarr":
+            return _multimg_loader(loader, base)
         case _:
-            location = _text(loader, "n5")
-            return Loader(_join_base(base, unquote(location) if _is_encoded(loader) else location))
+            return Loader(_join_base(base, _path(loader, "n5")))
 
 
-def _s3_loader(loader: Element) -> Loader | str:
+def _multimg_loader(loader: Element, base: str) -> Loader | str:
+    """Parse BigStitcher's loader: one image for each view.
+
+    Up to version 1.0 a ``zgroup`` has ``timepoint`` and an element ``path``, later ``tp`` and an
+    attribute ``path``; since 3.0 also ``indicies``, as Java spells it.
+    """
+    images: dict[tuple[int, int], ViewImage] = {}
+    for group in loader.iterfind("zgroups/zgroup"):
+        path = (group.get("path") or _text(group, "path")).strip()
+        indices = (group.get("indicies") or "").strip().strip("[]").replace(",", " ").split()
+        numbers = [group.get("setup") or "", group.get("tp") or group.get("timepoint") or ""]
+        if not path or not all(re.fullmatch("[0-9]{1,9}", n.strip()) for n in numbers + indices):
+            return (
+                "the format bdv.multimg.zarr with a zgroup that lacks the number of its setup or "
+                f"time point, its path, or whole indicies: {dict(group.attrib)}"
+            )
+        setup, timepoint = map(int, numbers)
+        images[setup, timepoint] = ViewImage(path, tuple(map(int, indices)))
+    if not images:
+        return "the format bdv.multimg.zarr without the element zgroup"
+    bucket = _text(loader, "s3bucket")
+    if bucket:
+        return Loader(f"s3://{bucket}/{_text(loader, 'zarr').strip('/')}", images=images)
+    return Loader(_join_base(base, _path(loader, "zarr")), images=images)
+
+
+def _s3_loader(loader: Element, kind: str) -> Loader | str:
     endpoint = _text(loader, "ServiceEndpoint")
     if endpoint and not re.match("https?://[^/]", endpoint):
-        return f"the format bdv.n5.s3 with a ServiceEndpoint that is no web address, {endpoint!r}"
+        return f"the format {kind} with a ServiceEndpoint that is no web address, {endpoint!r}"
     return Loader(
         f"s3://{_text(loader, 'BucketName')}/{_text(loader, 'Key').strip('/')}",
         endpoint=endpoint,
@@ -95,11 +181,12 @@ def _s3_loader(loader: Element) -> Loader | str:
     )
 
 
-def _is_encoded(loader: Element) -> bool:
-    """Whether the path is a part of a URI: version 1.0 wrote paths of files as they are."""
-    element = loader.find("n5")
+def _path(loader: Element, name: str) -> str:
+    """Return a path; a relative one is a part of a URI since version 1.1."""
+    location = _text(loader, name)
+    element = loader.find(name)
     is_relative = element is not None and element.get("type") == "relative"
-    return is_relative and loader.get("version") != "1.0"
+    return unquote(location) if is_relative and loader.get("version") != "1.0" else location
 
 
 def _join_base(base: str, location: str) -> str:

@@ -93,7 +93,14 @@ def project_tree(
     project = read_project(file)
     with named_by(project):
         tree = n5_tree(project.place, zarr_format, paths)
-    return replace(tree, project=project)
+    arrays = dict(tree.arrays)
+    if project.description.loader.images is not None:
+        # copies would be raw, as the blocks that are made of chunks
+        arrays = {
+            path: replace(array, encoded=None, blocks=None, compression=None)
+            for path, array in arrays.items()
+        }
+    return replace(tree, arrays=arrays, project=project)
 
 
 def _n5_array(shown: N5Store, path: str, view: DatasetView, zarr_format: ZarrFormat) -> ArraySource:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest, Store
 
 
-__all__ = ["ConfinedFiles", "ConfinedStore", "is_confined"]
+__all__ = ["ConfinedFiles", "ConfinedStore", "confined", "is_confined"]
 
 
 def is_confined(root: str, key: str) -> bool:
@@ -144,6 +144,11 @@ class ConfinedFiles(LocalFiles):
 
     def _holds(self, key: str) -> bool:
         return is_confined(str(self._root), key)
+
+
+def confined(store: Store) -> Store:
+    """Return a store without links out of it, if it holds local files; else the store."""
+    return ConfinedStore(store.root) if isinstance(store, LocalStore) else store
 
 
 def _is_text(name: str) -> bool:

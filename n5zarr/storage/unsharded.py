@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import CTuple, N5Tuple
     from n5zarr.storage.interface import Storage
 
-__all__ = ["UnshardedStore"]
+__all__ = ["UnshardedStore", "bounds"]
 
 
 class UnshardedStore(WrapperStore["Store"]):
@@ -104,7 +104,7 @@ class UnshardedStore(WrapperStore["Store"]):
         if name == ATTRIBUTES_JSON:
             made = await self._ask(self._shards.dataset(directory))
             if made is not None:
-                start, stop = _bounds(byte_range, len(made.document))
+                start, stop = bounds(byte_range, len(made.document))
                 return prototype.buffer.from_bytes(made.document[start:stop])
         found = await self._ask(self._shards.find(key)) if is_block_name(name) else None
         if found is None:
@@ -120,7 +120,7 @@ class UnshardedStore(WrapperStore["Store"]):
         if place is None:
             return None
         n_header = len(place.header)
-        start, stop = _bounds(byte_range, n_header + place.length)
+        start, stop = bounds(byte_range, n_header + place.length)
         begin = max(0, start - n_header)
         n_bytes = stop - n_header - begin
         if n_bytes <= 0:
@@ -245,7 +245,7 @@ class UnshardedStore(WrapperStore["Store"]):
         raise _refusal()
 
 
-def _bounds(byte_range: ByteRequest | None, n_bytes: int) -> tuple[int, int]:
+def bounds(byte_range: ByteRequest | None, n_bytes: int) -> tuple[int, int]:
     """Return where a range of bytes begins and ends in a value of ``n_bytes``."""
     match byte_range:
         case RangeByteRequest(start, end):

@@ -17,10 +17,14 @@ from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import option_error
 from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.storage.url_store import without_secrets
+from n5zarr.store.bdv_hdf5_views import Hdf5Views
+from n5zarr.store.bdv_images import BdvImages
+from n5zarr.store.bdv_ome_views import OmeViews
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 
@@ -271,15 +275,20 @@ def read_project(file: XmlFile) -> Project:
     FileNotFoundError
         The file does not exist.
     N5UnrepresentableError
-        The file is not BigDataViewer's, or its images are not N5 (``kind="option"``).
+        The file is not BigDataViewer's, or its images have another format (``kind="option"``).
     """
     xml = file.read()
     description = parse_xml(xml)
     if description is None:
         problem = problem_of(xml)
-        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, got {problem}"
+        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, OME-Zarr or "
+        message += f"HDF5, got {problem}"
         raise option_error(message)
     loader = description.loader
+    require(
+        loader.images is None or loader.images,
+        f"{file}: expected ViewSetups and Timepoints, at most 1000000 views, got none or more",
+    )
     place = file.beside(loader.location)
     require(
         place != file.beside(file.name),
@@ -288,12 +297,30 @@ def read_project(file: XmlFile) -> Project:
     options = file.options_for(place, loader.endpoint)
     if place.startswith("s3://") and (loader.endpoint or loader.region):
         options = _for_s3(loader, options or {})
+    container = file._place(place, options)  # noqa: SLF001
     return Project(
         file=file,
-        place=replace(file._place(place, options), path=loader.group.strip("/")),  # noqa: SLF001
+        place=_with_images(container, loader),
         description=replace(description, name=str(file)),
         labels=labels_in(xml),
     )
+
+
+def _with_images(container: Place, loader: Loader) -> Place:
+    """Return the place of the setups: in N5, or a container made of images in other formats."""
+    if loader.images is None:
+        return replace(container, path=loader.group.strip("/"))
+    if loader.is_hdf5:
+        require(
+            isinstance(container.location, Path),
+            f"{container.location}: expected HDF5 on a local disk, got a URL; download it first",
+        )
+        return Place(BdvImages(Hdf5Views(str(container.location), tuple(sorted(loader.images)))))
+    storage = open_storage(container, read_only=True)
+    images = storage.store
+    if not images.read_only:  # else the store of local files would create a missing directory
+        images = images.with_read_only(read_only=True)
+    return Place(BdvImages(OmeViews(images, str(storage), loader.images)))
 
 
 def _for_s3(loader: Loader, given: Mapping[str, object]) -> dict[str, object]:

@@ -109,7 +109,7 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     FileNotFoundError
         There are no setups, or no such XML, or it describes no view that the container holds.
     N5UnrepresentableError
-        Time points of a setup differ in size, or the XML is not for N5 (``kind="option"``).
+        Time points of a setup differ in size, or the XML is not for this (``kind="option"``).
 
     Examples
     --------

@@ -25,7 +25,7 @@ __all__ = ["dataset_of_views", "is_description", "open_described"]
 
 
 def is_description(location: str | os.PathLike[str]) -> bool:
-    """Return whether a location is a local XML file of BigDataViewer for N5."""
+    """Return whether a location is a local XML file of BigDataViewer."""
     place = place_of(location)
     file = xml_file(place)
     if file is None or place.is_url:
@@ -55,7 +55,7 @@ def open_described(
     FileNotFoundError
         The tree has no such node, or there are no setups.
     N5UnrepresentableError
-        The XML is not BigDataViewer's for N5 (``kind="option"``).
+        The XML is not BigDataViewer's, or of another format (``kind="option"``).
     """
     file = xml_file(place)
     if file is None:

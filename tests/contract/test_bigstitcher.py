@@ -256,16 +256,16 @@ def test_the_xml_may_name_a_container_elsewhere(xml: Path, tmp_path: Path, tree:
         xr.testing.assert_identical(opened["setup4/s0"].load(), tree["setup4/s0"].load())
 
 
-@pytest.mark.parametrize("loader", ["bdv.hdf5", "split.viewerimgloader"])
+@pytest.mark.parametrize("loader", ["bdv.imaris", "split.viewerimgloader"])
 def test_images_that_are_not_n5_are_named(tmp_path: Path, loader: str) -> None:
     """Images that are not N5 are an error that names their format, also inside of split views."""
     n5 = '<ImageLoader format="bdv.n5" version="1.0">'
     inner = f'<ImageLoader format="{loader}">{n5}' if "split" in loader else n5
     text = project.project_xml().replace(n5, inner.replace("bdv.n5", loader, "split" not in loader))
     text = text.replace("</ImageLoader>", "</ImageLoader>" * inner.count("<ImageLoader"))
-    text = text if "split" in loader else text.replace("n5>", "hdf5>").replace("<n5", "<hdf5")
+    text = text if "split" in loader else text.replace("n5>", "imaris>").replace("<n5", "<imaris")
     (tmp_path / "dataset.xml").write_text(text)
-    with pytest.raises(n5zarr.N5Error, match=f"an ImageLoader of N5, got the format {loader}"):
+    with pytest.raises(n5zarr.N5Error, match=f"of N5, OME-Zarr or HDF5, got the format {loader}"):
         n5zarr.open_bdv(tmp_path / "dataset.xml")
 
 
@@ -353,16 +353,16 @@ def test_attributes_with_names_that_are_taken_are_left_out(tmp_path: Path, apart
         (("UTF-8", "no-such"), "not well-formed: "),
         (("<SpimData", '<SpimData xmlns="http://a"'), "the root element {http://a}SpimData"),
         ((">dataset.n5<", ">dataset.xml<"), "got the XML itself"),
-        (("bdv.n5", "bdv.hdf5"), "none"),
+        (("bdv.n5", "bdv.imaris"), "none"),
     ],
 )
 def test_xml_that_cannot_be_read_is_told(
     tmp_path: Path, change: tuple[str, str], message: str
 ) -> None:
     text = project.project_xml().replace(*change)
-    if "hdf5" in change[1]:
-        text = text.replace("n5>", "hdf5>").replace("<n5", "<hdf5")
-        message = "got the format bdv.hdf5; save the project as N5"
+    if "imaris" in change[1]:
+        text = text.replace("n5>", "imaris>").replace("<n5", "<imaris")
+        message = "got the format bdv.imaris; n5zarr reads bdv.n5, "
     xml = tmp_path / "dataset.xml"
     xml.write_text(text)
     with pytest.raises(n5zarr.N5Error, match=re.escape(message)) as raised:
@@ -436,9 +436,10 @@ def test_mastodons_loader_names_a_group(tmp_path: Path, group: str) -> None:
     [
         (
             'bdv.ome.zarr"><zarr>a.zarr</zarr>',
-            "the format bdv.ome.zarr; n5zarr reads bdv.n5, bdv.n",
+            "the format bdv.ome.zarr without the element ome.zarr",
         ),
-        ('bdv.hdf5"><hdf5>a.h5</hdf5>', "bdv.hdf5; save the project as N5 with BigStitcher; n5za"),
+        ('bdv.hdf5"><file>a.h5</file>', "the format bdv.hdf5 without the element hdf5"),
+        ('bdv.zarr"><zarr>a.zarr</zarr>', "the format bdv.zarr; n5zarr reads bdv.n5, bdv.n5.s3, "),
         ('bdv.n5.s3"><Key>a.n5</Key>', "the format bdv.n5.s3 without the element BucketName"),
         ('bdv.n5.universe"><Dataset>a</Dataset>', "bdv.n5.universe without the element Url"),
         (

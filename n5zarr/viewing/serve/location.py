@@ -19,6 +19,7 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.storage.place import place_of
+from n5zarr.store.bdv_images import BdvImages
 from n5zarr.store.bdv_xml import project_or_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
@@ -73,6 +74,7 @@ class ServedLocation:
             message = f"expected no link out of the container, got one; serve {real} itself"
             raise N5UnrepresentableError(message, kind="path", where=join(str(root), self.path))
         kept = store.storage.store if root is None else ConfinedStore(Path(root))
+        kept = kept.confined() if isinstance(kept, BdvImages) else kept
         self.store = N5Store(kept, codecs="n5", zarr_format=3, read_only=True)
         self._labels = tuple(labels)
         self._lock = threading.Lock()

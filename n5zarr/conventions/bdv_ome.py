@@ -1,0 +1,149 @@
+"""Read the levels of the OME-Zarr images of a project, and the volume that is a view.
+
+multiview-reconstruction ``AllenOMEZarrProperties`` and ``OMEZARREntry``: only the ratios of the
+scales count, as the XML has the voxel size and the position. MoBIE ``N5OMEZarrImageLoader``: setups
+are channels.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.model import MisfitError, first_of, mapping
+from n5zarr.format.order import to_n5
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.conventions.bdv_loader import ViewImage
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["factors_of", "leading_indices", "level_paths"]
+
+_DIGITS = 4  # to which Java rounds factors
+_FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
+
+
+def level_paths(attributes: Mapping[str, JSON]) -> tuple[str, ...]:
+    """Return the paths of the levels of the first image of a group, the finest first.
+
+    Raises
+    ------
+    MisfitError
+        The group has no image.
+    """
+    paths = [path_of(entry) for entry in entries_in(_image(attributes))]
+    if not paths or not all(paths):
+        raise MisfitError("expected an image of OME-Zarr, got no multiscales with paths of levels")
+    return tuple(path or "" for path in paths)
+
+
+def factors_of(
+    attributes: Mapping[str, JSON], shapes: Sequence[tuple[int, ...] | None]
+) -> list[tuple[float, ...]]:
+    """Return the downsampling factors of each level, N5 order, three dimensions.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Attributes of the group of the image.
+    shapes : sequence of tuple of int or None
+        The shape of each level, C order; None for a missing one. Their ratios are the factors if
+        the levels state no scale.
+    """
+    scales = [_scale(mapping(entry)) for entry in entries_in(_image(attributes))]
+    first = scales[0]
+    if first is not None and all(scale is not None for scale in scales):
+        return [
+            tuple(round(s / f, _DIGITS) for s, f in zip(scale or (), first, strict=True))
+            for scale in scales
+        ]
+    finest = next(shape for shape in shapes if shape is not None)
+    return [
+        to_n5(float(round(f / n)) for f, n in zip(finest[-3:], (s or finest)[-3:], strict=True))
+        for s in shapes
+    ]
+
+
+def leading_indices(
+    view: ViewImage, attributes: Mapping[str, JSON], shape: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return the indices of a view along the axes before ``z``, C order; None if it is not there.
+
+    Parameters
+    ----------
+    view : ViewImage
+        The view in the XML.
+    attributes : mapping
+        Attributes of the group of the image.
+    shape : sequence of int
+        Of the array, C order.
+
+    Raises
+    ------
+    MisfitError
+        The array has less than three axes, or the indices of the XML do not fit.
+
+    Examples
+    --------
+    >>> from n5zarr.conventions.bdv_loader import ViewImage
+    >>> leading_indices(ViewImage("", (1, 0)), {}, (2, 3, 5, 7, 11))
+    (0, 1)
+    >>> leading_indices(ViewImage("", channel=1, timepoint=0), {}, (2, 3, 5, 7, 11))
+    (0, 1)
+    """
+    n = len(shape) - 3
+    if n < 0:
+        raise MisfitError(f"expected an array with the axes z, y, x, got the shape {tuple(shape)}")
+    if view.channel is not None:
+        return _by_name(view, _axis_names(attributes, len(shape)), shape)
+    chosen = view.indices[::-1] if view.indices and n else (0,) * n
+    fits = len(chosen) == n and all(i < size for i, size in zip(chosen, shape[:n], strict=True))
+    if not fits or (not view.indices and math.prod(shape[:n]) != 1):
+        listed = " ".join(map(str, view.indices)) or "none"
+        raise MisfitError(
+            f"expected indicies in the XML that choose a volume of the shape {tuple(shape)}, the "
+            f"axis next to z first, got {listed}"
+        )
+    return chosen
+
+
+def _by_name(
+    view: ViewImage, names: Sequence[object], shape: Sequence[int]
+) -> tuple[int, ...] | None:
+    """Return the indices of a channel and time point; None if the image has no such ones."""
+    if tuple(names[-3:]) != ("z", "y", "x") or not set(names[:-3]) <= {"t", "c"}:
+        raise MisfitError(f"expected the axes t, c, z, y, x or some of them, got {list(names)}")
+    wanted = {"c": view.channel or 0, "t": view.timepoint or 0}
+    sizes = {"c": 1, "t": 1} | dict(zip(map(str, names), shape, strict=True))
+    if any(index >= sizes[name] for name, index in wanted.items()):
+        return None
+    return tuple(wanted[str(name)] for name in names[:-3])
+
+
+def _axis_names(attributes: Mapping[str, JSON], ndim: int) -> list[object]:
+    """Return the names of the axes: objects since 0.4, text in 0.3, five fixed ones before."""
+    axes = _image(attributes).get("axes")
+    if not isinstance(axes, list) or len(axes) != ndim:
+        return list(_FIVE[-ndim:])
+    return [axis if isinstance(axis, str) else mapping(axis).get("name") for axis in axes]
+
+
+def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the first image of a group: in ``ome`` since 0.5."""
+    images = mapping(attributes.get("ome")).get("multiscales", attributes.get("multiscales"))
+    return first_of(images)
+
+
+def _scale(entry: Mapping[str, JSON]) -> tuple[float, ...] | None:
+    """Return the scale of a level along x, y and z; None if it states none."""
+    transforms = entry.get("coordinateTransformations")
+    for each in transforms if isinstance(transforms, list) else ():
+        scale = mapping(each).get("scale")
+        if isinstance(scale, list) and len(scale) >= 3:
+            numbers = [n for n in scale[-3:] if isinstance(n, int | float) and 0 < n < math.inf]
+            if len(numbers) == 3:
+                return to_n5(map(float, numbers))
+    return None

@@ -1,0 +1,165 @@
+"""Open the images of a project in BigDataViewer's HDF5: the levels of each view.
+
+bigdataviewer-core ``bdv.img.hdf5.Util`` and ``Hdf5ImageLoader``: ``t00000/s00/0/cells``, factors in
+``s00/resolutions``. Files of partitions are linked from the first file.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, override
+
+import numpy as np
+
+from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.format.data_type import DataType
+from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.order import CTuple, N5Tuple, to_n5
+from n5zarr.store.bdv_levels import Level
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from n5zarr.store.bdv_levels import ViewId
+
+__all__ = ["Hdf5Views"]
+
+_TYPES = {kind.value for kind in DataType if kind.is_numeric}
+_LOCK = threading.Lock()  # h5py reads with one thread at a time anyway
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Hdf5Level(Level):
+    """A level in a dataset of HDF5; opens the file only to read."""
+
+    file: str
+    path: str
+
+    @override
+    async def values(self, box: tuple[slice, ...]) -> np.ndarray:
+        return await asyncio.to_thread(self._read, box)
+
+    def _read(self, box: tuple[slice, ...]) -> np.ndarray:
+        with _opened(self.file) as file:
+            values = np.asarray(file[self.path][box])
+        # Java stores uint16 as int16 with the same bits
+        is_unsigned = self.data_type is DataType.UINT16
+        return values.view(values.dtype.str.replace("i", "u")) if is_unsigned else values
+
+    @override
+    async def positions(self) -> list[N5Tuple]:
+        return await asyncio.to_thread(self._positions)
+
+    def _positions(self) -> list[N5Tuple]:
+        with _opened(self.file) as file:
+            dataset = file[self.path]
+            if dataset.chunks is None or dataset.fillvalue != 0:  # N5 reads missing blocks as 0
+                return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
+            found: list[N5Tuple] = []
+
+            def add(chunk: Any) -> None:  # noqa: ANN401 - h5py has no types
+                each = zip(chunk.chunk_offset, dataset.chunks, strict=True)
+                found.append(to_n5(CTuple(tuple(int(at) // n for at, n in each))))
+
+            dataset.id.chunk_iter(add)
+        return sorted(found)
+
+    @override
+    async def n_bytes_stored(self) -> int:
+        return await asyncio.to_thread(self._size)
+
+    def _size(self) -> int:
+        with _opened(self.file) as file:
+            return int(file[self.path].id.get_storage_size())
+
+
+@dataclass(frozen=True)
+class Hdf5Views:
+    """The views of a project in HDF5.
+
+    Parameters
+    ----------
+    file : str
+        The local file.
+    views : tuple of (int, int)
+        The views that may exist, by setup and time point.
+    """
+
+    file: str
+    views: tuple[ViewId, ...]
+
+    def __str__(self) -> str:
+        return self.file
+
+    def confined(self) -> Hdf5Views:
+        """Return the same views; links of HDF5 to other files are its partitions."""
+        return self
+
+    async def levels(self, view: ViewId) -> Mapping[int, Level]:
+        """Open the levels of a view, by number; none if it does not exist."""
+        return await asyncio.to_thread(self._open, view)
+
+    def _open(self, view: ViewId) -> Mapping[int, Level]:
+        setup, timepoint = view
+        if view not in self.views:
+            return {}
+        with _opened(self.file) as file:
+            group = file.get(f"s{setup:02}")
+            if group is None:
+                return {}
+            factors = np.asarray(group["resolutions"], float).tolist()
+            stated = group.attrs.get("dataType")
+            levels: dict[int, Level] = {}
+            for number, by in enumerate(factors):
+                path = f"t{timepoint:05}/s{setup:02}/{number}/cells"
+                dataset = file.get(path)
+                if dataset is not None:
+                    levels[number] = self._level(path, dataset, tuple(by), stated)
+        return levels
+
+    def _level(self, path: str, dataset: Any, by: tuple[float, ...], stated: object) -> Level:  # noqa: ANN401 - h5py has no types
+        stored = dataset.dtype.name
+        name = stated.decode() if isinstance(stated, bytes) else stated
+        # Java stores uint16 as int16, and states no type in older files
+        kind = "uint16" if stored == "int16" and name in (None, "uint16") else stored
+        fits = name in (None, kind) and kind in _TYPES
+        if dataset.ndim != 3 or len(by) != 3 or not fits:
+            raise N5UnsupportedError(
+                f"{self.file}: {path}: expected three axes, three factors and elements of a type "
+                f"of N5, got the shape {dataset.shape}, {dataset.dtype} (dataType: {name}) and "
+                f"the factors {by}",
+                kind="data-type",
+            )
+        dimensions = to_n5(CTuple(dataset.shape))
+        chunks = dataset.chunks
+        size = automatic_block_size(dimensions) if chunks is None else to_n5(CTuple(chunks))
+        return _Hdf5Level(
+            dimensions=dimensions,
+            block_size=N5Tuple(size),
+            data_type=DataType(kind),
+            factors=by,
+            file=self.file,
+            path=path,
+        )
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[Any]:
+    """Open a file of HDF5 to read it."""
+    try:
+        import h5py  # noqa: PLC0415 - an extra
+    except ImportError as err:
+        raise N5MissingDependencyError("h5py", "reading HDF5", "hdf5") from err
+    with _LOCK:
+        try:
+            file = h5py.File(path, "r")
+        except FileNotFoundError:
+            raise
+        except OSError as err:  # which does not name the file
+            raise OSError(f"{path}: expected a file of HDF5, got {err}") from err
+        with file:
+            yield file

@@ -1,0 +1,232 @@
+"""Present the images of a BigDataViewer project as N5: ``setupN/timepointM/sK``.
+
+Everything that reads a project in N5 then reads one in another format, with the same result.
+Documents are made of those of the images; a chunk becomes a raw block when it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Self, override
+
+from zarr.abc.store import ByteRequest, Store
+from zarr.buffer import cpu
+
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.grid import block_path, parse_block_path
+from n5zarr.format.path import join
+from n5zarr.storage.unsharded import bounds
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+
+    from zarr.abc.buffer import Buffer, BufferPrototype
+
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.store.bdv_levels import Level, ViewId, ViewLevels
+
+__all__ = ["BdvImages"]
+
+_NUMBER = "(0|[1-9][0-9]{0,8})"
+_VIEW = re.compile(f"setup{_NUMBER}/timepoint{_NUMBER}")
+_LEVEL = re.compile(f"{_VIEW.pattern}/s{_NUMBER}(?=/|$)")
+_ROOT = b'{"n5": "2.0.0"}'
+
+
+class BdvImages(Store):
+    """The views of a project as a container of N5, read only.
+
+    Documents are read once: no program may write the images meanwhile.
+
+    Parameters
+    ----------
+    source : ViewLevels
+        The views.
+    """
+
+    supports_writes = False
+    supports_deletes = False
+    supports_listing = True
+
+    def __init__(self, source: ViewLevels) -> None:
+        super().__init__(read_only=True)
+        self.source = source
+        self._levels: dict[ViewId, Mapping[int, Level]] = {}
+        self._positions: dict[str, list[N5Tuple]] = {}
+
+    def __str__(self) -> str:
+        return str(self.source)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, BdvImages) and self.source == other.source
+
+    __hash__ = None  # type: ignore[assignment] # as zarr's own stores
+
+    def __getstate__(self) -> ViewLevels:
+        return self.source
+
+    def __setstate__(self, source: ViewLevels) -> None:
+        self.__init__(source)  # type: ignore[misc] # with no memory
+
+    @override
+    def with_read_only(self, read_only: bool = False) -> Self:
+        if not read_only:
+            raise _refusal()
+        return self
+
+    def confined(self) -> BdvImages:
+        """Return the same views, without local files that links take out of the container."""
+        return BdvImages(self.source.confined())
+
+    # ------------------------------------------------------------------ images
+
+    async def _view(self, view: ViewId) -> Mapping[int, Level]:
+        """Return the levels of a view by number; none if its image does not exist."""
+        if view not in self._levels:
+            self._levels[view] = await self.source.levels(view)
+        return self._levels[view]
+
+    async def _find(self, key: str) -> tuple[Level, N5Tuple] | None:
+        """Return the level and the grid position of the key of a block."""
+        match = _LEVEL.match(key)
+        if match is None:
+            return None
+        level = (await self._view((int(match[1]), int(match[2])))).get(int(match[3]))
+        if level is None:
+            return None
+        position = parse_block_path(key.removeprefix(f"{match[0]}/"), level.grid)
+        return None if position is None else (level, position)
+
+    async def _document(self, directory: str) -> bytes | None:
+        match = _LEVEL.fullmatch(directory)
+        if match is None:
+            return None if directory else _ROOT
+        level = (await self._view((int(match[1]), int(match[2])))).get(int(match[3]))
+        return None if level is None else level.document
+
+    async def _stored(self, path: str, level: Level) -> list[N5Tuple]:
+        if path not in self._positions:
+            self._positions[path] = await level.positions()
+        return self._positions[path]
+
+    # ------------------------------------------------------------------ reading
+
+    @override
+    async def get(
+        self,
+        key: str,
+        prototype: BufferPrototype | None = None,
+        byte_range: ByteRequest | None = None,
+    ) -> Buffer | None:
+        directory, _, name = key.rpartition("/")
+        if name == ATTRIBUTES_JSON:
+            data = await self._document(directory)
+        else:
+            found = await self._find(key)
+            data = None if found is None else await found[0].block(found[1])
+        if data is None:
+            return None
+        start, stop = bounds(byte_range, len(data))
+        return (prototype or cpu.buffer_prototype).buffer.from_bytes(data[start:stop])
+
+    @override
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    @override
+    async def exists(self, key: str) -> bool:
+        directory, _, name = key.rpartition("/")
+        if name == ATTRIBUTES_JSON:
+            return await self._document(directory) is not None
+        return await self._find(key) is not None
+
+    @override
+    async def getsize(self, key: str) -> int:
+        directory, _, name = key.rpartition("/")
+        if name == ATTRIBUTES_JSON:
+            document = await self._document(directory)
+            if document is not None:
+                return len(document)
+        found = await self._find(key)
+        if found is None:
+            raise FileNotFoundError(key)
+        return found[0].n_bytes(found[1])
+
+    @override
+    async def getsize_prefix(self, prefix: str) -> int:
+        """Return the bytes of the documents, and of the stored chunks and shards."""
+        total = 0
+        async for _, level in self._levels_at(f"{prefix.strip('/')}/".lstrip("/")):
+            total += len(level.document) + await level.n_bytes_stored()
+        return total
+
+    # ------------------------------------------------------------------ listing
+
+    async def _levels_at(self, prefix: str) -> AsyncIterator[tuple[str, Level]]:
+        """Yield the levels that have keys with a prefix, with their paths."""
+        for setup, timepoint in self.source.views:
+            above = f"setup{setup}/timepoint{timepoint}/"
+            if above.startswith(prefix) or prefix.startswith(above):
+                for number, level in (await self._view((setup, timepoint))).items():
+                    path = f"{above}s{number}"
+                    if f"{path}/".startswith(prefix) or prefix.startswith(f"{path}/"):
+                        yield path, level
+
+    @override
+    async def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        path = prefix.strip("/")
+        for name in await self._names_in(path):
+            yield name
+
+    async def _names_in(self, path: str) -> Sequence[str]:
+        """List a directory."""
+        if not path:
+            return [ATTRIBUTES_JSON, *dict.fromkeys(f"setup{s}" for s, _ in self.source.views)]
+        if "/" not in path:
+            return [f"timepoint{t}" for s, t in self.source.views if path == f"setup{s}"]
+        if (match := _VIEW.fullmatch(path)) is not None:
+            return [f"s{n}" for n in await self._view((int(match[1]), int(match[2])))]
+        names: dict[str, None] = {}
+        async for level_path, level in self._levels_at(f"{path}/"):
+            if path == level_path:
+                names[ATTRIBUTES_JSON] = None
+            for position in await self._stored(level_path, level):
+                key = join(level_path, block_path(position))
+                if key.startswith(f"{path}/"):
+                    names[key.removeprefix(f"{path}/").partition("/")[0]] = None
+        return list(names)
+
+    @override
+    async def list(self) -> AsyncIterator[str]:
+        async for key in self.list_prefix(""):
+            yield key
+
+    @override
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        if ATTRIBUTES_JSON.startswith(prefix):
+            yield ATTRIBUTES_JSON
+        async for path, level in self._levels_at(prefix):
+            keys = [block_path(position) for position in await self._stored(path, level)]
+            for key in (join(path, name) for name in [ATTRIBUTES_JSON, *keys]):
+                if key.startswith(prefix):
+                    yield key
+
+    # ------------------------------------------------------------------ writing
+
+    @override
+    async def set(self, key: str, value: Buffer) -> None:
+        raise _refusal()
+
+    @override
+    async def delete(self, key: str) -> None:
+        raise _refusal()
+
+
+def _refusal() -> N5UnsupportedError:
+    message = (
+        "expected only reading of a project whose images are OME-Zarr; n5zarr.convert copies it"
+    )
+    return N5UnsupportedError(message, kind="read-only")

@@ -1,0 +1,164 @@
+"""A project in BigDataViewer's HDF5 is the same as in N5.
+
+Layout: bigdataviewer-core of 2026-06-15 (commit 19911bd6), ``bdv.img.hdf5.Util`` (names),
+``XmlIoHdf5ImageLoader``, ``Hdf5ImageLoader`` (``dataType``; without it int16 with the bits of
+uint16), ``Partition`` (files that the first one links to).
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.images.find import find_images
+from tests.command import CliRunner
+from tests.contract import bigstitcher as project
+from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels
+from tests.contract.bigstitcher_zarr import with_loader
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*the registration turns or shears:n5zarr.N5Warning"
+)
+LOADER = '<ImageLoader format="bdv.hdf5"><hdf5 type="relative">my %20.h5</hdf5></ImageLoader>'
+CHUNKS = (2, 3, 5)
+
+
+def write_project(folder: Path, *, states_type: bool = False, partitions: bool = False) -> Path:
+    file = folder / "my %20.h5"
+    with h5py.File(file, "w") as main:
+        for number, setup in SETUPS.items():
+            factors = np.array(levels(setup), float)
+            main[f"s{number:02}/resolutions"] = factors
+            main[f"s{number:02}/subdivisions"] = np.array([CHUNKS[::-1]] * len(factors), "i4")
+            if states_type:
+                main[f"s{number:02}"].attrs["dataType"] = "uint16"
+        for timepoint in TIMEPOINTS:
+            name = f"part-{timepoint}.h5"
+            with h5py.File(folder / name, "w") as part:
+                target = part if partitions else main
+                for number, setup in SETUPS.items():
+                    if (number, timepoint) == MISSING:
+                        continue
+                    path = f"t{timepoint:05}/s{number:02}"
+                    for level in range(len(levels(setup))):
+                        values = elements(number, timepoint, level)
+                        target.create_dataset(
+                            f"{path}/{level}/cells",
+                            data=values if states_type else values.view("i2"),
+                            chunks=tuple(map(min, CHUNKS, values.shape)),
+                            compression="gzip",
+                        )
+                    if partitions:
+                        main[path] = h5py.ExternalLink(name, path)
+    xml = folder / "dataset.xml"
+    xml.write_text(with_loader(project.project_xml(), LOADER))
+    return xml
+
+
+@pytest.fixture(scope="module")
+def n5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project.write_project(tmp_path_factory.mktemp("n5"))
+
+
+@pytest.fixture(scope="module")
+def tree(n5: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the turned setup
+        return n5zarr.open_bdv(n5).load()
+
+
+@pytest.fixture(scope="module")
+def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_project(tmp_path_factory.mktemp("hdf5"))
+
+
+def printed(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+@pytest.mark.parametrize("states_type", [False, True])
+@pytest.mark.parametrize("partitions", [False, True])
+def test_views_are_those_of_n5(
+    tmp_path: Path, tree: Any, states_type: bool, partitions: bool
+) -> None:
+    xml = write_project(tmp_path, states_type=states_type, partitions=partitions)
+    xr.testing.assert_identical(n5zarr.open_bdv(xml).load(), tree)
+    xr.testing.assert_identical(xr.open_datatree(xml, engine="n5").load(), tree)
+
+
+def test_large_values_keep_their_bits(tmp_path: Path) -> None:
+    xml = write_project(tmp_path)
+    with h5py.File(tmp_path / "my %20.h5", "r+") as file:
+        file["t00002/s00/0/cells"][0, 0, :3] = [-1, -32768, 32767]
+    data: Any = n5zarr.open_bdv(xml)["setup0/s0/data"]
+    assert data.sel(timepoint=2)[0, 0, :3].values.tolist() == [65535, 32768, 32767]
+
+
+def test_the_commands_print_the_same(xml: Path, n5: Path) -> None:
+    lines = printed("tree", xml, "--depth", "1").splitlines()
+    assert lines[1:] == printed("tree", n5, "--depth", "1").splitlines()[1:]
+    found, expected = (json.loads(printed("info", x, "--json"))["project"] for x in (xml, n5))
+    assert found | {"xml": ""} == expected | {"xml": ""}
+    node = json.loads(printed("tree", xml, "--json", "--size"))
+    for name in ("setup1", "timepoint2", "s0"):
+        node = next(child for child in node["children"] if child["name"] == name)
+    with h5py.File(xml.parent / "my %20.h5") as file:
+        size = file["t00002/s01/0/cells"].id.get_storage_size()
+    assert (node["n_blocks_stored"], node["n_bytes_stored"]) == (6, size)
+    assert (node["dimensions_n5"], node["block_size_n5"]) == ([11, 5, 2], [5, 3, 2])
+
+
+def test_copies_and_viewers_hold_the_same(xml: Path, n5: Path, tmp_path: Path) -> None:
+    images, expected = find_images(xml), find_images(n5)
+    for image, other in zip(images, expected, strict=True):
+        assert (image.path, image.axes) == (other.path, other.axes)
+        assert image.attributes == other.attributes
+    one, same = (np.asarray(n5zarr.thumbnail(x, all_images=True)) for x in (xml, n5))
+    np.testing.assert_array_equal(one, same)
+    n5zarr.convert(xml, tmp_path / "o.zarr", ome=True)
+    n5zarr.convert(xml, tmp_path / "o.n5")
+    array: Any = zarr.open_group(tmp_path / "o.zarr")["right_green/s1"]
+    np.testing.assert_array_equal(array[1], elements(1, 2, 1))
+    copy: Any = n5zarr.open(tmp_path / "o.n5", path="setup1/timepoint2/s1")
+    np.testing.assert_array_equal(copy[...], elements(1, 2, 1))
+
+
+def test_more_views_than_can_be_counted_are_an_error(tmp_path: Path) -> None:
+    text = with_loader(project.project_xml(), LOADER)
+    setup = text[text.index("<ViewSetup>") : text.index("</ViewSetup>") + len("</ViewSetup>")]
+    more = "".join(setup.replace("<id>0</id>", f"<id>{n}</id>") for n in range(20))
+    xml = tmp_path / "dataset.xml"
+    xml.write_text(text.replace(setup, more).replace(project.PATTERN, "0-99999"))
+    with pytest.raises(N5Error, match=r"dataset\.xml: expected ViewSetups and Timepoints, at most"):
+        n5zarr.open_bdv(xml)
+
+
+def test_mistakes_are_told(tmp_path: Path) -> None:
+    xml = write_project(tmp_path)
+    file = tmp_path / "my %20.h5"
+    with h5py.File(file, "r+") as opened:
+        del opened["t00002/s00/0/cells"]
+        opened["t00002/s00/0/cells"] = np.zeros((3, 5), "u2")
+    with pytest.raises(N5UnsupportedError, match=r"t00002/s00/0/cells: expected three axes"):
+        n5zarr.open_bdv(xml)
+    file.write_text("no")
+    with pytest.raises(OSError, match=r"my %20\.h5: expected a file of HDF5"):
+        n5zarr.open_bdv(xml)
+    file.unlink()
+    with pytest.raises(FileNotFoundError, match=r"dataset\.xml.*my %20\.h5"):
+        n5zarr.open_bdv(xml)

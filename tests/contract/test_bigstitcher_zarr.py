@@ -1,0 +1,384 @@
+"""A BigStitcher project with images in OME-Zarr is the same as in N5."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+import re
+import warnings
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from bioio import BioImage
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.images.find import find_images
+from n5zarr.storage.place import place_of
+from n5zarr.store.bdv_xml import XmlFile, read_project
+from n5zarr.viewing.bioio import Reader
+from n5zarr.viewing.serve.location import ServedLocation
+from tests.command import CliRunner
+from tests.contract import bigstitcher as project
+from tests.contract import bigstitcher_zarr as written
+from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+TURNS = "ignore:.*the registration turns or shears:n5zarr.N5Warning"
+pytestmark = pytest.mark.filterwarnings(TURNS)
+
+
+@pytest.fixture(scope="module")
+def n5(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return project.write_project(tmp_path_factory.mktemp("n5"))
+
+
+@pytest.fixture(scope="module")
+def tree(n5: Path) -> Any:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the turned setup
+        return n5zarr.open_bdv(n5).load()
+
+
+@pytest.fixture(scope="module", params=written.KINDS)
+def xml(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("zarr")
+    return written.write_project(folder, written.KINDS[request.param])
+
+
+@pytest.fixture(scope="module")
+def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return written.write_project(tmp_path_factory.mktemp("zarr"), written.KINDS["sharded"])
+
+
+def printed(*arguments: object) -> str:
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+# ------------------------------------------------------------------------------------- the same
+
+
+def test_views_are_those_of_n5(xml: Path, tree: Any) -> None:
+    """Names, positions, elements and missing views are those of the project in N5."""
+    xr.testing.assert_identical(n5zarr.open_bdv(xml).load(), tree)
+    xr.testing.assert_identical(xr.open_datatree(xml, engine="n5").load(), tree)
+    one = xr.open_dataset(xml, group="setup3/s1", chunks={})  # the engine is guessed
+    assert one.chunksizes == {"timepoint": (1, 1, 1, 1), "z": (2, 1), "y": (3,), "x": (4,)}
+    xr.testing.assert_identical(one.load(), tree["setup3/s1"].to_dataset())
+
+
+def test_all_views_may_be_in_one_image(tmp_path: Path, tree: Any) -> None:
+    """``indicies`` choose channel and time point of an image with five axes."""
+    root = tmp_path / "dataset.ome.zarr"
+    attributes = written.image_attributes(0)
+    zarr.create_group(str(root), path="all", zarr_format=2, attributes=attributes)
+    for level in (0, 1):
+        each = [[project.elements(s, t, level) for s in (0, 3)] for t in TIMEPOINTS]
+        array = zarr.create_array(
+            str(root),
+            name=f"all/{level}",
+            data=np.array(each),
+            chunks=(3, 1, *written.CHUNKS),  # time points share chunks
+            zarr_format=2,
+        )
+        assert array.shape[:2] == (4, 2)
+    entries = {
+        (s, t): ("/all/", f"{c} {i}")
+        for c, s in enumerate((0, 3))
+        for i, t in enumerate(TIMEPOINTS)
+        if (s, t) != MISSING
+    }
+    xml = tmp_path / "dataset.xml"
+    loader = written.loader("3.0", entries)
+    xml.write_text(written.with_loader(project.project_xml(numbers=[0, 3]), loader))
+    opened = n5zarr.open_bdv(xml).load()
+    for setup in ("setup0", "setup3"):
+        xr.testing.assert_identical(opened[setup], tree[setup].copy())
+
+
+def test_the_commands_print_the_same(xml: Path, n5: Path) -> None:
+    lines = printed("tree", xml, "--depth", "1").splitlines()
+    assert lines[1:] == printed("tree", n5, "--depth", "1").splitlines()[1:]
+    found, expected = (json.loads(printed("info", x, "--json"))["project"] for x in (xml, n5))
+    assert found | {"xml": ""} == expected | {"xml": ""}
+
+
+def test_sizes_are_those_of_stored_chunks(xml: Path) -> None:
+    root = xml.parent / "dataset.ome.zarr" / "s1-t2.zarr" / "0"
+    described = n5zarr.N5Store(read_project(XmlFile.at(place_of(xml))).place).info
+    assert str(xml.parent) in str(described)
+    tree = json.loads(printed("tree", xml, "--json", "--size"))
+    node = tree
+    for name in ("setup1", "timepoint2", "s0"):
+        node = next(child for child in node["children"] if child["name"] == name)
+    assert node["dimensions_n5"] == [11, 5, 2]
+    assert node["block_size_n5"] == [5, 3, 2]
+    assert node["n_blocks_stored"] == node["n_blocks"] == 6
+    documents = {".zarray", ".zattrs", "zarr.json"}
+    files = [f for f in root.rglob("*") if f.is_file() and f.name not in documents]
+    assert node["n_bytes_stored"] == sum(f.stat().st_size for f in files)
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4, 4)])
+@pytest.mark.parametrize("fill_value", [0, 7])
+def test_chunks_that_are_not_stored_have_the_fill_value(
+    tmp_path: Path, fill_value: int, shards: tuple[int, int, int] | None
+) -> None:
+    xml = written.write_project(tmp_path, written.KINDS["Zarr v3"], [0])
+    array = zarr.create_array(
+        str(tmp_path / "dataset.ome.zarr"),
+        name="s0-t2.zarr/0",
+        shape=(1, 1, 3, 5, 7),
+        dtype="u2",
+        chunks=(1, 1, 2, 2, 2),
+        shards=None if shards is None else (1, 1, *shards),
+        fill_value=fill_value,
+        overwrite=True,
+    )
+    array[0, 0, 0, 0, 6] = 5
+    expected = np.full((3, 5, 7), fill_value)
+    expected[0, 0, 6] = 5
+    data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(data.sel(timepoint=2)[0], expected)
+    place = read_project(XmlFile.at(place_of(xml))).place
+    store = n5zarr.N5Store(place)
+    path = "setup0/timepoint2/s0"
+    keys = sync_list(store.storage.store, path)
+    n_blocks = 24 if fill_value else 8 if shards else 1
+    assert len(keys) == n_blocks + 1  # and the document
+    copied = tmp_path / "o.n5"
+    n5zarr.convert(xml, copied)
+    copy: Any = n5zarr.open(copied, path=path)
+    np.testing.assert_array_equal(copy[...], expected)
+
+
+def sync_list(store: Any, path: str) -> list[str]:
+    async def listed() -> list[str]:
+        return [key async for key in store.list_prefix(f"{path}/")]
+
+    return asyncio.run(listed())
+
+
+@pytest.mark.filterwarnings("ignore:Object at METADATA.ome.xml is not:UserWarning")
+def test_conversions_hold_the_same(xml: Path, n5: Path, tmp_path: Path) -> None:
+    for name in ("o.zarr", "o.n5", "p.zarr"):
+        for source in (xml, n5):
+            n5zarr.convert(source, tmp_path / source.parent.name / name, ome=name == "o.zarr")
+    one, other = (zarr.open_group(tmp_path / x.parent.name / "o.zarr") for x in (xml, n5))
+    members = dict(other.members(max_depth=None))
+    assert set(dict(one.members(max_depth=None))) == set(members)
+    for path, node in members.items():
+        assert dict(one[path].attrs) == dict(node.attrs), path
+        if isinstance(node, zarr.Array):
+            found: Any = one[path]
+            np.testing.assert_array_equal(found[...], node[...])
+            assert found.compressors, path  # not raw, as the blocks are
+    for number in SETUPS:
+        path = f"setup{number}/timepoint2/s1"
+        values = project.elements(number, 2, 1)
+        folder = tmp_path / xml.parent.name
+        arrays: list[Any] = [
+            n5zarr.open(folder / "o.n5", path=path),
+            zarr.open_group(folder / "p.zarr")[path],
+        ]
+        for array in arrays:
+            np.testing.assert_array_equal(array[...], values)
+
+
+def test_viewers_show_the_same(sharded: Path, n5: Path) -> None:
+    images, expected = find_images(sharded), find_images(n5)
+    assert [image.path for image in images] == [image.path for image in expected]
+    for image, other in zip(images, expected, strict=True):
+        assert (image.axes, image.attributes) == (other.axes, other.attributes)
+    pictures = [n5zarr.thumbnail(x, all_images=True) for x in (sharded, n5)]
+    np.testing.assert_array_equal(np.asarray(pictures[0]), np.asarray(pictures[1]))
+    layers: list[Any] = n5zarr.napari_layers(sharded)
+    for layer, same in zip(layers, n5zarr.napari_layers(n5), strict=True):
+        np.testing.assert_array_equal(np.asarray(layer[0][0]), np.asarray(same[0][0]))
+        assert str(layer[1]["scale"]) == str(same[1]["scale"])
+    served = ServedLocation(place_of(sharded))
+    assert served.first_dataset() == "setup0/timepoint0/s0"
+    paths = {image.path for image in served.images().images}
+    assert paths == {image.path for image in expected}
+    opened, one = (BioImage(x, reader=Reader) for x in (sharded, n5))
+    assert opened.scenes == one.scenes
+    np.testing.assert_array_equal(opened.get_image_data("TZYX"), one.get_image_data("TZYX"))
+
+
+def test_servers_stay_in_the_container(tmp_path: Path) -> None:
+    xml = written.write_project(tmp_path, written.KINDS["3.0"], [0])
+    image = tmp_path / "dataset.ome.zarr" / "s0-t2.zarr"
+    image.rename(tmp_path / "elsewhere.zarr")
+    image.symlink_to(tmp_path / "elsewhere.zarr")
+    expected = project.elements(0, 2, 0)
+    opened: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(opened.sel(timepoint=2)[0], expected)
+    served = ServedLocation(place_of(xml)).store
+    assert served.node("setup0/timepoint0/s0") is not None
+    assert served.node("setup0/timepoint2/s0") is None
+
+
+def test_the_project_may_be_on_a_server(sharded: Path, tree: Any) -> None:
+    memory = fsspec.filesystem("memory")
+    memory.put(str(sharded.parent), "/bigstitcher-zarr", recursive=True)
+    try:
+        remote = n5zarr.open_bdv("memory://bigstitcher-zarr/dataset.xml")
+        xr.testing.assert_identical(remote.load(), tree)
+    finally:
+        memory.rm("/bigstitcher-zarr", recursive=True)
+
+
+def test_arrays_reach_other_processes(sharded: Path) -> None:
+    dataset = xr.open_dataset(sharded, group="setup1/s0")
+    copy = pickle.loads(pickle.dumps(dataset))
+    xr.testing.assert_identical(copy.load(), dataset.load())
+
+
+# ------------------------------------------------------------------------------------- mistakes
+
+
+def changed(folder: Path, old: str, new: str, kind: str = "3.0") -> Path:
+    xml = written.write_project(folder, written.KINDS[kind], [0])
+    text = xml.read_text()
+    assert old in text
+    xml.write_text(text.replace(old, new))
+    return xml
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('path="s0-t0.zarr"', 'path="../s0-t0.zarr"', "s0-t0.zarr"),
+        ('indicies="0 0"', 'indicies="1 0"', "expected indicies in the XML that choose a volume"),
+        ('indicies="0 0"', 'indicies="0 a"', "a zgroup that lacks the number of its setup"),
+        ('tp="0"', 'tp="-1"', "a zgroup that lacks the number of its setup or time point"),
+        ('path="s0-t0.zarr"', 'path=""', "a zgroup that lacks the number of its setup"),
+        (">dataset.ome.zarr<", ">dataset.xml<", "got the XML itself"),
+        ("zgroup ", "group ", "the format bdv.multimg.zarr without the element zgroup"),
+        ("zarr>", "n5>", "the format bdv.multimg.zarr without the element zarr"),
+    ],
+)
+def test_mistakes_in_the_loader_are_told(tmp_path: Path, old: str, new: str, message: str) -> None:
+    xml = changed(tmp_path, old, new)
+    xml.write_text(xml.read_text().replace("<zarr ", "<n5 ") if new == "n5>" else xml.read_text())
+    with pytest.raises(n5zarr.N5Error, match=re.escape(message)):
+        n5zarr.open_bdv(xml)
+
+
+def test_a_missing_container_is_told(tmp_path: Path) -> None:
+    xml = changed(tmp_path, ">dataset.ome.zarr<", ">other.zarr<")
+    with pytest.raises(FileNotFoundError, match=r"dataset\.xml.*other\.zarr"):
+        n5zarr.open_bdv(xml)
+    assert not (tmp_path / "other.zarr").exists()
+
+
+def test_damaged_documents_are_told(tmp_path: Path) -> None:
+    xml = written.write_project(tmp_path, written.KINDS["3.0"], [0])
+    image = tmp_path / "dataset.ome.zarr" / "s0-t2.zarr"
+    for name, text, message in (
+        (".zattrs", "[1]", r"s0-t2\.zarr.*expected the document of a group"),
+        (".zattrs", "{}", r"s0-t2\.zarr: expected an image of OME-Zarr, got no multiscales"),
+        ("0/.zarray", "{}", r"s0-t2\.zarr/0: expected an array of Zarr, got"),
+    ):
+        document = image / name
+        before = document.read_text()
+        document.write_text(text)
+        with pytest.raises(n5zarr.N5Error, match=message):
+            n5zarr.open_bdv(xml)
+        document.write_text(before)
+    array = image / "0" / ".zarray"
+    array.write_text(array.read_text().replace("<u2", "|b1"))
+    with pytest.raises(N5UnsupportedError, match=r"t2\.zarr/0: expected integers or floats"):
+        n5zarr.open_bdv(xml)
+
+
+def test_views_without_an_image_have_no_data(tmp_path: Path) -> None:
+    """As in N5: the XML lists a view, and there are no levels at its path."""
+    kept = written.write_project(tmp_path, written.KINDS["3.0"], [0])
+    (tmp_path / "dataset.ome.zarr" / "s0-t8.zarr").rename(tmp_path / "away")
+    opened: Any = n5zarr.open_bdv
+    with pytest.warns(n5zarr.N5Warning, match="timepoints: the XML lists .* without data: 8"):
+        data = opened(kept)["s0"]
+    assert data["present"].values.tolist() == [[True, True, True, False]]
+    np.testing.assert_array_equal(data["data"].sel(timepoint=8), np.zeros((1, 3, 5, 7)))
+
+
+def test_nothing_is_written(sharded: Path) -> None:
+    store: Any = read_project(XmlFile.at(place_of(sharded))).place.location
+    assert store.with_read_only(read_only=True) is store
+    with pytest.raises(N5UnsupportedError, match=r"n5zarr\.convert copies it"):
+        store.with_read_only(read_only=False)
+    with pytest.raises(ValueError, match="read-only"):
+        zarr.create_group(n5zarr.N5Store(store), path="new")
+
+
+# ------------------------------------------------------------------------------------- MoBIE
+
+# MoBIE XmlN5OmeZarrImageLoader (element ome.zarr) and XmlN5S3OmeZarrImageLoader (those of
+# bdv.n5.s3), mobie-io of 2021 to 2023; N5OMEZarrImageLoader: setups are channels, time points
+# indices of t. pybdv metadata.py writes the first one.
+OME = '<ImageLoader format="bdv.ome.zarr"><ome.zarr type="relative">my %20.ome.zarr</ome.zarr>'
+
+
+def mobie(folder: Path, attributes: dict[str, Any], axes: str, setups: list[int]) -> Path:
+    """Write one image: setups 0 and 3 of the project as channels, its time points 0 and 2."""
+    root = folder / "my %20.ome.zarr"
+    zarr.create_group(str(root), zarr_format=2, attributes=attributes)
+    for level in (0, 1):
+        each = [[project.elements(s, t, level) for s in setups] for t in (0, 2)]
+        values = np.array(each)
+        values = values if "t" in axes else values[0]
+        values = values if "c" in axes else values[..., 0, :, :, :]
+        array = zarr.create_array(str(root), name=str(level), data=values, zarr_format=2)
+        assert array.ndim == len(axes)
+    text = project.project_xml(numbers=setups)
+    for number, setup in enumerate(setups):
+        text = text.replace(f'setup="{setup}"', f'setup="{number}"')
+        text = text.replace(
+            f"<id>{setup}</id>\n        <name>", f"<id>{number}</id>\n        <name>"
+        )
+    text = re.sub("<integerpattern>.*<", "<integerpattern>0-1<", text)
+    text = text.replace('timepoint="2"', 'timepoint="1"')
+    xml = folder / "dataset.xml"
+    xml.write_text(written.with_loader(text, f"{OME}</ImageLoader>"))
+    return xml
+
+
+@pytest.mark.parametrize(
+    ("version", "axes"),
+    [("0.1", "tczyx"), *product(("0.3", "0.4"), ("tczyx", "czyx", "tzyx", "zyx"))],
+)
+def test_channels_of_an_image_are_setups(tmp_path: Path, version: str, axes: str) -> None:
+    attributes: dict[str, Any] = written.image_attributes(0, len(axes))
+    image = attributes["multiscales"][0]
+    image["axes"] = [{"name": axis} if version == "0.4" else axis for axis in axes]
+    if version == "0.1":
+        del image["axes"]
+    if version != "0.4":  # shapes tell the factors
+        image["datasets"] = [{"path": "0"}, {"path": "1"}]
+    setups = [0, 3] if "c" in axes else [0]
+    xml = mobie(tmp_path, attributes, axes, setups)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of time points without data
+        opened: Any = n5zarr.open_bdv(xml)
+    for level in (0, 1):
+        for number, setup in enumerate(setups):
+            # setups differ in position, so that each has a node; one setup alone is a dimension
+            node = opened[f"setup{number}/s{level}"] if "c" in axes else opened[f"s{level}"]
+            data = node["data"] if "c" in axes else node["data"].isel(setup=0)
+            assert data["channel"].item() == project.CHANNELS[SETUPS[setup].channel]
+            assert data["x"].values[1] - data["x"].values[0] == pytest.approx(0.2 * (level + 1))
+            for index, timepoint in enumerate((0, 2)[: 2 if "t" in axes else 1]):
+                expected = project.elements(setup, timepoint, level)
+                np.testing.assert_array_equal(data.isel(timepoint=index), expected)

@@ -1,0 +1,68 @@
+"""BigDataViewer's XML may name images of OME-Zarr on S3, for MoBIE's and BigStitcher's loaders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import n5zarr
+from tests.contract import bigstitcher as project
+from tests.contract import bigstitcher_zarr as written
+from tests.remote.conftest import client, fsspec_options, upload
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BUCKET = "omezarr"
+
+
+@pytest.fixture(scope="module")
+def folder(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a project on local disk, whose images are also on S3, for everybody."""
+    folder = tmp_path_factory.mktemp("project")
+    written.write_project(folder, written.KINDS["sharded"], [0, 1])
+    upload(s3_server, BUCKET, folder / "dataset.ome.zarr")
+    s3 = client(s3_server)
+    for item in s3.list_objects_v2(Bucket=BUCKET)["Contents"]:
+        s3.put_object_acl(Bucket=BUCKET, Key=item["Key"], ACL="public-read")
+    s3.put_bucket_acl(Bucket=BUCKET, ACL="public-read")
+    return folder
+
+
+@pytest.mark.parametrize("name", ["bdv.ome.zarr.s3", "ome.zarr.s3"])
+def test_mobies_loader_names_an_image_on_s3(
+    s3_server: str, folder: Path, tmp_path: Path, name: str
+) -> None:
+    # XmlN5S3OmeZarrImageLoader of mobie-io, 2021
+    loader = f"""<ImageLoader format="{name}">
+      <Key>dataset.ome.zarr/s0-t0.zarr</Key>
+      <SigningRegion>us-west-2</SigningRegion>
+      <ServiceEndpoint>{s3_server}</ServiceEndpoint>
+      <BucketName>{BUCKET}</BucketName>
+    </ImageLoader>"""
+    xml = tmp_path / "remote.xml"
+    text = project.project_xml(numbers=[0]).replace(project.PATTERN, "0")
+    xml.write_text(written.with_loader(text, loader))
+    for tree in (n5zarr.open_bdv(xml), xr.open_datatree(xml, engine="n5")):
+        data: Any = tree["s0/data"]
+        np.testing.assert_array_equal(data[0, 0], project.elements(0, 0, 0))
+        assert data["channel"].values.tolist() == ["GFP"]
+
+
+@pytest.mark.filterwarnings("ignore:.*the registration turns or shears:n5zarr.N5Warning")
+def test_bigstitchers_loader_names_a_bucket(s3_server: str, folder: Path, tmp_path: Path) -> None:
+    """Version 1.0 names the bucket, later ones have a URL."""
+    local = folder / "dataset.xml"
+    expected = n5zarr.open_bdv(local).load()
+    for version, place in (
+        ("1.0", f'<s3bucket>{BUCKET}</s3bucket><zarr type="absolute">/dataset.ome.zarr/</zarr>'),
+        ("3.0", f'<zarr type="absolute">s3://{BUCKET}/dataset.ome.zarr/</zarr>'),
+    ):
+        text = local.read_text().replace('<zarr type="relative">dataset.ome.zarr</zarr>', place)
+        xml = tmp_path / f"{version}.xml"
+        xml.write_text(text)
+        opened = n5zarr.open_bdv(xml, storage_options=fsspec_options(s3_server))
+        xr.testing.assert_identical(opened.load(), expected)
