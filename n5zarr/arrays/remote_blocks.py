@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from contextlib import suppress
+from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from n5zarr.arrays.workers import wait_together
-from n5zarr.codecs.buffers import BufferLike, scratch
+from n5zarr._zarr_private import max_workers
+from n5zarr.arrays.workers import NoThreadError, wait_together
+from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
 
 if TYPE_CHECKING:
@@ -43,8 +46,9 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
     results: list[GetResult | None] = [None] * len(items)
     get = dataset.store.storage.get_waiting
     if get is not None and not (reader.has_slabs and takes_parts):
-        await _read_on_threads(reader, items, get, results)
-        return results
+        with suppress(NoThreadError):
+            await _read_on_threads(reader, items, get, results)
+            return results
 
     async def read(k: int) -> None:
         item = items[k]
@@ -81,16 +85,24 @@ async def _read_on_threads(
         if dataset.in_grid(position)
     )
 
+    # more threads at a time would decode no faster, and each needs memory
+    memories: SimpleQueue[Scratch] = SimpleQueue()
+    for _ in range(max_workers()):
+        memories.put(Scratch())
+
     def take() -> None:
-        with scratch() as memory:
-            while True:
-                try:
-                    k, position, key = left.popleft()
-                except IndexError:
-                    return
-                value = get(key)
-                stored = None if value is None else memoryview(value)
+        while True:
+            try:
+                k, position, key = left.popleft()
+            except IndexError:
+                return
+            value = get(key)
+            stored = None if value is None else memoryview(value)
+            memory = memories.get()
+            try:
                 results[k] = reader.put_block(items[k], position, stored, memory)
+            finally:
+                memories.put(memory)
 
     if left:
         await wait_together(take, min(len(left), dataset.store.concurrency), left.clear)

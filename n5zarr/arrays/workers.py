@@ -22,7 +22,13 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["wait_together", "work_together"]
+__all__ = ["NoThreadError", "wait_together", "work_together"]
+
+_LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way
+
+
+class NoThreadError(RuntimeError):
+    """No thread can start, and none is idle."""
 
 
 class _Task:
@@ -160,6 +166,7 @@ class _Waiters:
 
     def forget(self) -> None:
         """Start without threads: a forked process does not have its parent's."""
+        self._has_ended = False
         self._idle: deque[SimpleQueue[_Waiting]] = deque()  # the queues of idle threads
         self._all: set[_Waiting] = set()
 
@@ -168,19 +175,21 @@ class _Waiters:
 
         Raises
         ------
-        RuntimeError
-            No thread can start.
+        NoThreadError
+            No thread can start, or the process ends.
         """
+        if self._has_ended:
+            raise NoThreadError("the process ends")
         n_threads, n_asked = len(waiting.running), 0
         self._all.add(waiting)
         for _ in range(n_threads):
             try:
                 self._one().put(waiting)
                 n_asked += 1
-            except RuntimeError:  # no thread can start: the others do the work
+            except RuntimeError as err:  # no thread can start: the others do the work
                 if not n_asked:
                     self._all.discard(waiting)
-                    raise
+                    raise NoThreadError(str(err)) from err
                 waiting.leave(None)
 
     def _one(self) -> SimpleQueue[_Waiting]:
@@ -199,17 +208,20 @@ class _Waiters:
             waiting.run()
             if not waiting.running:
                 self._all.discard(waiting)
-            del waiting  # an idle thread holds no memory
+            del waiting  # an idle thread holds no output
             self._idle.append(calls)
 
     def end(self) -> None:
-        """Wait for the requests that are under way, and let no others follow.
+        """Let no requests follow, and wait for those that are under way, but not for long.
 
-        A thread that came back from a request after the end of Python would abort the process.
+        A thread that comes back from a request while Python ends may abort the process.
         """
-        for waiting in list(self._all):
+        self._has_ended = True
+        left = list(self._all)
+        for waiting in left:
             waiting.stop()
-        while any(waiting.running for waiting in list(self._all)):
+        until = time.monotonic() + _LAST_WAIT
+        while any(waiting.running for waiting in left) and time.monotonic() < until:
             time.sleep(0.01)
 
 
@@ -234,12 +246,14 @@ async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable
 
     Raises
     ------
+    NoThreadError
+        No thread can start; nothing is done.
     BaseException
         The first error that ``take`` raised, on any thread.
     """
     waiting = _Waiting(take, n_threads, stop)
+    _WAITERS.ask(waiting)
     try:
-        _WAITERS.ask(waiting)
         await waiting.ended
     finally:
         stop()

@@ -87,7 +87,12 @@ def _objects(url: str, storage_options: Mapping[str, object] | None) -> ObstoreS
 
     try:
         return _OPENERS[scheme](f"{scheme}:{rest}", options)
-    except (BaseError, TypeError, ValueError) as err:  # an older obstore knows fewer options
+    except (
+        BaseError,
+        OSError,
+        TypeError,
+        ValueError,
+    ) as err:  # an older obstore knows fewer options
         message = f"it refuses the options: {without_secrets(str(err).partition('\n')[0])}"
         raise NotTranslatedError(message) from err
 

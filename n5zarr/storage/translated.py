@@ -15,6 +15,9 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
+from urllib.request import getproxies
+
+from n5zarr.storage.url import quoted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,13 +81,7 @@ def s3_store(url: str, options: Mapping[str, Any]) -> S3Store:
         raise NotTranslatedError("botocore, which knows where credentials are, is missing") from err
     from obstore.store import S3Store  # noqa: PLC0415 - optional
 
-    own = {"anon", "endpoint_url", "client_kwargs", "config_kwargs", "profile", "requester_pays"}
-    _check_names(options, own | _KEYS.keys())
-    given = {name: options[ours] for ours, name in _KEYS.items() if options.get(ours)}
-    given |= {"endpoint_url": options.get("endpoint_url")} | (options.get("client_kwargs") or {})
-    _check_names(
-        given, {"endpoint_url", "region_name", "verify", *_KEYS.values()}, "client_kwargs."
-    )
+    given = _given_to_client(options)
     keys = [given.pop(name, None) for name in _KEYS.values()]
     bucket, prefix = _split(url)
     profile = options.get("profile")
@@ -96,7 +93,9 @@ def s3_store(url: str, options: Mapping[str, Any]) -> S3Store:
         address = client.generate_presigned_url("get_object", Params=of_object).partition("?")[0]
         signing = {} if options.get("anon") else _signing(session, profile, *keys)
     except (BotoCoreError, ValueError) as err:
-        raise NotTranslatedError(f"botocore refuses the options: {err}") from err
+        # without the text, which may contain a password
+        message = f"botocore refuses the options ({type(err).__name__})"
+        raise NotTranslatedError(message) from err
     endpoint = address.removesuffix("/k")
     is_virtual = not endpoint.endswith(f"/{bucket}")
     endpoint = endpoint if is_virtual else endpoint.removesuffix(f"/{bucket}")
@@ -120,6 +119,23 @@ def s3_store(url: str, options: Mapping[str, Any]) -> S3Store:
         retry_config=_retries(config.retries),
         **signing,
     )
+
+
+def _given_to_client(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments that s3fs gives to botocore's client."""
+    own = {"anon", "endpoint_url", "client_kwargs", "config_kwargs", "profile", "requester_pays"}
+    _check_names(options, own | _KEYS.keys())
+    given = {name: options[ours] for ours, name in _KEYS.items() if options.get(ours)}
+    given |= {"endpoint_url": options.get("endpoint_url")}
+    of_client = options.get("client_kwargs") or {}
+    twice = sorted(name for name in of_client if given.get(name))
+    if twice:
+        raise NotTranslatedError(f"{', '.join(twice)} is given twice")
+    given |= of_client
+    _check_names(
+        given, {"endpoint_url", "region_name", "verify", *_KEYS.values()}, "client_kwargs."
+    )
+    return given
 
 
 def _client(session: Any, bucket: str, given: dict[str, Any], config: dict[str, Any]) -> Any:  # noqa: ANN401 - botocore has no types
@@ -279,7 +295,7 @@ class _GoogleTokens:
             There are none, or gcsfs knows better where they are.
         """
         try:
-            import google.auth  # noqa: PLC0415 - optional
+            import google.auth.credentials  # noqa: PLC0415 - optional
             from google.auth.exceptions import GoogleAuthError  # noqa: PLC0415
         except ImportError as err:
             message = "google-auth, which knows where credentials are, is missing"
@@ -291,9 +307,10 @@ class _GoogleTokens:
                 return self.token
             if isinstance(self.token, str) and self.token not in ("cache", "cloud", "browser"):
                 return _credentials_of(self.token)
-        except (GoogleAuthError, ValueError) as err:
+        except (GoogleAuthError, ValueError, OSError):
+            # without the cause, which may contain the token
             message = "google-auth finds no credentials; token='anon' reads public buckets"
-            raise NotTranslatedError(message) from err
+            raise NotTranslatedError(message) from None
         raise NotTranslatedError("only gcsfs understands the token")
 
     def __getstate__(self) -> dict[str, object]:
@@ -316,7 +333,8 @@ def _credentials_of(token: str) -> Any:  # noqa: ANN401 - of many classes
     """Load google-auth's credentials from JSON, a file of it, or a token of a session."""
     from google.oauth2 import credentials, service_account  # noqa: PLC0415 - optional
 
-    text = Path(token).read_text() if Path(token).is_file() else token
+    is_file = os.path.isfile(token)  # noqa: PTH113 - a long token is an error for a Path
+    text = Path(token).read_text() if is_file else token
     if not text.lstrip().startswith("{"):
         return credentials.Credentials(text)
     content = json.loads(text)
@@ -340,16 +358,21 @@ def azure_store(url: str, options: Mapping[str, Any]) -> AzureStore:
     }
     _check_names(options, names.keys() | {"anon"})
     # adlfs reads the same variables; "anon" is its default if there are no keys
-    variables = {name: os.environ.get(f"AZURE_STORAGE_{name.upper()}") for name in names}
-    given = {name: options.get(name) or variables[name] for name in names}
-    if os.environ.get("AZURE_STORAGE_CONNECTION_STRING"):
-        raise NotTranslatedError("AZURE_STORAGE_CONNECTION_STRING is set")
+    shared = ("account_name", "account_key", "sas_token")
+    variables = {f"AZURE_STORAGE_{name.upper()}": name for name in shared}
+    others = sorted(v for v in os.environ if v.startswith("AZURE_") and v not in variables)
+    if others:  # obstore would prefer some of them to the options
+        raise NotTranslatedError(f"{', '.join(others)} is set")
+    found = {name: os.environ.get(variable) for variable, name in variables.items()}
+    given = {name: options.get(name) or found.get(name) for name in names}
     if not given["account_name"]:
         raise NotTranslatedError("account_name is not given")
     container, prefix = _split(url)
     if "@" in container:
         raise NotTranslatedError("the URL names the account")
     secrets = {name: value for name, value in given.items() if value and name != "account_name"}
+    if len(secrets.keys() & {"account_key", "sas_token", "client_secret"}) > 1:
+        raise NotTranslatedError("there are credentials of several kinds")
     if not secrets and options.get("anon") is False:
         raise NotTranslatedError("there are no credentials; adlfs looks further")
     arguments: dict[str, Any] = {names[name]: value for name, value in given.items() if value}
@@ -373,13 +396,15 @@ def web_store(url: str, options: Mapping[str, Any]) -> HTTPStore:
         raise NotTranslatedError("the URL has a query, which goes with every request")
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise NotTranslatedError("the URL has a user")
+    if getproxies():
+        raise NotTranslatedError("the environment names a proxy, which only obstore would use")
     _check_names(options, {"headers", "client_kwargs"})
     client_kwargs = dict(options.get("client_kwargs") or {})
     _check_names(client_kwargs, {"headers", "timeout"}, "client_kwargs.")
     headers = {**(client_kwargs.get("headers") or {}), **(options.get("headers") or {})}
     timeout = getattr(client_kwargs.get("timeout"), "total", _SILENCE)  # aiohttp's
     client = _client_options(url, read_timeout=timeout, headers=headers)
-    return HTTPStore(url, client_options=client)
+    return HTTPStore(quoted(url), client_options=client)
 
 
 def _client_options(

@@ -37,6 +37,7 @@ __all__ = [
     "is_of_one_key",
     "is_url",
     "local_path",
+    "quoted",
     "says_missing",
     "server_error",
     "split_query",
@@ -184,7 +185,18 @@ def _web(url: str, options: dict[str, object]) -> UrlStore:
     given = {"params": parse_qsl(query, keep_blank_values=True)} if query else {}
     options = {**given, **options, "encoded": True, "asynchronous": True}
     fs = filesystem("http", **options)
-    return UrlStore(fs, read_only=True, path=quote(address, safe=_QUOTED).rstrip("/"))
+    return UrlStore(fs, read_only=True, path=quoted(address))
+
+
+def quoted(address: str) -> str:
+    """Return the address of a web server, without query, as it is requested.
+
+    Examples
+    --------
+    >>> quoted("http://host/my c%20#+.n5/")
+    'http://host/my%20c%20%23+.n5'
+    """
+    return quote(address, safe=_QUOTED).rstrip("/")
 
 
 def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlStore:

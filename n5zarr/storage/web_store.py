@@ -18,7 +18,13 @@ __all__ = ["WebStore"]
 
 _log = logging.getLogger(__name__)
 # what obstore says of answers that fsspec can use: whole ones, and such without some headers
-_NOT_UNDERSTOOD = ("Range request not supported", "Header missing", "Invalid last modified")
+_PACKED = "Content-Encoding"
+_NOT_UNDERSTOOD = (
+    "Range request not supported",
+    "Header missing",
+    "Invalid last modified",
+    _PACKED,
+)
 
 
 class WebStore(UrlStore):
@@ -47,7 +53,11 @@ class WebStore(UrlStore):
         objects = self.objects
         if objects is not None:
             try:
-                return await objects.get(key, prototype, byte_range)
+                if byte_range is not None:
+                    return await objects.get(key, prototype, byte_range)
+                return prototype.buffer.from_bytes(await _whole(objects.store, key))
+            except FileNotFoundError:
+                return None
             except Exception as err:
                 if not any(words in str(err) for words in _NOT_UNDERSTOOD):
                     raise
@@ -56,3 +66,14 @@ class WebStore(UrlStore):
                     _log.debug("%s: fsspec reads it from now on: %s", self, reason)
                 self.objects = None
         return await super().get(key, prototype, byte_range)
+
+
+async def _whole(store: HTTPStore, key: str) -> bytes:
+    """Read a file; raise an error that it is packed, as web servers may do, unless asked not to."""
+    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+    response = await obstore.get_async(store, key)
+    encoding = response.attributes.get(_PACKED, "identity")
+    if encoding != "identity":
+        raise ValueError(f"{key}: {_PACKED}: {encoding}")
+    return bytes(await response.bytes_async())

@@ -283,7 +283,7 @@ def test_servers_that_obstore_does_not_understand(
         tmp_path / "c.n5", path="large", data=values, chunks=(83, 127, 101), compression=None
     )
     small = (slice(3, 5), slice(7, 11), slice(13, 29))
-    for kind in (servers._Files, servers.FilesWithoutLength):
+    for kind in (servers._Files, servers.FilesWithoutLength, servers.PackedFiles):
         caplog.clear()
         caplog.set_level("DEBUG", "n5zarr.storage.web_store")
         with servers.serving(partial(kind, directory=str(tmp_path))) as url:
@@ -295,6 +295,17 @@ def test_servers_that_obstore_does_not_understand(
             assert len(said) == 1, kind
             with pytest.raises(FileNotFoundError):
                 array(store, "none")
+
+
+@pytest.mark.parametrize("name", ["a#b.n5", "a\\b.n5", "a%23b.n5", "a b+.n5"])
+@pytest.mark.parametrize("backend", [None, "fsspec"])
+def test_names_of_containers_on_web_servers(tmp_path: Path, name: str, backend: Any) -> None:
+    """A name with a mark of URLs is not another name, which may exist too."""
+    for each, value in ((name, 1), ("a", 2)):
+        n5zarr.create_array(tmp_path / each, path="d", data=np.full(5, value, "u1"))
+    with servers.static(tmp_path) as url:
+        store = N5Store(f"{url}/{name.replace('%', '%25')}", backend=backend)
+        np.testing.assert_array_equal(array(store, "d")[...], 1)
 
 
 def test_forbidden_is_missing_needs_a_server(tmp_path: Path) -> None:

@@ -15,9 +15,11 @@ from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
+from n5zarr.arrays import workers
+from n5zarr.arrays.workers import NoThreadError
 from n5zarr.storage.objects import can_wait
 from tests.remote.conftest import fsspec_options, upload
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
     from tests.remote.servers import Proxy
@@ -99,6 +101,53 @@ def test_a_process_that_ends_requests_no_more_blocks(
         _, errors = process.communicate(timeout=PATIENCE)
     assert (process.returncode, errors) == (0, "")
     assert len(asked) < N_BLOCKS // 2
+
+
+READS_FOR_EVER = """
+import sys, threading
+import n5zarr
+array = n5zarr.open(n5zarr.N5Store(sys.argv[1], key="a", secret="b", endpoint_url=sys.argv[2],
+                                   concurrency=5), path="d")
+
+def read():
+    while True:
+        array[...]
+
+for _ in range(3):
+    threading.Thread(target=read, daemon=True).start()
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("fault", [None, "hang"])
+def test_a_process_ends_while_threads_read(
+    many: tuple[str, np.ndarray], proxied_s3: Proxy, fault: str | None
+) -> None:
+    """Also if they go on for ever, or the server does not answer."""
+    asked: list[str] = []
+
+    def note(method: str, path: str) -> str | None:
+        asked.append(path)
+        return fault if path.partition("?")[0].rpartition("/")[2].isdigit() else None
+
+    proxied_s3.fault = note
+    command = [sys.executable, "-c", READS_FOR_EVER, many[0], proxied_s3.url]
+    with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
+        wait_until(lambda: len(asked) > 10)
+        process.communicate("\n", timeout=PATIENCE)
+
+
+def test_without_threads_blocks_are_awaited(
+    many: tuple[str, np.ndarray], s3_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url, values = many
+    array: Any = n5zarr.open(N5Store(url, storage_options=fsspec_options(s3_server)), path="d")
+
+    def none(*_: object) -> None:
+        raise NoThreadError("can't start new thread")
+
+    monkeypatch.setattr(workers._Waiters, "ask", none)
+    np.testing.assert_array_equal(array[2:5, 1:9, 3:40], values[2:5, 1:9, 3:40])
 
 
 def test_credentials_that_are_awaited_need_an_event_loop() -> None:

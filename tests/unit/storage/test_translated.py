@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +43,13 @@ if TYPE_CHECKING:
 
 HERE = "http://127.0.0.1:1"
 VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "STORAGE_EMULATOR_HOST", "CLOUDSDK_", "REQUESTS_CA")
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Leave no credentials and settings of this machine."""
-    import os  # noqa: PLC0415 - only here
-
-    for name in [name for name in os.environ if name.startswith(VARIABLES)]:
+    for name in [n for n in os.environ if n.startswith(VARIABLES) or n.upper() in PROXIES]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
@@ -182,7 +184,9 @@ def test_the_region_of_an_amazon_bucket_is_asked_for(monkeypatch: pytest.MonkeyP
         ({"anon": True, "client_kwargs": {"api_version": "x"}}, r"client_kwargs\.api_version"),
         ({"anon": True, "config_kwargs": {"proxies": {}}}, r"config_kwargs\.proxies"),
         ({"key": "k"}, "not given together"),
-        ({"profile": "none"}, "botocore refuses the options: .*none"),
+        ({"profile": "none"}, r"botocore refuses the options \(ProfileNotFound\)"),
+        ({"endpoint_url": "https://user:word@ho st"}, r"refuses the options \(ValueError\)$"),
+        ({"client_kwargs": {"endpoint_url": HERE}}, "endpoint_url is given twice"),
         ({}, "no credentials"),
     ],
 )
@@ -210,6 +214,8 @@ def test_options_of_gcsfs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert dict(payer.client_options)["default_headers"]["x-goog-user-project"] == b"q"
     payer = google_store("gs://lab", {"token": "anon", "requester_pays": True, "project": "p"})
     assert dict(payer.client_options)["default_headers"]["x-goog-user-project"] == b"p"
+    long: Any = google_store("gs://lab", {"token": "ya29." + 600 * "x"})
+    assert long.credential_provider()["token"] == "ya29." + 600 * "x"
     raw: Any = google_store("gs://lab", {"token": "ya29.x"})
     assert raw.credential_provider() == {"token": "ya29.x", "expires_at": None}
     user = {"type": "authorized_user", "client_id": "i", "client_secret": "s", "refresh_token": "r"}
@@ -235,6 +241,7 @@ def test_options_of_gcsfs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ({"token": "anon", "requester_pays": True}, "needs the project"),
         ({"token": "browser"}, "only gcsfs understands"),
         ({"token": {"type": "wrong"}}, "finds no credentials"),
+        ({"token": "{" + "a/" * 300}, "finds no credentials"),
         ({}, "finds no credentials; token='anon'"),
     ],
 )
@@ -263,6 +270,7 @@ def test_options_of_adlfs(monkeypatch: pytest.MonkeyPatch) -> None:
     for options, url, why in (
         ({"connection_string": "x"}, "az://lab", "connection_string"),
         ({"anon": False}, "az://lab", "no credentials"),
+        ({"account_key": "a2V5", "sas_token": "x"}, "az://lab", "several kinds"),
         ({}, "az://lab@a.blob.core.windows.net", "names the account"),
     ):
         with pytest.raises(NotTranslatedError, match=why):
@@ -270,9 +278,24 @@ def test_options_of_adlfs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME")
     with pytest.raises(NotTranslatedError, match="account_name is not given"):
         azure_store("az://lab", {})
-    monkeypatch.setenv("AZURE_STORAGE_CONNECTION_STRING", "x")
-    with pytest.raises(NotTranslatedError, match="CONNECTION_STRING is set"):
-        azure_store("az://lab", {"account_name": "a"})
+    for name in ("AZURE_STORAGE_CONNECTION_STRING", "AZURE_STORAGE_TOKEN", "AZURE_CLIENT_ID"):
+        monkeypatch.setenv(name, "x")
+        with pytest.raises(NotTranslatedError, match=f"{name} is set"):
+            azure_store("az://lab", {"account_name": "a", "sas_token": "y"})
+        monkeypatch.delenv(name)
+
+
+def test_a_token_in_a_new_process() -> None:
+    """Nothing else has imported the parts of google-auth."""
+    script = """from n5zarr.storage.translated import google_store
+google_store("gs://lab", {"token": "x"})"""
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_a_proxy_leaves_web_servers_to_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", HERE)
+    with pytest.raises(NotTranslatedError, match="the environment names a proxy"):
+        web_store("https://host/a", {})
 
 
 def test_options_of_a_web_server() -> None:
