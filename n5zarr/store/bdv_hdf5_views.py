@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import threading
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -87,17 +88,23 @@ class Hdf5Views:
         The local file.
     views : tuple of (int, int)
         The views that may exist, by setup and time point.
+    is_confined : bool, optional
+        Whether elements of files outside of the directory are left out.
     """
 
     file: str
     views: tuple[ViewId, ...]
+    is_confined: bool = False
 
     def __str__(self) -> str:
         return self.file
 
     def confined(self) -> Hdf5Views:
-        """Return the same views; links of HDF5 to other files are its partitions."""
-        return self
+        """Return the same views, without elements of files outside of the directory.
+
+        Links of HDF5 lead to partitions, which are beside the file, but also to any other file.
+        """
+        return replace(self, is_confined=True)
 
     async def levels(self, view: ViewId) -> Mapping[int, Level]:
         """Open the levels of a view, by number; none if it does not exist."""
@@ -109,7 +116,7 @@ class Hdf5Views:
             return {}
         with _opened(self.file) as file:
             group = file.get(f"s{setup:02}")
-            if group is None:
+            if group is None or not self._holds(group):
                 return {}
             factors = np.asarray(group["resolutions"], float).tolist()
             stated = group.attrs.get("dataType")
@@ -117,9 +124,17 @@ class Hdf5Views:
             for number, by in enumerate(factors):
                 path = f"t{timepoint:05}/s{setup:02}/{number}/cells"
                 dataset = file.get(path)
-                if dataset is not None:
+                if dataset is not None and self._holds(dataset):
                     levels[number] = self._level(path, dataset, tuple(by), stated)
         return levels
+
+    def _holds(self, node: Any) -> bool:  # noqa: ANN401 - h5py has no types
+        """Whether a node, and its elements, may be shown."""
+        if not self.is_confined:
+            return True
+        if getattr(node, "external", None) or getattr(node, "is_virtual", False):
+            return False  # elements in any other files
+        return Path(node.file.filename).resolve().is_relative_to(Path(self.file).resolve().parent)
 
     def _level(self, path: str, dataset: Any, by: tuple[float, ...], stated: object) -> Level:  # noqa: ANN401 - h5py has no types
         stored = dataset.dtype.name

@@ -7,6 +7,7 @@ uint16), ``Partition`` (files that the first one links to).
 
 from __future__ import annotations
 
+import asyncio
 import json
 import warnings
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.images.find import find_images
+from n5zarr.store.bdv_hdf5_views import Hdf5Views
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels
@@ -162,3 +164,34 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
     file.unlink()
     with pytest.raises(FileNotFoundError, match=r"dataset\.xml.*my %20\.h5"):
         n5zarr.open_bdv(xml)
+
+
+def test_confined_views_have_no_elements_of_other_folders(tmp_path: Path) -> None:
+    """A server shows partitions beside the file, and nothing that links lead to elsewhere."""
+    folder, outside = tmp_path / "served", tmp_path / "outside"
+    for each in (folder, outside):
+        each.mkdir()
+    values = np.arange(2 * 3 * 5, dtype="i2").reshape(2, 3, 5)
+    (outside / "raw").write_bytes(values.tobytes())
+    for part in (folder / "part.h5", outside / "part.h5"):
+        with h5py.File(part, "w") as file:
+            file["cells"] = values
+    layout = h5py.VirtualLayout((2, 3, 5), "i2")
+    layout[...] = h5py.VirtualSource(str(outside / "part.h5"), "cells", (2, 3, 5))
+    main = folder / "main.h5"
+    with h5py.File(main, "w") as file:
+        for setup in range(4):
+            file[f"s{setup:02}/resolutions"] = np.ones((1, 3))
+        file["t00000/s00/0/cells"] = h5py.ExternalLink("part.h5", "cells")
+        file["t00000/s01/0/cells"] = h5py.ExternalLink(str(outside / "part.h5"), "cells")
+        file.create_dataset(
+            "t00000/s02/0/cells", (2, 3, 5), "i2", external=[(str(outside / "raw"), 0, 60)]
+        )
+        file.create_virtual_dataset("t00000/s03/0/cells", layout)
+    views = Hdf5Views(str(main), tuple((setup, 0) for setup in range(4)))
+    box = (slice(None),) * 3
+    for confined, expected in ((views, [1, 1, 1, 1]), (views.confined(), [1, 0, 0, 0])):
+        found = [asyncio.run(confined.levels((setup, 0))) for setup in range(4)]
+        assert [len(levels) for levels in found] == expected
+        for shown in filter(None, found):
+            np.testing.assert_array_equal(asyncio.run(shown[0].values(box)), values)
