@@ -8,7 +8,16 @@ from typing import Any
 from typer import testing
 from typer.testing import CliRunner
 
-__all__ = ["CliRunner"]
+__all__ = ["CliRunner", "printed"]
 
 _TESTING: Any = testing
 _TESTING._get_command = cache(_TESTING._get_command)  # a third of the time of a small command
+
+
+def printed(*arguments: object) -> str:
+    """Run a command that succeeds, and return what it prints."""
+    from n5zarr.cli.app import app  # noqa: PLC0415 - takes a second
+
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.output

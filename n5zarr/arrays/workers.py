@@ -131,6 +131,7 @@ class _Waiting:
         self.stop = stop
         self._loop = asyncio.get_running_loop()
         self.running = deque(range(n_threads))
+        self.is_abandoned = False  # the process ends, and nobody wants the rest
         self.ended: asyncio.Future[None] = self._loop.create_future()
 
     def run(self) -> None:
@@ -145,7 +146,7 @@ class _Waiting:
     def leave(self, error: BaseException | None) -> None:
         """Count a thread that has ended; tell the loop if it failed, or is the last."""
         self.running.pop()
-        if error is not None or not self.running:
+        if (error is not None or not self.running) and not self.is_abandoned:
             with contextlib.suppress(RuntimeError):  # the loop has been closed
                 self._loop.call_soon_threadsafe(self._end, error)
 
@@ -214,11 +215,13 @@ class _Waiters:
     def end(self) -> None:
         """Let no requests follow, and wait for those that are under way, but not for long.
 
-        A thread that comes back from a request while Python ends may abort the process.
+        A thread that comes back from a request while Python ends may abort the process. The event
+        loop is not told: it would request what is left.
         """
         self._has_ended = True
         left = list(self._all)
         for waiting in left:
+            waiting.is_abandoned = True
             waiting.stop()
         until = time.monotonic() + _LAST_WAIT
         while any(waiting.running for waiting in left) and time.monotonic() < until:

@@ -396,7 +396,7 @@ def web_store(url: str, options: Mapping[str, Any]) -> HTTPStore:
         raise NotTranslatedError("the URL has a query, which goes with every request")
     if "@" in url.partition("://")[2].partition("/")[0]:
         raise NotTranslatedError("the URL has a user")
-    if getproxies():
+    if getproxies().keys() - {"no"}:
         raise NotTranslatedError("the environment names a proxy, which only obstore would use")
     _check_names(options, {"headers", "client_kwargs"})
     client_kwargs = dict(options.get("client_kwargs") or {})

@@ -13,25 +13,25 @@ from zarr.abc.store import (
 )
 from zarr.storage import WrapperStore
 
-from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path, is_block_name
 from n5zarr.format.path import join
+from n5zarr.storage.made_keys import MadeKeys
 from n5zarr.storage.requests import Get, Steps
 from n5zarr.storage.shards import BlockPlace, ShardedDataset, Shards
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncIterator
 
     from zarr.abc.buffer import Buffer, BufferPrototype
 
     from n5zarr.format.order import CTuple, N5Tuple
     from n5zarr.storage.interface import Storage
 
-__all__ = ["UnshardedStore", "bounds"]
+__all__ = ["UnshardedStore"]
 
 
-class UnshardedStore(WrapperStore["Store"]):
+class UnshardedStore(MadeKeys, WrapperStore["Store"]):
     """The keys of a container, with each block inside of a shard at its own key; read only.
 
     Documents and indices are read once: no program may write the shards meanwhile.
@@ -44,8 +44,7 @@ class UnshardedStore(WrapperStore["Store"]):
         Extent of a shard in elements, C order; see :class:`~n5zarr.storage.shards.Shards`.
     """
 
-    supports_writes = False
-    supports_deletes = False
+    refusal = "shards_of_java: expected only reading; n5zarr.convert copies the dataset to plain N5"
 
     def __init__(self, storage: Storage, sizes: CTuple) -> None:
         super().__init__(storage.store)
@@ -77,17 +76,6 @@ class UnshardedStore(WrapperStore["Store"]):
         return self  # it is always read only
 
     @property
-    @override
-    def read_only(self) -> bool:
-        return True
-
-    @override
-    def with_read_only(self, read_only: bool = False) -> Self:
-        if not read_only:
-            raise _refusal()
-        return self
-
-    @property
     def _supports_sync_io(self) -> bool:
         return False  # zarr's synchronous methods would bypass this class
 
@@ -104,7 +92,7 @@ class UnshardedStore(WrapperStore["Store"]):
         if name == ATTRIBUTES_JSON:
             made = await self._ask(self._shards.dataset(directory))
             if made is not None:
-                start, stop = bounds(byte_range, len(made.document))
+                start, stop = _bounds(byte_range, len(made.document))
                 return prototype.buffer.from_bytes(made.document[start:stop])
         found = await self._ask(self._shards.find(key)) if is_block_name(name) else None
         if found is None:
@@ -120,19 +108,13 @@ class UnshardedStore(WrapperStore["Store"]):
         if place is None:
             return None
         n_header = len(place.header)
-        start, stop = bounds(byte_range, n_header + place.length)
+        start, stop = _bounds(byte_range, n_header + place.length)
         begin = max(0, start - n_header)
         n_bytes = stop - n_header - begin
         if n_bytes <= 0:
             return place.header[start:stop]
         (data,) = yield [Get(place.key, part=(place.offset + begin, n_bytes))]
         return None if data is None else place.header[start:stop] + bytes(data)
-
-    @override
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        return [await self.get(key, prototype, part) for key, part in key_ranges]
 
     @override
     async def exists(self, key: str) -> bool:
@@ -230,22 +212,8 @@ class UnshardedStore(WrapperStore["Store"]):
             return None
         return found[0]
 
-    # ------------------------------------------------------------------ writing
 
-    @override
-    async def set(self, key: str, value: Buffer) -> None:
-        raise _refusal()
-
-    @override
-    async def delete(self, key: str) -> None:
-        raise _refusal()
-
-    @override
-    async def delete_dir(self, prefix: str) -> None:
-        raise _refusal()
-
-
-def bounds(byte_range: ByteRequest | None, n_bytes: int) -> tuple[int, int]:
+def _bounds(byte_range: ByteRequest | None, n_bytes: int) -> tuple[int, int]:
     """Return where a range of bytes begins and ends in a value of ``n_bytes``."""
     match byte_range:
         case RangeByteRequest(start, end):
@@ -256,8 +224,3 @@ def bounds(byte_range: ByteRequest | None, n_bytes: int) -> tuple[int, int]:
             return max(0, n_bytes - suffix), n_bytes
         case _:
             return 0, n_bytes
-
-
-def _refusal() -> N5UnsupportedError:
-    message = "shards_of_java: expected only reading; n5zarr.convert copies the dataset to plain N5"
-    return N5UnsupportedError(message, kind="read-only")

@@ -106,11 +106,7 @@ def is_chain(url: str) -> bool:
 
 
 def store_of_url(
-    url: str,
-    storage_options: Mapping[str, object] | None,
-    *,
-    read_only: bool,
-    backend: Backend,
+    url: str, storage_options: Mapping[str, object] | None, *, read_only: bool, backend: Backend
 ) -> Store:
     """Open a store for a URL.
 
@@ -356,9 +352,7 @@ def tolerant(store: Store) -> Store:
         The store is not one of fsspec or obstore (``kind="option"``).
     """
     if isinstance(store, FsspecStore):
-        if isinstance(store, WebStore):
-            return _TolerantWebStore.of(store)
-        return _TolerantUrlStore.of(store)
+        return (_TolerantWebStore if isinstance(store, WebStore) else _TolerantUrlStore).of(store)
     if isinstance(store, ObjectStore):
         return _TolerantObjectStore(store.store, read_only=store.read_only)
     raise option_error(

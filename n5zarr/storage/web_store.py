@@ -68,7 +68,7 @@ class WebStore(UrlStore):
         return await super().get(key, prototype, byte_range)
 
 
-async def _whole(store: HTTPStore, key: str) -> bytes:
+async def _whole(store: HTTPStore, key: str) -> memoryview:
     """Read a file; raise an error that it is packed, as web servers may do, unless asked not to."""
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
@@ -76,4 +76,4 @@ async def _whole(store: HTTPStore, key: str) -> bytes:
     encoding = response.attributes.get(_PACKED, "identity")
     if encoding != "identity":
         raise ValueError(f"{key}: {_PACKED}: {encoding}")
-    return bytes(await response.bytes_async())
+    return memoryview(await response.bytes_async())

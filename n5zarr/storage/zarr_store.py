@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from functools import partial
-from typing import TYPE_CHECKING, Any, Self, assert_never, cast, override
+from typing import TYPE_CHECKING, Any, Self, assert_never, override
 
 import zarr
 from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
@@ -17,20 +17,18 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.ends import read_ends
+from n5zarr.storage.entries import read_entries
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import KeyLocks
 from n5zarr.storage.objects import (
     can_wait,
-    entries_of_objects,
     name_of_objects,
-    some_objects,
     update_object,
     value_of_object,
 )
 from n5zarr.storage.prefixes import take_keys
 from n5zarr.storage.requests import (
     Ends,
-    Entry,
     Exists,
     FileThatNames,
     Get,
@@ -51,7 +49,7 @@ from n5zarr.storage.requests import (
 )
 from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_gone, says_missing, server_error
-from n5zarr.storage.url_store import UrlStore, without_secrets
+from n5zarr.storage.url_store import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -219,14 +217,16 @@ class ZarrStorage(Storage):
             return None
 
         def get(key: str) -> BufferLike | None:
-            request = Get(key)
+            request, answer = Get(key), None
             try:
-                answer: object = value_of_object(store, key)
+                answer = value_of_object(store, key)
             except Exception as err:
-                answer = None if says_missing(store, err) else self._after_error(request, err)
+                if not says_missing(store, err):
+                    answer = self._meaning(request, err)
             if logs_requests():
                 log_request(self, request, answer)
-            return cast("BufferLike | None", answer)
+            value: BufferLike | None = _answered(answer)
+            return value
 
         return get
 
@@ -297,18 +297,18 @@ class ZarrStorage(Storage):
             is_remote = isinstance(_uncached(self._store), FsspecStore | ObjectStore)
             if not is_remote or isinstance(request, Work | Warn):
                 raise
-            return self._after_error(request, err)
+            return _answered(self._meaning(request, err))
 
-    def _after_error(self, request: Request, err: Exception) -> object:
-        """Return the answer that an error of a remote store means, or raise a better error."""
+    def _meaning(self, request: Request, err: Exception) -> Any:  # noqa: ANN401 - of the request
+        """Return the answer that an error of a remote store means, or a better error."""
         is_read = isinstance(request, Get | Ends | Exists | List | KeysBelow)
         if is_read and is_gone(err):
             return False if isinstance(request, Exists) else None
         key = getattr(request, "key", "") or getattr(request, "path", "")
         better = server_error(f"{self}: {key or '/'}", err, is_read=is_read)
-        if better is err:
-            raise err
-        raise better from err
+        if better is not err:
+            better.__cause__ = err
+        return better
 
     async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
         if not self._is_open:  # not every store opens itself on the first request
@@ -329,7 +329,7 @@ class ZarrStorage(Storage):
             case Exists(key):
                 return await self._store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
-                return await _entries(self._store, path, few=few) or None
+                return await read_entries(self._store, path, few=few) or None
             case KeysBelow(path, take):
                 return await take_keys(_uncached(self._store), path, take)
             case Update(key, change):
@@ -367,6 +367,13 @@ class ZarrStorage(Storage):
                 self._asked.pop(old, None)  # cancelled before they began
             asked = self._asked[place] = asyncio.ensure_future(send_it())
         return await asyncio.shield(asked)
+
+
+def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request
+    """Return an answer, or raise it if it is an error."""
+    if isinstance(answer, Exception):
+        raise answer
+    return answer
 
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
@@ -424,27 +431,3 @@ async def _remove_tree(store: Store, path: str) -> None:
 
     await asyncio.gather(*map(remove, documents))
     await store.delete_dir(path)
-
-
-async def _entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:
-    """List a directory; with ``few``, at least one entry unless it is empty."""
-    match store:
-        case CachingStore():
-            return await _entries(store.inner, path, few=few)
-        case UrlStore() | ObjectStore() if few:
-            some = store.some(path) if isinstance(store, UrlStore) else some_objects(store, path)
-            try:
-                return await some
-            except Exception as err:
-                if says_missing(store, err):
-                    return []
-                raise
-        case UrlStore():
-            return await store.entries(path)
-        case ObjectStore():
-            return await entries_of_objects(store, path)
-        case _:
-            # zarr's list_dir does not distinguish directories from files
-            names = {name.strip("/") async for name in store.list_dir(path)}
-            # Java leaves empty objects `path/`, which stores list with their whole path
-            return [Entry(name, None) for name in sorted(names) if name and "/" not in name]

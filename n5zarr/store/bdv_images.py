@@ -7,21 +7,21 @@ Documents are made of those of the images; a chunk becomes a raw block when it i
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Self, override
+from typing import TYPE_CHECKING, override
 
-from zarr.abc.store import ByteRequest, Store
 from zarr.buffer import cpu
 
-from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path, parse_block_path
 from n5zarr.format.path import join
-from n5zarr.storage.unsharded import bounds
+from n5zarr.storage.made_keys import MadeKeys
+from n5zarr.store.buffers import as_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest
 
     from n5zarr.format.order import N5Tuple
     from n5zarr.store.bdv_levels import Level, ViewId, ViewLevels
@@ -34,7 +34,7 @@ _LEVEL = re.compile(f"{_VIEW.pattern}/s{_NUMBER}(?=/|$)")
 _ROOT = b'{"n5": "2.0.0"}'
 
 
-class BdvImages(Store):
+class BdvImages(MadeKeys):
     """The views of a project as a container of N5, read only.
 
     Documents are read once: no program may write the images meanwhile.
@@ -45,9 +45,8 @@ class BdvImages(Store):
         The views.
     """
 
-    supports_writes = False
-    supports_deletes = False
     supports_listing = True
+    refusal = "expected only reading of a project whose images are not N5; n5zarr.convert copies it"
 
     def __init__(self, source: ViewLevels) -> None:
         super().__init__(read_only=True)
@@ -68,12 +67,6 @@ class BdvImages(Store):
 
     def __setstate__(self, source: ViewLevels) -> None:
         self.__init__(source)  # type: ignore[misc] # with no memory
-
-    @override
-    def with_read_only(self, read_only: bool = False) -> Self:
-        if not read_only:
-            raise _refusal()
-        return self
 
     def confined(self) -> BdvImages:
         """Return the same views, without local files that links take out of the container."""
@@ -125,16 +118,7 @@ class BdvImages(Store):
         else:
             found = await self._find(key)
             data = None if found is None else await found[0].block(found[1])
-        if data is None:
-            return None
-        start, stop = bounds(byte_range, len(data))
-        return (prototype or cpu.buffer_prototype).buffer.from_bytes(data[start:stop])
-
-    @override
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        return [await self.get(key, prototype, part) for key, part in key_ranges]
+        return as_buffer(data, prototype or cpu.buffer_prototype, byte_range)
 
     @override
     async def exists(self, key: str) -> bool:
@@ -213,20 +197,3 @@ class BdvImages(Store):
             for key in (join(path, name) for name in [ATTRIBUTES_JSON, *keys]):
                 if key.startswith(prefix):
                     yield key
-
-    # ------------------------------------------------------------------ writing
-
-    @override
-    async def set(self, key: str, value: Buffer) -> None:
-        raise _refusal()
-
-    @override
-    async def delete(self, key: str) -> None:
-        raise _refusal()
-
-
-def _refusal() -> N5UnsupportedError:
-    message = (
-        "expected only reading of a project whose images are OME-Zarr; n5zarr.convert copies it"
-    )
-    return N5UnsupportedError(message, kind="read-only")

@@ -78,8 +78,11 @@ class _OmeLevel(Level):
         within = tuple(i // n for i, n in zip(self.leading, stored, strict=False))
         names = ChunkNames.of(self.array.metadata.to_dict())
         prefix = f"{self.array.path}/" if self.array.path else ""
+        volume = prefix  # as views may share an array, with the keys of many others
+        if within and names.separator == "/":
+            volume = f"{names.key(self.array.path, within)}/"
         found = []
-        async for key in self.array.store_path.store.list_prefix(prefix):
+        async for key in self.array.store_path.store.list_prefix(volume):
             coords = names.coords(key.removeprefix(prefix))
             if coords and len(coords) == len(stored) and coords[:-3] == within:
                 found.append((key, coords[-3:]))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -19,14 +18,14 @@ import xarray as xr
 import zarr
 
 import n5zarr
-from n5zarr.cli.app import app
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.images.find import find_images
 from n5zarr.store.bdv_hdf5_views import Hdf5Views
-from tests.command import CliRunner
+from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels
 from tests.contract.bigstitcher_zarr import with_loader
+from tests.contract.conftest import check_that_commands_print_the_same
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -71,36 +70,18 @@ def write_project(folder: Path, *, states_type: bool = False, partitions: bool =
 
 
 @pytest.fixture(scope="module")
-def n5(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return project.write_project(tmp_path_factory.mktemp("n5"))
-
-
-@pytest.fixture(scope="module")
-def tree(n5: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the turned setup
-        return n5zarr.open_bdv(n5).load()
-
-
-@pytest.fixture(scope="module")
 def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_project(tmp_path_factory.mktemp("hdf5"))
-
-
-def printed(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == 0, result.output
-    return result.output
 
 
 @pytest.mark.parametrize("states_type", [False, True])
 @pytest.mark.parametrize("partitions", [False, True])
 def test_views_are_those_of_n5(
-    tmp_path: Path, tree: Any, states_type: bool, partitions: bool
+    tmp_path: Path, n5_tree: Any, states_type: bool, partitions: bool
 ) -> None:
     xml = write_project(tmp_path, states_type=states_type, partitions=partitions)
-    xr.testing.assert_identical(n5zarr.open_bdv(xml).load(), tree)
-    xr.testing.assert_identical(xr.open_datatree(xml, engine="n5").load(), tree)
+    xr.testing.assert_identical(n5zarr.open_bdv(xml).load(), n5_tree)
+    xr.testing.assert_identical(xr.open_datatree(xml, engine="n5").load(), n5_tree)
 
 
 def test_large_values_keep_their_bits(tmp_path: Path) -> None:
@@ -111,11 +92,8 @@ def test_large_values_keep_their_bits(tmp_path: Path) -> None:
     assert data.sel(timepoint=2)[0, 0, :3].values.tolist() == [65535, 32768, 32767]
 
 
-def test_the_commands_print_the_same(xml: Path, n5: Path) -> None:
-    lines = printed("tree", xml, "--depth", "1").splitlines()
-    assert lines[1:] == printed("tree", n5, "--depth", "1").splitlines()[1:]
-    found, expected = (json.loads(printed("info", x, "--json"))["project"] for x in (xml, n5))
-    assert found | {"xml": ""} == expected | {"xml": ""}
+def test_the_commands_print_the_same(xml: Path, n5_project: Path) -> None:
+    check_that_commands_print_the_same(xml, n5_project)
     node = json.loads(printed("tree", xml, "--json", "--size"))
     for name in ("setup1", "timepoint2", "s0"):
         node = next(child for child in node["children"] if child["name"] == name)
@@ -125,12 +103,12 @@ def test_the_commands_print_the_same(xml: Path, n5: Path) -> None:
     assert (node["dimensions_n5"], node["block_size_n5"]) == ([11, 5, 2], [5, 3, 2])
 
 
-def test_copies_and_viewers_hold_the_same(xml: Path, n5: Path, tmp_path: Path) -> None:
-    images, expected = find_images(xml), find_images(n5)
+def test_copies_and_viewers_hold_the_same(xml: Path, n5_project: Path, tmp_path: Path) -> None:
+    images, expected = find_images(xml), find_images(n5_project)
     for image, other in zip(images, expected, strict=True):
         assert (image.path, image.axes) == (other.path, other.axes)
         assert image.attributes == other.attributes
-    one, same = (np.asarray(n5zarr.thumbnail(x, all_images=True)) for x in (xml, n5))
+    one, same = (np.asarray(n5zarr.thumbnail(x, all_images=True)) for x in (xml, n5_project))
     np.testing.assert_array_equal(one, same)
     n5zarr.convert(xml, tmp_path / "o.zarr", ome=True)
     n5zarr.convert(xml, tmp_path / "o.n5")

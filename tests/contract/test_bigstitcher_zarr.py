@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 import warnings
+from functools import partialmethod
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -18,35 +19,25 @@ import zarr
 from bioio import BioImage
 
 import n5zarr
-from n5zarr.cli.app import app
+from n5zarr._zarr_private import sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import XmlFile, read_project
 from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
-from tests.command import CliRunner
+from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract import bigstitcher_zarr as written
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
+from tests.contract.conftest import check_that_commands_print_the_same
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
 TURNS = "ignore:.*the registration turns or shears:n5zarr.N5Warning"
 pytestmark = pytest.mark.filterwarnings(TURNS)
-
-
-@pytest.fixture(scope="module")
-def n5(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return project.write_project(tmp_path_factory.mktemp("n5"))
-
-
-@pytest.fixture(scope="module")
-def tree(n5: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the turned setup
-        return n5zarr.open_bdv(n5).load()
 
 
 @pytest.fixture(scope="module", params=written.KINDS)
@@ -60,25 +51,35 @@ def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written.write_project(tmp_path_factory.mktemp("zarr"), written.KINDS["sharded"])
 
 
-def printed(*arguments: object) -> str:
-    result = CliRunner().invoke(app, [*map(str, arguments)])
-    assert result.exit_code == 0, result.output
-    return result.output
-
-
 # ------------------------------------------------------------------------------------- the same
 
 
-def test_views_are_those_of_n5(xml: Path, tree: Any) -> None:
+def test_views_are_those_of_n5(xml: Path, n5_tree: Any) -> None:
     """Names, positions, elements and missing views are those of the project in N5."""
-    xr.testing.assert_identical(n5zarr.open_bdv(xml).load(), tree)
-    xr.testing.assert_identical(xr.open_datatree(xml, engine="n5").load(), tree)
+    xr.testing.assert_identical(n5zarr.open_bdv(xml).load(), n5_tree)
+    xr.testing.assert_identical(xr.open_datatree(xml, engine="n5").load(), n5_tree)
     one = xr.open_dataset(xml, group="setup3/s1", chunks={})  # the engine is guessed
     assert one.chunksizes == {"timepoint": (1, 1, 1, 1), "z": (2, 1), "y": (3,), "x": (4,)}
-    xr.testing.assert_identical(one.load(), tree["setup3/s1"].to_dataset())
+    xr.testing.assert_identical(one.load(), n5_tree["setup3/s1"].to_dataset())
 
 
-def test_all_views_may_be_in_one_image(tmp_path: Path, tree: Any) -> None:
+async def all_of(keys: AsyncIterator[str]) -> list[str]:
+    return [key async for key in keys]
+
+
+LIST_PREFIX = zarr.storage.LocalStore.list_prefix
+
+
+async def noted_list(store: Any, prefix: str, listed: list[str]) -> AsyncIterator[str]:
+    """List keys of files, and note them."""
+    async for key in LIST_PREFIX(store, prefix):
+        listed.append(key)
+        yield key
+
+
+def test_all_views_may_be_in_one_image(
+    tmp_path: Path, n5_tree: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """``indicies`` choose channel and time point of an image with five axes."""
     root = tmp_path / "dataset.ome.zarr"
     attributes = written.image_attributes(0)
@@ -91,6 +92,7 @@ def test_all_views_may_be_in_one_image(tmp_path: Path, tree: Any) -> None:
             data=np.array(each),
             chunks=(3, 1, *written.CHUNKS),  # time points share chunks
             zarr_format=2,
+            chunk_key_encoding={"name": "v2", "separator": "/"},
         )
         assert array.shape[:2] == (4, 2)
     entries = {
@@ -104,14 +106,19 @@ def test_all_views_may_be_in_one_image(tmp_path: Path, tree: Any) -> None:
     xml.write_text(written.with_loader(project.project_xml(numbers=[0, 3]), loader))
     opened = n5zarr.open_bdv(xml).load()
     for setup in ("setup0", "setup3"):
-        xr.testing.assert_identical(opened[setup], tree[setup].copy())
+        xr.testing.assert_identical(opened[setup], n5_tree[setup].copy())
+    store: Any = read_project(XmlFile.at(place_of(xml))).place.location
+    listed: list[str] = []
+    monkeypatch.setattr(
+        zarr.storage.LocalStore, "list_prefix", partialmethod(noted_list, listed=listed)
+    )
+    keys = sync(all_of(store.list_prefix("setup3/timepoint2/s0/")))
+    assert len(keys) == 1 + 8  # the document, and the blocks
+    assert len(listed) == 8  # of the volume, and not of the other channel and time points
 
 
-def test_the_commands_print_the_same(xml: Path, n5: Path) -> None:
-    lines = printed("tree", xml, "--depth", "1").splitlines()
-    assert lines[1:] == printed("tree", n5, "--depth", "1").splitlines()[1:]
-    found, expected = (json.loads(printed("info", x, "--json"))["project"] for x in (xml, n5))
-    assert found | {"xml": ""} == expected | {"xml": ""}
+def test_the_commands_print_the_same(xml: Path, n5_project: Path) -> None:
+    check_that_commands_print_the_same(xml, n5_project)
 
 
 def test_sizes_are_those_of_stored_chunks(xml: Path) -> None:
@@ -171,11 +178,11 @@ def sync_list(store: Any, path: str) -> list[str]:
 
 
 @pytest.mark.filterwarnings("ignore:Object at METADATA.ome.xml is not:UserWarning")
-def test_conversions_hold_the_same(xml: Path, n5: Path, tmp_path: Path) -> None:
+def test_conversions_hold_the_same(xml: Path, n5_project: Path, tmp_path: Path) -> None:
     for name in ("o.zarr", "o.n5", "p.zarr"):
-        for source in (xml, n5):
+        for source in (xml, n5_project):
             n5zarr.convert(source, tmp_path / source.parent.name / name, ome=name == "o.zarr")
-    one, other = (zarr.open_group(tmp_path / x.parent.name / "o.zarr") for x in (xml, n5))
+    one, other = (zarr.open_group(tmp_path / x.parent.name / "o.zarr") for x in (xml, n5_project))
     members = dict(other.members(max_depth=None))
     assert set(dict(one.members(max_depth=None))) == set(members)
     for path, node in members.items():
@@ -196,22 +203,22 @@ def test_conversions_hold_the_same(xml: Path, n5: Path, tmp_path: Path) -> None:
             np.testing.assert_array_equal(array[...], values)
 
 
-def test_viewers_show_the_same(sharded: Path, n5: Path) -> None:
-    images, expected = find_images(sharded), find_images(n5)
+def test_viewers_show_the_same(sharded: Path, n5_project: Path) -> None:
+    images, expected = find_images(sharded), find_images(n5_project)
     assert [image.path for image in images] == [image.path for image in expected]
     for image, other in zip(images, expected, strict=True):
         assert (image.axes, image.attributes) == (other.axes, other.attributes)
-    pictures = [n5zarr.thumbnail(x, all_images=True) for x in (sharded, n5)]
+    pictures = [n5zarr.thumbnail(x, all_images=True) for x in (sharded, n5_project)]
     np.testing.assert_array_equal(np.asarray(pictures[0]), np.asarray(pictures[1]))
     layers: list[Any] = n5zarr.napari_layers(sharded)
-    for layer, same in zip(layers, n5zarr.napari_layers(n5), strict=True):
+    for layer, same in zip(layers, n5zarr.napari_layers(n5_project), strict=True):
         np.testing.assert_array_equal(np.asarray(layer[0][0]), np.asarray(same[0][0]))
         assert str(layer[1]["scale"]) == str(same[1]["scale"])
     served = ServedLocation(place_of(sharded))
     assert served.first_dataset() == "setup0/timepoint0/s0"
     paths = {image.path for image in served.images().images}
     assert paths == {image.path for image in expected}
-    opened, one = (BioImage(x, reader=Reader) for x in (sharded, n5))
+    opened, one = (BioImage(x, reader=Reader) for x in (sharded, n5_project))
     assert opened.scenes == one.scenes
     np.testing.assert_array_equal(opened.get_image_data("TZYX"), one.get_image_data("TZYX"))
 
@@ -229,12 +236,12 @@ def test_servers_stay_in_the_container(tmp_path: Path) -> None:
     assert served.node("setup0/timepoint2/s0") is None
 
 
-def test_the_project_may_be_on_a_server(sharded: Path, tree: Any) -> None:
+def test_the_project_may_be_on_a_server(sharded: Path, n5_tree: Any) -> None:
     memory = fsspec.filesystem("memory")
     memory.put(str(sharded.parent), "/bigstitcher-zarr", recursive=True)
     try:
         remote = n5zarr.open_bdv("memory://bigstitcher-zarr/dataset.xml")
-        xr.testing.assert_identical(remote.load(), tree)
+        xr.testing.assert_identical(remote.load(), n5_tree)
     finally:
         memory.rm("/bigstitcher-zarr", recursive=True)
 

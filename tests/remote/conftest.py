@@ -41,6 +41,10 @@ class Place:
         # the same dicts each time: botocore adds to "retries", and fsspec compares them
         return self.waiting(PATIENCE)
 
+    @property
+    def has_lists(self) -> bool:
+        return self.name in S3 or HTTP.get(self.name) is True
+
     def open(self, wait: float | None = None, **options: Any) -> N5Store:
         kept = self.options if wait is None else self.waiting(wait)
         return N5Store(self.url, **({"codecs": "n5"} | kept | options))

@@ -8,7 +8,6 @@ import pytest
 
 import n5zarr
 from n5zarr.errors import N5UnsupportedError
-from tests.remote.conftest import S3
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.mark.each_of(5)
 def test_the_findings_are_those_of_the_files(place: Place, local: Path) -> None:
-    if place.name not in (*S3, "lists"):
+    if not place.has_lists:
         with pytest.raises(N5UnsupportedError, match="listing: ") as refused:
             n5zarr.validate(place.open())
         assert refused.value.kind == "listing"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
+import zarr
 from obstore.store import MemoryStore, S3Store
 from zarr.storage import ObjectStore
 
@@ -18,10 +19,13 @@ from n5zarr import CacheOptions, N5Store
 from n5zarr.arrays import workers
 from n5zarr.arrays.workers import NoThreadError
 from n5zarr.storage.objects import can_wait
+from tests.memory import traced
 from tests.remote.conftest import fsspec_options, upload
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from tests.remote.servers import Proxy
 
 N_BLOCKS = 5 * 7 * 11
@@ -64,14 +68,50 @@ def test_an_error_does_not_wait_for_other_blocks(
         reading.result(PATIENCE)
 
 
+def test_requests_are_logged_also_if_they_fail(
+    many: tuple[str, np.ndarray], proxied_s3: Proxy, caplog: pytest.LogCaptureFixture
+) -> None:
+    url, _ = many
+    store = N5Store(url, storage_options=fsspec_options(proxied_s3.url), concurrency=1)
+    array: Any = n5zarr.open(store, path="d")
+    caplog.set_level("DEBUG", "n5zarr.storage.requests")
+    assert array[0, 0, 0] == 0
+    proxied_s3.fault = lambda method, path: "500"
+    with pytest.raises(OSError, match=r"d/0/0/1: .*500"):
+        array[2, 0, 0]
+    told = [line for line in caplog.messages if f"{url}/d/0/0/" in line]
+    assert told[0].startswith(f"Get {url}/d/0/0/0: ")
+    assert told[1:] == [f"Get {url}/d/0/0/1: OSError"]
+
+
+def test_memory_is_that_of_the_cores(s3_server: str, tmp_path: Path) -> None:
+    """However many blocks are under way, only as many as there are cores are decoded at once."""
+    n_bytes, n_blocks = 2**20, 48
+    n5zarr.create_array(
+        tmp_path / "large.n5",
+        path="d",
+        data=np.ones((n_blocks, n_bytes), "u1"),
+        chunks=(1, n_bytes),
+        compression="zstd",
+    )
+    upload(s3_server, "large", tmp_path / "large.n5")
+    store = N5Store("s3://large/large.n5", storage_options=fsspec_options(s3_server))
+    array: Any = n5zarr.open(store, path="d")
+    with zarr.config.set({"threading.max_workers": 2}):
+        array[:, :1]
+        with traced() as memory:
+            assert array[:, :1].all()
+    assert memory.peak < n_blocks * n_bytes // 2  # with what the server needs
+
+
 SCRIPT = """
-import sys, threading, time
+import atexit, sys, threading
 import n5zarr
+atexit.register(print, "ends", flush=True)  # right before n5zarr ends
 array = n5zarr.open(n5zarr.N5Store(sys.argv[1], key="a", secret="b", endpoint_url=sys.argv[2],
                                    concurrency=5), path="d")
 threading.Thread(target=lambda: array[...], daemon=True).start()
 sys.stdin.readline()  # the first blocks have been requested
-print("ends")
 """
 
 

@@ -293,6 +293,8 @@ google_store("gs://lab", {"token": "x"})"""
 
 
 def test_a_proxy_leaves_web_servers_to_fsspec(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("no_proxy", "host")  # names no proxy
+    assert web_store("https://host/a", {}).url == "https://host/a"
     monkeypatch.setenv("http_proxy", HERE)
     with pytest.raises(NotTranslatedError, match="the environment names a proxy"):
         web_store("https://host/a", {})
