@@ -10,13 +10,13 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import lru_cache, reduce
+from functools import lru_cache
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
 
 import numpy as np
 
 from n5zarr.conventions.bdv_loader import Loader, parse_loader
+from n5zarr.conventions.bdv_registrations import model_of, read_transforms, view_in
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -27,9 +27,11 @@ from n5zarr.conventions.model import (
     downsampling_factors,
     numbers_at,
 )
+from n5zarr.conventions.xml_text import numbers_in, parsed_xml, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from xml.etree import ElementTree
 
     import numpy.typing as npt
 
@@ -40,7 +42,6 @@ __all__ = [
     "Description",
     "Setup",
     "parse_xml",
-    "parsed_xml",
     "problem_of",
     "read",
     "setup_of",
@@ -246,34 +247,23 @@ def parse_xml(xml: bytes) -> Description | None:
     if isinstance(loader, str):
         return None
     listed = {
-        attributes.get("name"): {_whole(e.findtext("id")): e for e in attributes}
+        attributes.get("name"): {whole_number(e.findtext("id")): e for e in attributes}
         for attributes in root.iterfind(".//Attributes")
     }
     setups = {}
     for element in root.iterfind(".//ViewSetup"):
-        number = _whole(element.findtext("id"))
+        number = whole_number(element.findtext("id"))
         if number is not None:
             setups[number] = _setup(element, listed)
-    views = {_view(e): _registration(e) for e in root.iterfind(".//ViewRegistration")}
+    missing = (view_in(element.attrib) for element in root.iterfind(".//MissingView"))
     timepoints = _timepoints(root.find(".//Timepoints"))
     return Description(
         loader=loader.with_views(setups, timepoints or (0,)),
         setups=setups,
-        registrations={view: rows for view, rows in views.items() if view is not None},
+        registrations={v: model_of(each) for v, each in read_transforms(root).items()},
         timepoints=timepoints,
-        missing=frozenset(filter(None, map(_view, root.iterfind(".//MissingView")))),
+        missing=frozenset(filter(None, missing)),
     )
-
-
-def parsed_xml(xml: bytes) -> ElementTree.Element | str:
-    """Return the root element, or a description of the problem with the XML."""
-    if b"<!DOCTYPE" in xml or b"<!ENTITY" in xml:
-        # entities can expand to any size; BigDataViewer writes none
-        return "a DOCTYPE or entities, which n5zarr does not read; remove them"
-    try:
-        return ElementTree.fromstring(xml)  # noqa: S314 - without declarations, see above
-    except (ElementTree.ParseError, LookupError, ValueError) as err:  # or unknown encoding
-        return f"XML that is not well-formed: {err}"
 
 
 def problem_of(xml: bytes) -> str | None:
@@ -293,7 +283,7 @@ type _Listed = Mapping[str | None, Mapping[int | None, ElementTree.Element]]
 
 def _setup(element: ElementTree.Element, listed: _Listed) -> Setup:
     text = element.findtext("voxelSize/size")
-    given = {child.tag: _whole(child.text) for child in element.iterfind("attributes/*")}
+    given = {child.tag: whole_number(child.text) for child in element.iterfind("attributes/*")}
     numbers = {key: value for key, value in given.items() if value is not None}
     entries = {key: listed.get(key, {}).get(value) for key, value in numbers.items()}
     named = {
@@ -301,23 +291,17 @@ def _setup(element: ElementTree.Element, listed: _Listed) -> Setup:
         for key, entry in entries.items()
     }
     tile = entries.get("tile")
-    place = () if tile is None else _numbers(tile.findtext("location") or "")
+    place = () if tile is None else numbers_in(tile.findtext("location") or "")
     return Setup(
         name=element.findtext("name") or "",
-        voxel_size=None if text is None else _numbers(text),
+        voxel_size=None if text is None else numbers_in(text),
         unit=element.findtext("voxelSize/unit") or "pixel",
         attributes=numbers,
         # the name of an entity of spimdata is its number, unless it has another
         names={key: named[key] or str(value) for key, value in numbers.items()},
-        size=tuple(map(int, filter(math.isfinite, _numbers(element.findtext("size") or "")))),
+        size=tuple(map(int, filter(math.isfinite, numbers_in(element.findtext("size") or "")))),
         tile_location=place if len(place) == 3 else (),
     )
-
-
-def _view(element: ElementTree.Element) -> tuple[int, int] | None:
-    """Parse the numbers of setup and time point of a view."""
-    setup, timepoint = _whole(element.get("setup")), _whole(element.get("timepoint"))
-    return None if setup is None or timepoint is None else (setup, timepoint)
 
 
 def _timepoints(element: ElementTree.Element | None) -> tuple[int, ...] | None:
@@ -360,29 +344,3 @@ def _ranges_of_pattern(pattern: str) -> list[range]:
             raise ValueError(f"expected a step of at least 1, got {entry}")
         found.append(range(start, end + 1, by) if end > start else range(start, end - 1, -by))
     return found
-
-
-def _registration(element: ElementTree.Element) -> tuple[float, ...]:
-    """Multiply the transforms of a view; the transform that is listed last is applied first."""
-    matrices = []
-    for transform in element.iterfind("ViewTransform"):
-        affine = _numbers(transform.findtext("affine") or "")
-        if len(affine) != 12 or not all(map(math.isfinite, affine)):
-            return ()
-        matrices.append(np.vstack([np.reshape(affine, (3, 4)), (0, 0, 0, 1)]))
-    model = reduce(np.matmul, matrices, np.eye(4))
-    return tuple(model[:3].ravel().tolist())
-
-
-def _numbers(text: str) -> tuple[float, ...]:
-    try:
-        return tuple(map(float, text.split()))
-    except ValueError:
-        return ()
-
-
-def _whole(text: str | None) -> int | None:
-    try:
-        return int(text or "")
-    except ValueError:
-        return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.conventions.bdv import parsed_xml
+from n5zarr.conventions.xml_text import parsed_xml
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

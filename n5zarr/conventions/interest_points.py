@@ -16,15 +16,15 @@ from __future__ import annotations
 
 import math
 import re
-from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
-from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-from n5zarr.errors import N5FormatError, N5UnrepresentableError, N5UnsupportedError, option_error
+from n5zarr.conventions.xml_text import parsed_xml, with_children
+from n5zarr.errors import N5FormatError, N5UnsupportedError, option_error
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
+    from xml.etree import ElementTree
 
     from n5zarr.format.lenient_json import JSON
 
@@ -50,9 +50,6 @@ _PATH = re.compile(r"tpId_([0-9]{1,9})_viewSetupId_([0-9]{1,9})/(.+)")
 _MAP_KEY = re.compile("([0-9]{1,9}),([0-9]{1,9}),(.*)", re.DOTALL)  # a label may have commas
 _TAG = "ViewInterestPoints"
 _FILE = "ViewInterestPointsFile"
-_EMPTY = re.compile(rf"([ \t]*)<{_TAG}\s*(?:/>|>\s*</{_TAG}\s*>)")
-_END = re.compile(rf"([ \t]*)</{_TAG}\s*>")
-_ROOT_END = re.compile(r"([ \t]*)</SpimData\s*>")
 
 
 class PointList(NamedTuple):
@@ -160,11 +157,8 @@ def listed_in(xml: bytes) -> list[PointList]:
 
 
 def _root(xml: bytes) -> ElementTree.Element:
-    root = ElementTree.Element("")
-    if b"<!DOCTYPE" not in xml and b"<!ENTITY" not in xml:  # entities can expand to any size
-        with suppress(ElementTree.ParseError, LookupError, ValueError):
-            root = ElementTree.fromstring(xml)  # noqa: S314 - without declarations
-    if root.tag != "SpimData":
+    root = parsed_xml(xml)
+    if isinstance(root, str) or root.tag != "SpimData":
         raise option_error(
             "expected the XML of a BigStitcher project, with the root element SpimData"
         )
@@ -184,37 +178,12 @@ def with_lists(xml: bytes, lists: Sequence[PointList]) -> bytes:
     new = sorted(entry for entry in lists if entry[:3] not in known)
     if not new:
         return xml
-    # UTF-8, which BigStitcher writes, or an extension of ASCII: latin-1 keeps the bytes of both
-    changed = _inserted(xml.decode("latin-1"), new).encode("latin-1")
-    try:
-        is_right = listed_in(changed) in (before + new, new + before)
-    except N5UnrepresentableError:
-        is_right = False
-    if not is_right:
-        raise option_error(
-            f"expected XML with an element {_TAG} to add to; save it with BigStitcher first"
-        )
-    return changed
-
-
-def _inserted(text: str, lists: Iterable[PointList]) -> str:
-    """Insert entries at the end of the element that holds them; create it if it is missing."""
-    for pattern in (_EMPTY, _END, _ROOT_END):
-        for match in list(pattern.finditer(text))[-1:]:
-            indent = match.group(1) + ("  " if pattern is _ROOT_END else "")
-            added = "".join(f"{indent}  {_entry(each)}\n" for each in lists)
-            if pattern is not _END:
-                added = f"{indent}<{_TAG}>\n{added}{indent}</{_TAG}>"
-            rest = {_EMPTY: "", _END: match.group(), _ROOT_END: f"\n{match.group()}"}[pattern]
-            return text[: match.start()] + added + rest + text[match.end() :]
-    return text
+    return with_children(xml, f"SpimData/{_TAG}", list(map(_entry, new)))
 
 
 def _entry(each: PointList) -> str:
-    """Write an entry in ASCII, which all encodings of XML files extend."""
     label, parameters = quoteattr(each.label), quoteattr(each.parameters)
-    entry = (
+    return (
         f'<{_FILE} timepoint="{each.timepoint}" setup="{each.setup}" label={label} '
         f"params={parameters}>{escape(each.path)}</{_FILE}>"
     )
-    return entry.encode("ascii", "xmlcharrefreplace").decode("ascii")
