@@ -31,8 +31,9 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.set_geometry import set_geometry
-    from n5zarr.tools.convert.convert import Conversion, ConvertedArray, convert
+    from n5zarr.tools.convert.convert import convert
     from n5zarr.tools.convert.download import Downloaded, download
+    from n5zarr.tools.convert.writing import Conversion, ConvertedArray
     from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
     from n5zarr.tools.empty_blocks import BlockRemoval, remove_empty_blocks
@@ -150,7 +151,7 @@ __all__ = [
 
 _MODULES = {
     "ElementDifference": "tools.diff.arrays",
-    "ConvertedArray": "tools.convert.convert",
+    "ConvertedArray": "tools.convert.writing",
     "PyramidLevel": "tools.pyramid.build",
     "Pyramid": "tools.pyramid.build",
     "EdgeRepair": "tools.validate.edges",
@@ -162,7 +163,7 @@ _MODULES = {
     "Block": "codecs.block",
     "BlockStatistics": "tools.statistics",
     "CacheOptions": "storage.cache",
-    "Conversion": "tools.convert.convert",
+    "Conversion": "tools.convert.writing",
     "Comparison": "tools.diff.nodes",
     "Difference": "tools.diff.nodes",
     "Downloaded": "tools.convert.download",

@@ -12,7 +12,6 @@ import pandas as pd
 import pytest
 
 import n5zarr
-from n5zarr.conventions.interest_points import PointList, with_lists
 from n5zarr.xarray import interest_points
 from tests.contract import bigstitcher as project
 

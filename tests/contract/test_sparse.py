@@ -26,7 +26,7 @@ from n5zarr.images.find import find_images, open_images
 from n5zarr.images.ome_keys import OmeZarrKeys
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, Remove
-from n5zarr.tools.convert.convert import verify_copies
+from n5zarr.tools.convert.writing import verify_copies
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,10 +171,10 @@ def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
 def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> None:
     """Verification notices another fill value by one element that neither side stores."""
     from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
-    from n5zarr.tools.convert.convert import plan_copies  # noqa: PLC0415
     from n5zarr.tools.convert.files import TaskSize  # noqa: PLC0415
     from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
     from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
+    from n5zarr.tools.convert.writing import plan_copies  # noqa: PLC0415
     from n5zarr.tools.jobs.run import RunOptions  # noqa: PLC0415
 
     make(tmp_path / "v.n5")

@@ -315,7 +315,7 @@ STARTS = {
     "The destination": "n5zarr.tools.convert.convert.convert",
     "The source": "n5zarr.storage.place.place_of",
     "The plan": "n5zarr.tools.convert.files.opaque_folders",
-    "The copy": "n5zarr.tools.convert.convert._write",
+    "The copy": "n5zarr.tools.convert.writing._write",
     "": "",
 }
 COPYING = (NODE, "n5zarr.tools.jobs.incomplete.confirm")

@@ -3,36 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections import deque
-from dataclasses import dataclass, replace
-from itertools import chain
-from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import check_sizes, listed
 from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.errors import N5Error
-from n5zarr.format.compression import compression_to_json
 from n5zarr.images.find import images_in, ome_tree
 from n5zarr.images.from_ome import from_ome
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.tools.convert.checks import (
-    check_arrays,
-    check_found,
-    check_ome,
-    check_options,
-    check_packages,
-    check_places,
-    hidden_stores,
-    warn_of_fill_values,
-)
-from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.files import Copied, TaskSize, opaque_folders, plan_opaque
+from n5zarr.tools.convert.checks import check_found, check_ome, check_options, check_places
+from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
 from n5zarr.tools.convert.target_n5 import N5Destination
+from n5zarr.tools.convert.writing import Conversion, Plan
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
@@ -43,85 +28,11 @@ if TYPE_CHECKING:
     from n5zarr.images.ome_version import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.tools.convert.copying import ArrayCopy, Way
-    from n5zarr.tools.convert.files import Copy, Task
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["Conversion", "ConvertedArray", "convert", "plan_copies"]
-
-_REMOTE_WORKERS = 16  # they wait for servers most of the time
-_IS_LIGHT = attrgetter("copy.is_light")
-
-
-@dataclass(frozen=True)
-class ConvertedArray:
-    """The result for one array.
-
-    Parameters
-    ----------
-    path : str
-        Path below source and destination.
-    way : {"blocks", "chunks", "shards", "values"}
-        ``"blocks"``, ``"chunks"`` and ``"shards"``: stored bytes are passed through, as N5 blocks,
-        as chunks, or joined into shards. ``"values"``: decoded and encoded.
-    shape, chunks : tuple of int
-        Extents in elements, C order.
-    shards : tuple of int or None
-        Extent of a shard.
-    n_bytes : int
-        Bytes of all elements.
-    n_written, n_bytes_written : int
-        Chunks or shards that were written in this run, and their bytes; bytes that zarr itself
-        writes are not counted.
-    """
-
-    path: str
-    way: Way
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...]
-    shards: tuple[int, ...] | None
-    n_bytes: int
-    n_written: int = 0
-    n_bytes_written: int = 0
-
-
-@dataclass(frozen=True)
-class Conversion:
-    """The result of :func:`convert`.
-
-    Parameters
-    ----------
-    source, destination : str
-        The source and the destination.
-    arrays : tuple of ConvertedArray
-        The arrays.
-    n_groups : int
-        Number of groups.
-    seconds : float
-        Duration of the run.
-    verified, dry_run : bool
-        Whether all values were compared; whether nothing was written.
-    """
-
-    source: str
-    destination: str
-    arrays: tuple[ConvertedArray, ...]
-    n_groups: int
-    seconds: float
-    verified: bool = False
-    dry_run: bool = False
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all elements."""
-        return sum(array.n_bytes for array in self.arrays)
-
-    @property
-    def n_bytes_written(self) -> int:
-        """Bytes that were written in this run."""
-        return sum(array.n_bytes_written for array in self.arrays)
+__all__ = ["convert"]
 
 
 def convert(  # noqa: PLR0913 - one keyword for each option
@@ -255,42 +166,19 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
         found = _as_written(found, target, version, wanted_labels)
-        check_arrays(found, layout)
-        warn_of_fill_values(found, target)
-        options, size = _run_options(found, target, (scheduler, n_workers, progress), max_memory)
-        copies = plan_copies(found, target, layout, size)
-        opaque = plan_opaque(folders, target)
-    check_packages(copies)
-    is_finished = target.check_free(overwrite=overwrite, resume=resume)
-    counts = [Copied() for _ in copies]
-    if not dry_run:
-        options = options.checked(hidden_stores(found, target))
-        job: dict[str, JSON] = {
-            "select": patterns,
-            "exclude": excluded,
-            "level": level,
-            "ome": ome,
-            "coords": coords,
-            "labels": wanted_labels,
-            "shards_of_java": sizes,
-            **_described_job(found, target, layout),
-        }
-        everything = [*copies, *opaque]
-        if is_finished:
-            _compare(everything, target, options)
-        else:
-            if overwrite:
-                target.remove()
-            counts = _write(everything, target, job, options, resume=resume, verify=verify)
-    return Conversion(
-        source=found.name,
-        destination=str(target),
-        arrays=tuple(map(_described, found.arrays, copies, counts)),
-        n_groups=len(found.groups),
-        seconds=0.0 if dry_run else time.monotonic() - began,
-        verified=(verify or is_finished) and not dry_run,
-        dry_run=dry_run,
-    )
+        plan = Plan.of(
+            found, target, layout, RunOptions(scheduler, n_workers, progress), max_memory, folders
+        )
+    job: dict[str, JSON] = {
+        "select": patterns,
+        "exclude": excluded,
+        "level": level,
+        "ome": ome,
+        "coords": coords,
+        "labels": wanted_labels,
+        "shards_of_java": sizes,
+    }
+    return plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
 
 
 def _open(
@@ -315,136 +203,3 @@ def _as_written(
     if isinstance(target, N5Destination) and found.container is None:
         return from_ome(found)
     return found if version is None else ome_tree(images_in(found, labels=labels), version)
-
-
-def _run_options(
-    found: SourceTree,
-    target: Destination,
-    given: tuple[Scheduler, int | None, Progress | None],
-    max_memory: int,
-) -> tuple[RunOptions, TaskSize]:
-    """Return the options of the tasks, and their size: many workers if they wait for servers."""
-    waits = not (found.is_local and target.storage.supports_sync)
-    options = RunOptions(*given)
-    if waits and options.scheduler is None:
-        options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
-    return options, TaskSize.of(options.memory_of_worker(max_memory) // 2, waits=waits)
-
-
-def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
-    array = copy.target.array
-    return ConvertedArray(
-        path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes, *copied[:2]
-    )
-
-
-def _write(
-    copies: Sequence[Copy],
-    target: Destination,
-    job: Mapping[str, JSON],
-    options: RunOptions,
-    *,
-    resume: bool,
-    verify: bool,
-) -> list[Copied]:
-    """Write the destination; return the counts of each copy."""
-    with target.writing(job, resume=resume) as done:
-        counts = run_copies(copies, done, options)
-        if verify:
-            verify_copies(copies, options)
-    return counts
-
-
-def _compare(copies: Sequence[Copy], target: Destination, options: RunOptions) -> None:
-    """Compare a finished destination with the source: its documents do not tell their values."""
-    try:
-        verify_copies(copies, options)
-    except N5Error as err:
-        if err.kind == "differs":
-            err.add_note(
-                f"{target} is no copy of the source; overwrite=True (--overwrite) removes it"
-            )
-        raise
-
-
-def _described_job(found: SourceTree, target: Destination, layout: Layout) -> dict[str, JSON]:
-    """Describe the conversion, for a run that continues an interrupted one."""
-    compression = layout.compression
-    return {
-        "convert": found.name,
-        "arrays": len(found.arrays),
-        "to": f"{type(target).__name__} {target.zarr_format}",
-        "chunks": layout.chunks,
-        "shards": layout.shards,
-        "compression": None if compression is None else compression_to_json(compression),
-    }
-
-
-def plan_copies(
-    found: SourceTree, target: Destination, layout: Layout, size: TaskSize
-) -> list[ArrayCopy]:
-    """Make the documents of a destination in memory, and choose how each array is copied.
-
-    Parameters
-    ----------
-    found : SourceTree
-        The arrays and groups.
-    target : Destination
-        The destination; nothing is written to it.
-    layout : Layout
-        Requested chunks, shards and compression.
-    size : TaskSize
-        Bytes of the elements of a task.
-    """
-    if isinstance(target, N5Destination) and found.container is not None:
-        target.keep_groups(found.container, found.path, list(found.groups))
-    else:
-        for path, attributes in found.groups.items():
-            target.create_group(path, attributes)
-    for path, data in found.files.items():
-        target.add_file(path, data)
-    return [
-        copy_of(source, target.create_array(path, source, layout), size)
-        for path, source in found.arrays.items()
-    ]
-
-
-def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> list[Copied]:
-    """Copy everything; return the counts of each copy.
-
-    Parameters
-    ----------
-    copies : sequence of Copy
-        What is copied.
-    done : set of str
-        Keys that an interrupted run has written.
-    options : RunOptions
-        Where the tasks run.
-    """
-    counts = {copy: Copied() for copy in copies}
-    tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
-    total = sum(copy.n_bytes for copy in copies)
-    for task, copied in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
-        counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
-    return list(counts.values())
-
-
-def _copy(task: Task) -> Copied:
-    return task.copy.copy(task.part)
-
-
-def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
-    """Read sources and destinations, and compare them.
-
-    Raises
-    ------
-    N5Error
-        A value differs (``kind="differs"``).
-    """
-    tasks = chain.from_iterable(copy.comparisons() for copy in copies)
-    total = sum(copy.n_bytes for copy in copies)
-    deque(options.each(_verify, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
-
-
-def _verify(task: Task) -> None:
-    task.copy.compare(task.part)

@@ -1,0 +1,343 @@
+"""Write arrays and groups to a destination: plan the copies, run them, compare values."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass, replace
+from itertools import chain
+from operator import add, attrgetter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Self
+
+from n5zarr.errors import N5Error
+from n5zarr.format.compression import compression_to_json
+from n5zarr.tools.convert.checks import (
+    check_arrays,
+    check_packages,
+    hidden_stores,
+    warn_of_fill_values,
+)
+from n5zarr.tools.convert.copying import copy_of
+from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
+from n5zarr.tools.convert.target_n5 import N5Destination
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import SourceTree
+    from n5zarr.tools.convert.copying import ArrayCopy, Way
+    from n5zarr.tools.convert.files import Copy, Folder, Task
+    from n5zarr.tools.convert.layout import Layout
+    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.jobs.run import RunOptions
+
+__all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "run_copies", "verify_copies"]
+
+_REMOTE_WORKERS = 16  # they wait for servers most of the time
+_IS_LIGHT = attrgetter("copy.is_light")
+
+
+@dataclass(frozen=True)
+class ConvertedArray:
+    """The result for one array.
+
+    Parameters
+    ----------
+    path : str
+        Path below source and destination.
+    way : {"blocks", "chunks", "shards", "values"}
+        ``"blocks"``, ``"chunks"`` and ``"shards"``: stored bytes are passed through, as N5 blocks,
+        as chunks, or joined into shards. ``"values"``: decoded and encoded.
+    shape, chunks : tuple of int
+        Extents in elements, C order.
+    shards : tuple of int or None
+        Extent of a shard.
+    n_bytes : int
+        Bytes of all elements.
+    n_written, n_bytes_written : int
+        Chunks or shards that were written in this run, and their bytes; bytes that zarr itself
+        writes are not counted.
+    """
+
+    path: str
+    way: Way
+    shape: tuple[int, ...]
+    chunks: tuple[int, ...]
+    shards: tuple[int, ...] | None
+    n_bytes: int
+    n_written: int = 0
+    n_bytes_written: int = 0
+
+
+@dataclass(frozen=True)
+class Conversion:
+    """The result of :func:`convert`.
+
+    Parameters
+    ----------
+    source, destination : str
+        The source and the destination.
+    arrays : tuple of ConvertedArray
+        The arrays.
+    n_groups : int
+        Number of groups.
+    seconds : float
+        Duration of the run.
+    verified, dry_run : bool
+        Whether all values were compared; whether nothing was written.
+    """
+
+    source: str
+    destination: str
+    arrays: tuple[ConvertedArray, ...]
+    n_groups: int
+    seconds: float
+    verified: bool = False
+    dry_run: bool = False
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all elements."""
+        return sum(array.n_bytes for array in self.arrays)
+
+    @property
+    def n_bytes_written(self) -> int:
+        """Bytes that were written in this run."""
+        return sum(array.n_bytes_written for array in self.arrays)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What is written to a destination, and how.
+
+    Parameters
+    ----------
+    found : SourceTree
+        The arrays and groups.
+    target : Destination
+        Where they are written.
+    layout : Layout
+        Requested chunks, shards and compression.
+    options : RunOptions
+        Where the tasks run.
+    copies : sequence of ArrayCopy
+        The copy of each array.
+    others : sequence of FileCopy
+        Files that are copied unchanged.
+    """
+
+    found: SourceTree
+    target: Destination
+    layout: Layout
+    options: RunOptions
+    copies: Sequence[ArrayCopy]
+    others: Sequence[Copy]
+
+    @classmethod
+    def of(
+        cls,
+        found: SourceTree,
+        target: Destination,
+        layout: Layout,
+        options: RunOptions,
+        max_memory: int,
+        folders: Mapping[str, Folder] = MappingProxyType({}),
+    ) -> Self:
+        """Plan the copies; nothing is written.
+
+        Parameters
+        ----------
+        found, target, layout, options : SourceTree, Destination, Layout, RunOptions
+            As above.
+        max_memory : int
+            Bytes of elements that all workers together may hold.
+        folders : mapping of str to Folder, optional
+            Nodes whose files are copied unchanged, by path.
+
+        Raises
+        ------
+        N5Error
+            The destination cannot hold the source, or a package is missing.
+        """
+        check_arrays(found, layout)
+        warn_of_fill_values(found, target)
+        chosen, size = _run_options(found, target, options, max_memory)
+        copies = plan_copies(found, target, layout, size)
+        others = plan_opaque(folders, target)
+        check_packages(copies)
+        return cls(found, target, layout, chosen, copies, others)
+
+    def run(
+        self,
+        job: Mapping[str, JSON],
+        began: float,
+        *,
+        overwrite: bool,
+        resume: bool,
+        verify: bool,
+        dry_run: bool,
+    ) -> Conversion:
+        """Write everything, or compare what an earlier run has written.
+
+        Parameters
+        ----------
+        job : mapping
+            What is done, for a run that continues this one.
+        began : float
+            The monotonic time when the user asked for it.
+        overwrite, resume, verify, dry_run : bool
+            As for :func:`~n5zarr.convert`.
+        """
+        found, target, copies = self.found, self.target, self.copies
+        is_finished = target.check_free(overwrite=overwrite, resume=resume)
+        counts = [Copied() for _ in copies]
+        if not dry_run:
+            options = self.options.checked(hidden_stores(found, target))
+            everything = [*copies, *self.others]
+            if is_finished:
+                _compare(everything, target, options)
+            else:
+                if overwrite:
+                    target.remove()
+                whole = {**job, **_described_job(found, target, self.layout)}
+                counts = _write(everything, target, whole, options, resume=resume, verify=verify)
+        return Conversion(
+            source=found.name,
+            destination=str(target),
+            arrays=tuple(map(_described, found.arrays, copies, counts)),
+            n_groups=len(found.groups),
+            seconds=0.0 if dry_run else time.monotonic() - began,
+            verified=(verify or is_finished) and not dry_run,
+            dry_run=dry_run,
+        )
+
+
+def _run_options(
+    found: SourceTree, target: Destination, options: RunOptions, max_memory: int
+) -> tuple[RunOptions, TaskSize]:
+    """Return the options of the tasks, and their size: many workers if they wait for servers."""
+    waits = not (found.is_local and target.storage.supports_sync)
+    if waits and options.scheduler is None:
+        options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
+    return options, TaskSize.of(options.memory_of_worker(max_memory) // 2, waits=waits)
+
+
+def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
+    array = copy.target.array
+    return ConvertedArray(
+        path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes, *copied[:2]
+    )
+
+
+def _write(
+    copies: Sequence[Copy],
+    target: Destination,
+    job: Mapping[str, JSON],
+    options: RunOptions,
+    *,
+    resume: bool,
+    verify: bool,
+) -> list[Copied]:
+    """Write the destination; return the counts of each copy."""
+    with target.writing(job, resume=resume) as done:
+        counts = run_copies(copies, done, options)
+        if verify:
+            verify_copies(copies, options)
+    return counts
+
+
+def _compare(copies: Sequence[Copy], target: Destination, options: RunOptions) -> None:
+    """Compare a finished destination with the source: its documents do not tell their values."""
+    try:
+        verify_copies(copies, options)
+    except N5Error as err:
+        if err.kind == "differs":
+            err.add_note(
+                f"{target} is no copy of the source; overwrite=True (--overwrite) removes it"
+            )
+        raise
+
+
+def _described_job(found: SourceTree, target: Destination, layout: Layout) -> dict[str, JSON]:
+    """Describe the conversion, for a run that continues an interrupted one."""
+    compression = layout.compression
+    return {
+        "convert": found.name,
+        "arrays": len(found.arrays),
+        "to": f"{type(target).__name__} {target.zarr_format}",
+        "chunks": layout.chunks,
+        "shards": layout.shards,
+        "compression": None if compression is None else compression_to_json(compression),
+    }
+
+
+def plan_copies(
+    found: SourceTree, target: Destination, layout: Layout, size: TaskSize
+) -> list[ArrayCopy]:
+    """Make the documents of a destination in memory, and choose how each array is copied.
+
+    Parameters
+    ----------
+    found : SourceTree
+        The arrays and groups.
+    target : Destination
+        The destination; nothing is written to it.
+    layout : Layout
+        Requested chunks, shards and compression.
+    size : TaskSize
+        Bytes of the elements of a task.
+    """
+    if isinstance(target, N5Destination) and found.container is not None:
+        target.keep_groups(found.container, found.path, list(found.groups))
+    else:
+        for path, attributes in found.groups.items():
+            target.create_group(path, attributes)
+    for path, data in found.files.items():
+        target.add_file(path, data)
+    return [
+        copy_of(source, target.create_array(path, source, layout), size)
+        for path, source in found.arrays.items()
+    ]
+
+
+def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> list[Copied]:
+    """Copy everything; return the counts of each copy.
+
+    Parameters
+    ----------
+    copies : sequence of Copy
+        What is copied.
+    done : set of str
+        Keys that an interrupted run has written.
+    options : RunOptions
+        Where the tasks run.
+    """
+    counts = {copy: Copied() for copy in copies}
+    tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
+    total = sum(copy.n_bytes for copy in copies)
+    for task, copied in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
+        counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
+    return list(counts.values())
+
+
+def _copy(task: Task) -> Copied:
+    return task.copy.copy(task.part)
+
+
+def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
+    """Read sources and destinations, and compare them.
+
+    Raises
+    ------
+    N5Error
+        A value differs (``kind="differs"``).
+    """
+    tasks = chain.from_iterable(copy.comparisons() for copy in copies)
+    total = sum(copy.n_bytes for copy in copies)
+    deque(options.each(_verify, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
+
+
+def _verify(task: Task) -> None:
+    task.copy.compare(task.part)
