@@ -47,7 +47,7 @@ def read_chunks(
     list of bytes-like or None
         The chunks, with the codecs of ``source.encoded``; None for each missing one.
     """
-    each = [(source.parts[p[0]], p[1:]) if source.parts else (source, p) for p in positions]
+    each = [_part_at(source, position) for position in positions]
     there = [(part, position) for part, position in each if part is not None]
     if not there:
         return [None] * len(each)
@@ -58,6 +58,16 @@ def read_chunks(
     else:
         chunks = iter(sync(_get_each(there)))
     return [None if part is None else next(chunks) for part, _ in each]
+
+
+def _part_at(
+    source: ArraySource, position: tuple[int, ...]
+) -> tuple[ArraySource | None, tuple[int, ...]]:
+    """Return the array that holds a chunk, None if it has no elements, and its position there."""
+    part: ArraySource | None = source
+    while part is not None and part.parts:
+        part, position = part.parts[position[0]], position[1:]
+    return part, position
 
 
 def _chunks_of_blocks(each: Sequence[_Chunk], encoder: Encoder) -> list[BufferLike | None]:

@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image
     from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.store.bdv_views import Levels, SetupLevel
+    from n5zarr.store.bdv_views import Levels
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["find_in_bdv"]
+__all__ = ["find_in_bdv", "name_of", "placed_levels", "space_axes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,12 +101,12 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
         views = described_views(store, group, views, description)
     views = _wanted(views, tree)
     require(views, f"{store}: /{group}: the XML describes none of the chosen views")
-    names = _names({s: _name_of(description, s) for s in views})
+    names = _names({s: name_of(description, s) for s in views})
     images: list[Image] = []
     problems: dict[str, list[str]] = {}
     for setup, levels in views.items():
         for each in _images(setup, names[setup], levels, description):
-            placed = _placed(store, each, description)
+            placed = placed_levels(store, each.levels, description)
             for problem in next(iter(placed.values())).problems:
                 problems.setdefault(problem, []).append(each.path)
             images.append(_describe(tree, each, placed, description, settings.get(setup)))
@@ -125,17 +125,14 @@ def _wanted(views: Mapping[int, Levels], tree: SourceTree) -> dict[int, Levels]:
     wanted: dict[int, Levels] = {}
     for setup, levels in views.items():
         for level, by_time in levels.items():
-            taken = {t: v for t, v in by_time.items() if _below(v, tree.path) in tree.arrays}
+            taken = {t: v for t, v in by_time.items() if v.below(tree.path) in tree.arrays}
             if taken:
                 wanted.setdefault(setup, {})[level] = taken
     return wanted
 
 
-def _below(view: SetupLevel, group: str) -> str:
-    return view.path.removeprefix(group).strip("/")
-
-
-def _name_of(description: Description | None, setup: int) -> str:
+def name_of(description: Description | None, setup: int) -> str:
+    """Return the name of a setup; its number if the XML has none."""
     known = None if description is None else description.setups.get(setup)
     return f"setup{setup}" if known is None else known.name.strip() or f"setup{setup}"
 
@@ -158,7 +155,7 @@ def _images(
     setup: int, path: str, levels: Levels, description: Description | None
 ) -> Iterator[_Views]:
     """Yield the images of a setup."""
-    name = _name_of(description, setup)
+    name = name_of(description, setup)
     own = sorted({t for by_time in levels.values() for t in by_time})
     known = None if description is None else description.timepoints
     times = tuple(known or own)
@@ -188,10 +185,12 @@ def _images(
         )
 
 
-def _placed(store: N5Store, views: _Views, description: Description | None) -> dict[str, Placed]:
-    """Read the axes of the levels of an image, the finest first."""
+def placed_levels(
+    store: N5Store, levels: Levels, description: Description | None
+) -> dict[str, Placed]:
+    """Read the axes of the levels of a setup, the finest first, at the first time point of each."""
     placed = {}
-    for level, by_time in views.levels.items():
+    for level, by_time in levels.items():
         view = by_time[min(by_time)]
         steps = read_placed(store.container.nodes, view.path, view.dataset, description=description)
         placed[level] = store.run(steps)
@@ -209,7 +208,7 @@ def _describe(
     """Describe an image, with the axes of its levels and BigDataViewer's display settings."""
     first = next(iter(placed.values()))
     time = [_time_axis(views.timepoints)] if views.is_stacked else []
-    aligned = align_axes({level: [*time, *_axes(p)] for level, p in placed.items()})
+    aligned = align_axes({level: [*time, *space_axes(p)] for level, p in placed.items()})
     known = None if description is None else description.setups.get(views.setup)
     own: dict[str, JSON] = {"setup": views.setup, "timepoints": list(views.timepoints)}
     own |= {} if known is None else {"names": dict(known.names)}
@@ -229,12 +228,13 @@ def _array(tree: SourceTree, views: _Views, level: str) -> ArraySource:
     """Return the array of a level, of all time points of the image."""
     by_time = views.levels[level]
     if not views.is_stacked:
-        return tree.arrays[_below(by_time[min(by_time)], tree.path)]
+        return tree.arrays[by_time[min(by_time)].below(tree.path)]
     each = [by_time.get(t) for t in views.timepoints]
-    return stacked([v and tree.arrays[_below(v, tree.path)] for v in each])
+    return stacked([v and tree.arrays[v.below(tree.path)] for v in each])
 
 
-def _axes(placed: Placed) -> tuple[Axis, ...]:
+def space_axes(placed: Placed) -> tuple[Axis, ...]:
+    """Return the axes of a level in C order."""
     geometry = placed.geometry
     return () if geometry is None else present(geometry.axes, placed.view.axis_order)
 

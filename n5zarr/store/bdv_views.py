@@ -29,6 +29,10 @@ class SetupLevel(NamedTuple):
     path: str
     dataset: DatasetView
 
+    def below(self, group: str) -> str:
+        """Return the path below the group of the setups."""
+        return self.path.removeprefix(group).strip("/")
+
 
 type Levels = dict[str, dict[int, SetupLevel]]
 """The datasets of a setup, by level and time point."""

@@ -31,6 +31,7 @@ from n5zarr.store.n5_store import N5Store
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
@@ -84,11 +85,24 @@ class XmlFile(NamedTuple):
         FileNotFoundError
             The file does not exist.
         """
-        data = self._storage(read_only=True).run(read_key(self.name))
+        data = self._stored()
         if data is None:
             message = f"{self}: expected BigDataViewer's XML, but the file does not exist"
             raise FileNotFoundError(message)
         return bytes(data)
+
+    def exists(self) -> bool:
+        """Whether the file exists."""
+        return self._stored() is not None
+
+    @property
+    def settings(self) -> Self:
+        """The file of BigDataViewer's display settings beside it."""
+        name = re.sub(r"(?i)\.xml(~[0-9]+)?\Z", "", self.name)
+        return self._replace(name=f"{name}.settings.xml")
+
+    def _stored(self) -> BufferLike | None:
+        return self._storage(read_only=True).run(read_key(self.name))
 
     def update(self, change: Callable[[bytes | None], bytes | None]) -> None:
         """Replace the file by a function of its content, while no other program writes it."""
@@ -101,10 +115,11 @@ class XmlFile(NamedTuple):
             file._storage(read_only=False).run(steps())
             return
         real = Path(str(self.directory.location), self.name).resolve()  # do not replace a link
-        mode = stat.S_IMODE(real.stat().st_mode)
+        mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
         file = XmlFile(Place(real.parent), real.name)
         file._storage(read_only=False).run(steps())
-        real.chmod(mode)
+        if mode is not None:
+            real.chmod(mode)
 
     def beside(self, location: str) -> str:
         """Return the path or URL of a location in the XML, relative to the XML or absolute."""
@@ -341,8 +356,7 @@ def read_settings(project: Project) -> Mapping[int, SetupSettings]:
 
     Reads ``NAME.settings.xml`` beside ``NAME.xml``.
     """
-    name = re.sub(r"(?i)\.xml(~[0-9]+)?\Z", "", project.file.name)
     try:
-        return parse_settings(project.file._replace(name=f"{name}.settings.xml").read())
+        return parse_settings(project.file.settings.read())
     except FileNotFoundError:
         return {}

@@ -43,6 +43,7 @@ __all__ = [
     "check_options",
     "check_packages",
     "check_places",
+    "check_whole",
     "check_writable",
     "hidden_stores",
     "warn_of_fill_values",
@@ -79,6 +80,25 @@ def check_ome(
         where,
     )
     return version or of_target
+
+
+def check_whole(
+    select: object, exclude: object, level: int | None, labels: object, *, coords: bool
+) -> None:
+    """Raise for options that choose a part of a project: the XML describes all of it.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        One is given (``kind="option"``).
+    """
+    given = {"select": select, "exclude": exclude, "level": level is not None, "labels": labels}
+    found = [name for name, value in (given | {"coords": coords}).items() if value]
+    require(
+        not found,
+        f"{', '.join(found)}: expected only without the XML of a project as destination, which "
+        "describes all views and levels",
+    )
 
 
 def check_options(  # noqa: PLR0913 - the options of convert that exclude each other

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import check_sizes, listed
@@ -11,11 +12,19 @@ from n5zarr.images.find import images_in, ome_tree
 from n5zarr.images.from_ome import from_ome
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.tools.convert.checks import check_found, check_ome, check_options, check_places
+from n5zarr.tools.convert.checks import (
+    check_found,
+    check_ome,
+    check_options,
+    check_places,
+    check_whole,
+)
 from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
+from n5zarr.tools.convert.resave import Resaving
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
@@ -143,6 +152,12 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     """
     began = time.monotonic()
     place = place_of(destination, destination_options, destination_backend)
+    ome = ome or to == "ome-zarr"
+    new = NewProject.at(place, to, ome_version)
+    if new is not None:
+        check_whole(select, exclude, level, labels, coords=coords)
+        new.check_free(may_exist=overwrite or resume)
+        place, ome, ome_version = new.place, new.ome_version is not None, new.ome_version
     target = open_destination(place, to, ome_version)
     patterns, excluded, wanted_labels = map(listed, (select, exclude, labels))
     version = check_ome(target, ome_version, wanted_labels, ome=ome)
@@ -165,10 +180,16 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         folders = opaque_folders(found, target)
         check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
-        found = _as_written(found, target, version, wanted_labels)
-        plan = Plan.of(
-            found, target, layout, RunOptions(scheduler, n_workers, progress), max_memory, folders
+        resaving = None if new is None else Resaving.of(found, new)
+        written = (
+            _as_written(found, target, version, wanted_labels)
+            if resaving is None
+            else resaving.tree(found)
         )
+        options = RunOptions(scheduler, n_workers, progress)
+        plan = Plan.of(written, target, layout, options, max_memory, folders)
+    if resaving is not None:
+        plan = replace(plan, others=[*plan.others, *resaving.folders()])
     job: dict[str, JSON] = {
         "select": patterns,
         "exclude": excluded,
@@ -178,7 +199,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "labels": wanted_labels,
         "shards_of_java": sizes,
     }
-    return plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
+    done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
+    if resaving is not None and not dry_run:
+        resaving.write(found)
+    return done if new is None else replace(done, destination=str(new.file))
 
 
 def _open(

@@ -179,19 +179,22 @@ class Folder(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class FileCopy(Copy):
-    """All files of a node but its document, byte for byte.
+    """The files of a folder, byte for byte.
 
     Parameters
     ----------
     source, target : Folder
-        The node, and where it is written.
+        The folder, and where it is written.
+    omitted : str, optional
+        Name of a file in it that is not copied.
     """
 
     source: Folder
     target: Folder
+    omitted: str = ""
 
     def _names(self) -> list[str]:
-        return sorted(keys_below(self.source.storage.store, self.source.path) - {ATTRIBUTES_JSON})
+        return sorted(keys_below(self.source.storage.store, self.source.path) - {self.omitted})
 
     @override
     def tasks(self, done: set[str]) -> Iterator[Task]:
@@ -233,5 +236,6 @@ def plan_opaque(folders: Mapping[str, Folder], target: Destination) -> list[File
     for path, folder in folders.items():
         (document,) = folder.read([ATTRIBUTES_JSON])
         target.add_file(join(path, ATTRIBUTES_JSON), bytes(document or b"{}"))
-        copies.append(FileCopy(folder, Folder(target.storage, join(target.path, path))))
+        written = Folder(target.storage, join(target.path, path))
+        copies.append(FileCopy(folder, written, omitted=ATTRIBUTES_JSON))
     return copies

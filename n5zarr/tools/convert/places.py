@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Format", "open_destination", "open_shards", "open_source"]
 
-type Format = Literal["zarr", "zarr2", "n5"]
+type Format = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 
 _ZARR_FORMATS: Mapping[Format | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
 
@@ -118,7 +118,7 @@ def open_destination(
     ----------
     place : Place
         Where to write.
-    to : {"zarr", "zarr2", "n5"} or None
+    to : {"zarr", "zarr2", "n5", "ome-zarr"} or None
         The format; None chooses it by the suffix.
     ome_version : {"0.5", "0.4"}, optional
         The version of OME-Zarr, which chooses the format of Zarr unless ``to`` does.
@@ -179,5 +179,5 @@ def _format(root: object, path: str) -> Format:
         got = f", got {path} in it"
     raise option_error(
         f"{text}: expected a destination that ends in .n5 or .zarr{got}; or choose the format "
-        "with to='n5', 'zarr' or 'zarr2' (--to)"
+        "with to='n5', 'zarr', 'zarr2' or 'ome-zarr' (--to)"
     )

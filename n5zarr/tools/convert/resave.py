@@ -1,0 +1,101 @@
+"""Resave a project of BigStitcher in another format, so that BigStitcher goes on with it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from n5zarr.container.options import require
+from n5zarr.conventions.bdv import view_of
+from n5zarr.conventions.bdv_write import with_loader
+from n5zarr.conventions.interest_points import base_path, labels_in
+from n5zarr.conventions.xml_text import elements_at
+from n5zarr.images.find import ome_tree
+from n5zarr.images.in_project import project_images
+from n5zarr.storage.opening import open_storage
+from n5zarr.tools.convert.files import FileCopy, Folder
+
+if TYPE_CHECKING:
+    from n5zarr.images.source import SourceTree
+    from n5zarr.store.bdv_xml import Project
+    from n5zarr.tools.convert.new_project import NewProject
+
+__all__ = ["Resaving"]
+
+# beside the XML, in newer and older versions
+_POINTS = ("interestpoints.n5", "interestpoints.zarr", "interestpoints")
+_PSF = "SpimData/PointSpreadFunctions/PointSpreadFunction"
+
+
+@dataclass(frozen=True, eq=False)
+class Resaving:
+    """A project, and the new one.
+
+    Parameters
+    ----------
+    project : Project
+        What is resaved.
+    new : NewProject
+        Where.
+    xml : bytes
+        The content of the XML of the project.
+    """
+
+    project: Project
+    new: NewProject
+    xml: bytes
+
+    @classmethod
+    def of(cls, tree: SourceTree, new: NewProject) -> Resaving:
+        """Check that a source is a project, and another one than the new one.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            It is not (``kind="option"``).
+        """
+        project = tree.project
+        require(
+            project is not None,
+            f"{tree.name}: expected the XML of a project as the source of {new.file}, got none; "
+            "n5zarr.write_bdv writes arrays as a project",
+        )
+        assert project is not None  # noqa: S101 - see above
+        require(
+            str(project.file) != str(new.file),
+            f"{new.file}: expected another XML than that of the source",
+        )
+        return cls(project, new, project.file.read())
+
+    def tree(self, found: SourceTree) -> SourceTree:
+        """Return the arrays as the new project has them."""
+        version = self.new.ome_version
+        return found if version is None else ome_tree(project_images(found), version)
+
+    def folders(self) -> list[FileCopy]:
+        """Return copies of the interest points and of the functions beside the XML."""
+        names = [*_POINTS] if labels_in(self.xml) else []
+        names += ["psf"] if elements_at(self.xml, _PSF) else []
+        old = self.project.file
+        source, target = old.beside(base_path(self.xml)), self.new.file.beside(".")
+        if not names or source == target:
+            return []
+        read = open_storage(old.place_for(source), read_only=True)
+        written = open_storage(self.new.file.directory)
+        return [FileCopy(Folder(read, name), Folder(written, name)) for name in names]
+
+    def write(self, found: SourceTree) -> None:
+        """Write the XML, and BigDataViewer's display settings.
+
+        Parameters
+        ----------
+        found : SourceTree
+            The arrays of the project.
+        """
+        views = {view_of(tuple(path.split("/"))) for path in found.arrays}
+        loader = self.new.loader(sorted(view for view in views if view is not None))
+        with suppress(FileNotFoundError):
+            settings = self.project.file.settings.read()
+            self.new.file.settings.update(lambda _: settings)
+        self.new.write(with_loader(self.xml, loader))
