@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
     from n5zarr.codecs.block import Block
     from n5zarr.codecs.single_block import decode_block, encode_block
+    from n5zarr.conventions.bdv_registrations import ViewTransform
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.store.attributes import get_attribute, remove_attribute, set_attribute
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.store.location import sample_path
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.store.register import read_registrations, register
     from n5zarr.store.set_geometry import set_geometry
     from n5zarr.tools.convert.convert import convert
     from n5zarr.tools.convert.download import Downloaded, download
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
     from n5zarr.tools.empty_blocks import BlockRemoval, remove_empty_blocks
+    from n5zarr.tools.projects.write import write_bdv
     from n5zarr.tools.pyramid.build import Pyramid, PyramidLevel, build_pyramid
     from n5zarr.tools.rechunk import rechunk
     from n5zarr.tools.sidecar import Sidecars, sidecar
@@ -104,6 +107,7 @@ __all__ = [
     "Server",
     "Sidecars",
     "Validation",
+    "ViewTransform",
     "Virtualization",
     "block_statistics",
     "build_pyramid",
@@ -130,7 +134,9 @@ __all__ = [
     "read_block",
     "read_boxes",
     "read_interest_points",
+    "read_registrations",
     "rechunk",
+    "register",
     "remove_attribute",
     "remove_empty_blocks",
     "repair_edges",
@@ -145,6 +151,7 @@ __all__ = [
     "validate",
     "view",
     "virtualize",
+    "write_bdv",
     "write_block",
     "write_interest_points",
 ]
@@ -222,6 +229,10 @@ _MODULES = {
     "view": "viewing.view",
     "write_block": "store.blocks",
     "write_interest_points": "xarray.interest_points",
+    "ViewTransform": "conventions.bdv_registrations",
+    "read_registrations": "store.register",
+    "register": "store.register",
+    "write_bdv": "tools.projects.write",
 }
 _INNER_NAMES = {"open": "open_node"}
 _EXTRAS = {  # that install what modules import

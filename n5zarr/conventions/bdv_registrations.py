@@ -27,9 +27,11 @@ from n5zarr.errors import option_error
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    import numpy.typing as npt
+
 __all__ = [
-    "Transform",
     "View",
+    "ViewTransform",
     "model_of",
     "read_transforms",
     "registration_element",
@@ -44,7 +46,7 @@ _REGISTRATIONS = "SpimData/ViewRegistrations"
 _REGISTRATION = f"{_REGISTRATIONS}/ViewRegistration"
 
 
-class Transform(NamedTuple):
+class ViewTransform(NamedTuple):
     """One of the affine transforms of a view.
 
     Parameters
@@ -59,6 +61,11 @@ class Transform(NamedTuple):
     name: str
     rows: tuple[float, ...]
 
+    @property
+    def matrix(self) -> npt.NDArray[np.float64]:
+        """The rows as an array of the shape (3, 4)."""
+        return np.reshape(self.rows, (3, 4))
+
 
 def view_in(attributes: Mapping[str, str]) -> View | None:
     """Parse the numbers of setup and time point in the attributes of an element."""
@@ -66,22 +73,22 @@ def view_in(attributes: Mapping[str, str]) -> View | None:
     return None if setup is None or timepoint is None else (setup, timepoint)
 
 
-def read_transforms(root: ElementTree.Element) -> dict[View, tuple[Transform, ...]]:
+def read_transforms(root: ElementTree.Element) -> dict[View, tuple[ViewTransform, ...]]:
     """Parse the transforms of each view below the root of the XML, in the order of the XML."""
     found = {view_in(e.attrib): _transforms(e) for e in root.iterfind(".//ViewRegistration")}
     return {view: transforms for view, transforms in found.items() if view is not None}
 
 
-def _transforms(element: ElementTree.Element) -> tuple[Transform, ...]:
+def _transforms(element: ElementTree.Element) -> tuple[ViewTransform, ...]:
     found = []
     for transform in element.iterfind("ViewTransform"):
         rows = numbers_in(transform.findtext("affine") or "")
         is_affine = len(rows) == 12 and all(map(math.isfinite, rows))
-        found.append(Transform(transform.findtext("Name") or "", rows if is_affine else ()))
+        found.append(ViewTransform(transform.findtext("Name") or "", rows if is_affine else ()))
     return tuple(found)
 
 
-def model_of(transforms: Iterable[Transform]) -> tuple[float, ...]:
+def model_of(transforms: Iterable[ViewTransform]) -> tuple[float, ...]:
     """Multiply transforms, the one applied first last; empty if one of them is empty."""
     matrices = []
     for _, rows in transforms:
@@ -92,7 +99,7 @@ def model_of(transforms: Iterable[Transform]) -> tuple[float, ...]:
     return tuple(model[:3].ravel().tolist())
 
 
-def with_registrations(xml: bytes, views: Mapping[View, Sequence[Transform]]) -> bytes:
+def with_registrations(xml: bytes, views: Mapping[View, Sequence[ViewTransform]]) -> bytes:
     """Return XML with other transforms of views, the one applied first last; keep all other text.
 
     Raises
@@ -118,7 +125,7 @@ def with_registrations(xml: bytes, views: Mapping[View, Sequence[Transform]]) ->
     return with_children(changed, _REGISTRATIONS, [indented(each, 2) for each in new])
 
 
-def registration_element(view: View, transforms: Iterable[Transform]) -> ElementTree.Element:
+def registration_element(view: View, transforms: Iterable[ViewTransform]) -> ElementTree.Element:
     """Make the element of the registration of a view."""
     setup, timepoint = map(str, view)
     element = ElementTree.Element("ViewRegistration", timepoint=timepoint, setup=setup)

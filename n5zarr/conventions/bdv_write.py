@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
     from n5zarr.conventions.bdv import Setup
-    from n5zarr.conventions.bdv_registrations import Transform, View
+    from n5zarr.conventions.bdv_registrations import View, ViewTransform
 
 __all__ = [
     "n5_loader",
@@ -89,7 +89,7 @@ def project_xml(
     setups: Mapping[int, Setup],
     timepoints: Sequence[int],
     missing: Collection[View],
-    registrations: Mapping[View, Sequence[Transform]],
+    registrations: Mapping[View, Sequence[ViewTransform]],
 ) -> bytes:
     """Write the XML of a project.
 
@@ -103,7 +103,7 @@ def project_xml(
         Numbers of the time points.
     missing : collection of (int, int)
         Setups and time points of views without data.
-    registrations : mapping of (int, int) to sequence of Transform
+    registrations : mapping of (int, int) to sequence of ViewTransform
         The transforms of each view, the one applied first last.
 
     Raises

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["EncodedAxes", "encode_axes"]
+__all__ = ["EncodedAxes", "encode_axes", "even_axis"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def _written(
     first: Placed | None,
 ) -> Written | None:
     """Write axes in a convention; None if it would replace other attributes."""
-    axis_of = {dim: _even_axis(ds, dim) for dim in array.dims}
+    axis_of = {dim: even_axis(ds, dim) for dim in array.dims}
     if not any(axis_of.values()):
         return None
     names = to_n5(map(str, array.dims))
@@ -200,7 +200,7 @@ def _known_scale(coord: xr.DataArray) -> float | None:
     return None if origin is None else origin.scale
 
 
-def _even_axis(ds: xr.Dataset, dim: Hashable) -> Axis | None:
+def even_axis(ds: xr.Dataset, dim: Hashable) -> Axis | None:
     """Return scale and translation of an evenly spaced coordinate; None for any other."""
     if dim not in ds.coords or ds.coords[dim].dims != (dim,):
         return None

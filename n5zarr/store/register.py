@@ -1,0 +1,202 @@
+"""``n5zarr.register``: change the registrations of views in BigDataViewer's XML."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from n5zarr.container.options import require
+from n5zarr.conventions.bdv import parse_xml
+from n5zarr.conventions.bdv_registrations import (
+    ViewTransform,
+    read_transforms,
+    with_registrations,
+)
+from n5zarr.conventions.xml_text import parsed_xml
+from n5zarr.errors import ErrorsAt, option_error
+from n5zarr.storage.place import place_of
+from n5zarr.store.bdv_views import ranges
+from n5zarr.store.bdv_xml import XmlFile, read_project
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from n5zarr.conventions.bdv import Description
+    from n5zarr.conventions.bdv_registrations import View
+    from n5zarr.storage.place import Backend, Location
+
+    type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
+
+__all__ = ["read_registrations", "register", "transforms_of"]
+
+
+def read_registrations(
+    location: Location,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend | None = None,
+) -> dict[View, tuple[ViewTransform, ...]]:
+    """Read the registrations of views, as BigDataViewer's XML lists them.
+
+    Parameters
+    ----------
+    location : path or URL
+        The XML.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+
+    Returns
+    -------
+    dict
+        The transforms of each view, by the numbers of setup and time point. The last one is applied
+        first. Together they map elements of full resolution, ``[x, y, z, 1]``, to the world. The
+        unit of the world is that of the voxel size, or of BigStitcher: the finest voxel size.
+
+    Raises
+    ------
+    FileNotFoundError
+        The file does not exist.
+    N5UnrepresentableError
+        It is not BigDataViewer's (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> found = n5zarr.read_registrations("dataset.xml")  # doctest: +SKIP
+    >>> [transform.name for transform in found[0, 0]]  # doctest: +SKIP
+    ['stitching', 'calibration']
+    """
+    file = XmlFile.at(place_of(location, storage_options, backend))
+    read_project(file)  # raises for any other XML
+    return _transforms(file.read())
+
+
+def register(
+    location: Location,
+    registrations: Mapping[int | View, Given],
+    *,
+    name: str = "n5zarr",
+    replace: bool = False,
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend | None = None,
+) -> None:
+    """Register views: add transforms to BigDataViewer's XML, or replace them.
+
+    Other text of the file stays as it is. The file is locked, and replaced as a whole.
+
+    Parameters
+    ----------
+    location : path or URL
+        The XML.
+    registrations : mapping
+        Affine transforms by the numbers of setup and time point, or by the number of a setup for
+        all its time points: a matrix of the shape (3, 4) or (4, 4) that maps ``[x, y, z, 1]``, or a
+        sequence of names and matrices, of which the last one is applied first. The unit is that of
+        :func:`read_registrations`.
+    name : str, optional
+        Name of transforms without a name.
+    replace : bool, optional
+        Whether they replace the transforms of these views. Otherwise they are applied after them.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+
+    Raises
+    ------
+    FileNotFoundError
+        The file does not exist.
+    N5UnrepresentableError
+        The XML has no such view, a matrix cannot be inverted, or the file is not BigDataViewer's
+        (``kind="option"``); nothing is changed.
+
+    Examples
+    --------
+    >>> import n5zarr, numpy as np
+    >>> moved = np.array([[1, 0, 0, 12.5], [0, 1, 0, -3], [0, 0, 1, 0]])
+    >>> n5zarr.register("dataset.xml", {(0, 0): moved}, name="stitching")  # doctest: +SKIP
+    """
+    file = XmlFile.at(place_of(location, storage_options, backend))
+    read_project(file)
+    with ErrorsAt(str(file)):
+        given = {key: transforms_of(value, name) for key, value in registrations.items()}
+        _changed(file.read(), given, replace=replace)  # may raise: call it before any writing
+    file.update(lambda xml: xml and _changed(xml, given, replace=replace))
+
+
+def transforms_of(given: Any, name: str) -> tuple[ViewTransform, ...]:  # noqa: ANN401 - of a user
+    """Return the transforms of a view: a matrix, or names with matrices.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They are none (``kind="option"``).
+    """
+    named = isinstance(given, list | tuple) and all(_is_named(each) for each in given)
+    pairs = given if named else [(name, given)]
+    return tuple(ViewTransform(each, _rows(matrix)) for each, matrix in pairs)
+
+
+def _is_named(given: object) -> bool:
+    return isinstance(given, tuple) and len(given) == 2 and isinstance(given[0], str)
+
+
+def _rows(given: npt.ArrayLike) -> tuple[float, ...]:
+    """Return the rows of a matrix."""
+    try:
+        matrix = np.asarray(given, float)
+    except (TypeError, ValueError) as err:
+        raise option_error(f"registrations: expected a matrix of numbers, got {given!r}") from err
+    if matrix.shape == (12,):
+        matrix = matrix.reshape(3, 4)
+    is_affine = matrix.shape == (3, 4) or (
+        matrix.shape == (4, 4) and matrix[3].tolist() == [0, 0, 0, 1]
+    )
+    require(
+        is_affine,
+        "registrations: expected a matrix of the shape (3, 4), or (4, 4) with the last row "
+        f"0, 0, 0, 1, got the shape {matrix.shape}",
+    )
+    require(
+        np.isfinite(matrix).all() and np.linalg.matrix_rank(matrix[:3, :3]) == 3,
+        f"registrations: expected a matrix that can be inverted, got {matrix.tolist()}",
+    )
+    return tuple(matrix[:3].ravel().tolist())
+
+
+def _transforms(xml: bytes) -> dict[View, tuple[ViewTransform, ...]]:
+    root = parsed_xml(xml)
+    return {} if isinstance(root, str) else read_transforms(root)
+
+
+def _changed(
+    xml: bytes, given: Mapping[int | View, Sequence[ViewTransform]], *, replace: bool
+) -> bytes:
+    """Return the XML with other registrations."""
+    description = parse_xml(xml)
+    if description is None:
+        raise option_error("expected BigDataViewer's XML, got other text; another program wrote it")
+    now = _transforms(xml)
+    wanted: dict[View, tuple[ViewTransform, ...]] = {}
+    for key, transforms in given.items():
+        for view in _views(description, key):
+            wanted[view] = (*transforms, *(() if replace else now.get(view, ())))
+    changed = with_registrations(xml, wanted)
+    if _transforms(changed) != now | wanted:
+        raise option_error("expected a name of characters that XML can hold, got others")
+    return changed
+
+
+def _views(description: Description, key: int | View) -> list[View]:
+    """Return the views that a key names."""
+    times = description.timepoints or ()
+    views = [key] if isinstance(key, tuple) else [(key, t) for t in times]
+    views = [view for view in views if view not in description.missing or view == key]
+    is_known = all(s in description.setups and t in times for s, t in views)
+    require(
+        views and is_known,
+        f"registrations: expected the number of a setup, of {ranges(description.setups)}, alone or "
+        f"with a time point, of {ranges(times) or 'none'}, got {key!r}",
+    )
+    return views

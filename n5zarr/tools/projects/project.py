@@ -1,0 +1,267 @@
+"""Describe views as a project: setups with names, time points, registrations, arrays to write."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from n5zarr.container.options import require
+from n5zarr.conventions.bdv import Setup, write_setup
+from n5zarr.conventions.bdv_registrations import ViewTransform
+from n5zarr.conventions.bdv_write import view_image
+from n5zarr.conventions.model import Axis
+from n5zarr.format.order import to_n5
+from n5zarr.images.find import ome_tree
+from n5zarr.images.in_project import image_of_view, images_of_views
+from n5zarr.images.source import ArraySource, SourceTree
+from n5zarr.store.register import transforms_of
+from n5zarr.tools.projects.views import ENTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import numpy.typing as npt
+
+    from n5zarr.conventions.bdv_registrations import View
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.tools.projects.views import ViewData
+
+__all__ = ["ProjectData", "dataset_of"]
+
+_NO_UNIT = "pixel"
+
+
+def dataset_of(view: View, ome_version: OmeVersion | None) -> str:
+    """Return the path of a view in the container: ``s0`` of N5, or a group of OME-Zarr."""
+    setup, timepoint = view
+    n5 = f"setup{setup}/timepoint{timepoint}/s0"
+    return n5 if ome_version is None else view_image(setup, timepoint)
+
+
+@dataclass(frozen=True, eq=False)
+class ProjectData:
+    """Views with all that the XML says of them.
+
+    Parameters
+    ----------
+    views : mapping of (int, int) to ViewData
+        The views by setup and time point.
+    setups : mapping of int to Setup
+        The setups by number.
+    """
+
+    views: Mapping[View, ViewData]
+    setups: Mapping[int, Setup]
+
+    @classmethod
+    def of(
+        cls,
+        views: Sequence[ViewData],
+        names: Mapping[int, Mapping[str, str]],
+        voxel_size: Sequence[float] | None,
+        unit: str | None,
+    ) -> Self:
+        """Describe views.
+
+        Parameters
+        ----------
+        views : sequence of ViewData
+            At least one.
+        names : mapping of int to mapping
+            Names of setups, by number, that precede those of the views.
+        voxel_size : sequence of float or None
+            Size along z, y and x, instead of the distance of positions.
+        unit : str or None
+            Unit of voxel sizes, instead of that of positions.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            Views of a setup differ, or names or sizes are not right (``kind="option"``).
+        """
+        firsts: dict[int, ViewData] = {}
+        for view in views:
+            first = firsts.setdefault(view.setup, view)
+            require(
+                _like(view) == _like(first),
+                f"data: setup {view.setup}: expected the shape, type and voxel size of time point "
+                f"{first.timepoint}, {_like(first)}, got {_like(view)} at {view.timepoint}",
+            )
+        named = _names(firsts, names)
+        setups = {
+            number: Setup(
+                name=named[number].get("name", str(number)),
+                voxel_size=_voxel_size(first, voxel_size),
+                unit=unit or _unit(first),
+                attributes=numbers,
+                names={kind: named[number][kind] for kind in ENTITIES},
+                size=to_n5(first.values.shape),
+                tile_location=first.tile_location,
+            )
+            for (number, first), numbers in zip(firsts.items(), _entities(named), strict=True)
+        }
+        return cls({(v.setup, v.timepoint): v for v in views}, setups)
+
+    @property
+    def timepoints(self) -> list[int]:
+        """Numbers of the time points."""
+        return sorted({timepoint for _, timepoint in self.views})
+
+    @property
+    def missing(self) -> set[View]:
+        """Views without data."""
+        return {(s, t) for s in self.setups for t in self.timepoints} - self.views.keys()
+
+    def transforms(self, given: Mapping[int | View, Any]) -> dict[View, tuple[ViewTransform, ...]]:
+        """Return the transforms of each view.
+
+        Parameters
+        ----------
+        given : mapping
+            Those of the user, by view or setup, instead of those that follow from positions.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            There is no such view, or no such matrix (``kind="option"``).
+        """
+        found = {view: self._placed(view) for view in self.views}
+        for key, value in given.items():
+            chosen = [view for view in found if key in (view, view[0])]
+            require(chosen, f"registrations: expected a setup or a view of the data, got {key!r}")
+            found |= dict.fromkeys(chosen, transforms_of(value, "registration"))
+        return found
+
+    def _placed(self, view: View) -> tuple[ViewTransform, ...]:
+        """Return the transforms that follow from voxel size and positions."""
+        data, setup = self.views[view], self.setups[view[0]]
+        finest = min(size for each in self.setups.values() for size in each.voxel_size or ())
+        scale = np.diag(np.divide(setup.voxel_size or (), finest))
+        first = np.array([0.0 if axis is None else axis.translation for axis in to_n5(data.axes)])
+        transforms = [_transform("calibration", scale, np.zeros(3))]
+        if first.any():
+            transforms.insert(0, _transform("translation", np.eye(3), first / finest))
+        if data.registration is not None:
+            (given,) = transforms_of(data.registration, "registration")
+            matrix = given.matrix
+            transforms.insert(0, _transform(given.name, matrix[:, :3], matrix[:, 3] / finest))
+        return tuple(transforms)
+
+    def tree(self, name: str, ome_version: OmeVersion | None) -> SourceTree:
+        """Return the arrays and groups to write.
+
+        Parameters
+        ----------
+        name : str
+            For messages.
+        ome_version : {"0.4", "0.5"} or None
+            The version of OME-Zarr; None for N5.
+        """
+        arrays = {view: _source(data) for view, data in self.views.items()}
+        if ome_version is not None:
+            images = [
+                image_of_view(view, self.setups[view[0]].name, [(array, self._axes(view[0]))])
+                for view, array in arrays.items()
+            ]
+            return ome_tree(images_of_views(SourceTree(name, {}, {}), images), ome_version)
+        groups: dict[str, dict[str, JSON]] = {"": {}}
+        for (number, timepoint), array in arrays.items():
+            setup = self.setups[number]
+            groups[f"setup{number}"] = write_setup([(1, 1, 1)], array.native_dtype.name)
+            groups[f"setup{number}/timepoint{timepoint}"] = {
+                "resolution": [*(setup.voxel_size or ())],
+                "saved_completely": True,
+                "multiScale": True,
+            }
+        return SourceTree(name, {dataset_of(v, None): a for v, a in arrays.items()}, groups)
+
+    def _axes(self, number: int) -> tuple[Axis, ...]:
+        setup = self.setups[number]
+        sizes = zip("zyx", reversed(setup.voxel_size or ()), strict=True)
+        return tuple(Axis(name=n, type="space", unit=setup.unit, scale=s) for n, s in sizes)
+
+
+def _transform(
+    name: str, linear: npt.NDArray[np.float64], offset: npt.NDArray[np.float64]
+) -> ViewTransform:
+    return ViewTransform(name, tuple(np.column_stack([linear, offset]).ravel().tolist()))
+
+
+def _source(view: ViewData) -> ArraySource:
+    dtype = np.dtype(getattr(view.values, "dtype", None))
+    require(
+        dtype.kind in "iuf" and dtype.itemsize in (1, 2, 4, 8) and dtype != np.float16,
+        f"data: setup {view.setup}: expected integers or floats that N5 has, got {dtype}",
+    )
+    return ArraySource(
+        name=f"setup {view.setup}, time point {view.timepoint}",
+        values=view.values,
+        dtype=dtype,
+        chunks=view.chunks,
+        fill_value=0,
+    )
+
+
+def _like(view: ViewData) -> tuple[object, ...]:
+    """Return what all time points of a setup must have in common."""
+    scales = tuple(None if axis is None else (axis.scale, axis.unit) for axis in view.axes)
+    return tuple(view.values.shape), str(getattr(view.values, "dtype", "")), scales
+
+
+def _voxel_size(view: ViewData, given: Sequence[float] | None) -> tuple[float, ...]:
+    """Return the voxel size along x, y and z."""
+    require(
+        given is None or len(given) == 3,
+        f"voxel_size: expected one number for each of z, y, x, got {given}",
+    )
+    of_axes = [1.0 if axis is None else axis.scale for axis in view.axes]
+    sizes = tuple(float(size) for size in to_n5(given or of_axes))
+    require(
+        all(0 < size < np.inf for size in sizes),
+        f"voxel_size: expected numbers above 0 of setup {view.setup}, along z, y, x, got "
+        f"{list(reversed(sizes))}",
+    )
+    return sizes
+
+
+def _unit(view: ViewData) -> str:
+    """Return the unit of the positions of a view."""
+    units = {axis.unit for axis in view.axes if axis is not None}
+    require(
+        len(units) <= 1,
+        f"data: setup {view.setup}: expected one unit of all axes, got {units}; unit=... "
+        "chooses it",
+    )
+    return (units.pop() if units else None) or _NO_UNIT
+
+
+def _names(
+    firsts: Mapping[int, ViewData], given: Mapping[int, Mapping[str, str]]
+) -> dict[int, dict[str, str]]:
+    """Return the names of each setup, and of its channel, tile and so on."""
+    unknown = [key for names in given.values() for key in names if key not in ("name", *ENTITIES)]
+    require(
+        not unknown and given.keys() <= firsts.keys(),
+        f"setups: expected names {['name', *ENTITIES]} of setups {[*firsts]}, got "
+        f"{ {n: [*names] for n, names in given.items()} }",
+    )
+    found = {}
+    for number, view in firsts.items():
+        own = {"name" if key == "setup_name" else key: name for key, name in view.names.items()}
+        chosen = {key: str(name) for key, name in given.get(number, {}).items()}
+        found[number] = dict.fromkeys(ENTITIES, "0") | own | chosen
+    return found
+
+
+def _entities(named: Mapping[int, Mapping[str, str]]) -> list[dict[str, int]]:
+    """Return numbers for the channel, tile and so on of each setup: those of names, or in order."""
+    numbers: dict[str, dict[str, int]] = {}
+    for kind in ENTITIES:
+        names = list(dict.fromkeys(each[kind] for each in named.values()))
+        own = [int(name) if name.isdecimal() else -1 for name in names]
+        are_numbers = -1 not in own and len({*own}) == len(own) and max(own) < 2**31
+        numbers[kind] = dict(zip(names, own if are_numbers else range(len(names)), strict=True))
+    return [{kind: numbers[kind][each[kind]] for kind in ENTITIES} for each in named.values()]

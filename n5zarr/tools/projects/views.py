@@ -1,0 +1,238 @@
+"""Take views, three-dimensional arrays with names and positions, out of a user's data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise, product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import xarray as xr
+
+from n5zarr.container.options import require
+from n5zarr.errors import option_error
+from n5zarr.format.grid import automatic_block_size
+from n5zarr.xarray.encode_axes import even_axis
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterator, Sequence
+
+    from n5zarr.conventions.model import Axis
+    from n5zarr.images.source import Values
+
+    type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
+
+__all__ = ["ENTITIES", "SPACE", "ViewData", "views_in"]
+
+SPACE = ("z", "y", "x")
+ENTITIES = ("illumination", "channel", "tile", "angle")
+"""The attributes of a setup, in BigStitcher's order."""
+
+_ALIASES = {"t": "timepoint", "time": "timepoint", "c": "channel"}
+_END = 2**31  # numbers are ints in Java
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ViewData:
+    """A view to write.
+
+    Parameters
+    ----------
+    setup, timepoint : int
+        Its numbers.
+    values : Values
+        Its elements, z first.
+    chunks : tuple of int
+        Extent in elements of the best unit to read, z first.
+    axes : tuple of Axis or None, optional
+        Positions along z, y and x; None without.
+    names : mapping of str to str, optional
+        Name of the setup, ``setup_name``, and of its channel, tile and so on.
+    tile_location : tuple of float, optional
+        Recorded position of the tile, x first.
+    registration : object, optional
+        The rows of a matrix that maps positions, ``[x, y, z, 1]``, to the world.
+    """
+
+    setup: int
+    timepoint: int
+    values: Values
+    chunks: tuple[int, ...]
+    axes: tuple[Axis | None, ...] = (None, None, None)
+    names: Mapping[str, str] = field(default_factory=dict)
+    tile_location: tuple[float, ...] = ()
+    registration: Any = None
+
+
+def views_in(data: Data) -> list[ViewData]:
+    """Return the views of data, sorted by setup and time point.
+
+    Parameters
+    ----------
+    data : DataTree, Dataset, DataArray or mapping
+        As for :func:`n5zarr.write_bdv`.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There are none, or two have the same numbers (``kind="option"``).
+    """
+    views = sorted(_views(data), key=lambda view: (view.setup, view.timepoint))
+    require(views, "data: expected at least one view, got none")
+    for one, other in pairwise((view.setup, view.timepoint) for view in views):
+        require(
+            one != other, f"data: expected each view once, got setup and time point {one} twice"
+        )
+    return views
+
+
+def _views(data: Data) -> Iterator[ViewData]:
+    if isinstance(data, xr.DataTree):
+        finest = (node for node in data.subtree if node.name == "s0" and node.has_data)
+        for dataset in (node.to_dataset() for node in finest):
+            yield from _in_dataset(dataset)
+    elif isinstance(data, xr.Dataset):
+        yield from _in_dataset(data)
+    elif isinstance(data, xr.DataArray):
+        yield from _in_array(data)
+    elif isinstance(data, Mapping):
+        for key, value in data.items():
+            yield from _named(*_numbers(key), _as_array(value))
+    else:
+        raise option_error(
+            "data: expected a DataTree, Dataset, DataArray, or a mapping of numbers of setups to "
+            f"arrays, got {type(data).__name__}"
+        )
+
+
+def _numbers(key: object) -> tuple[int, int | None]:
+    """Parse the key of a mapping: a setup, or a setup and a time point."""
+    given = key if isinstance(key, tuple) else (key, None)
+    is_right = len(given) == 2 and all(
+        n is None or (isinstance(n, int | np.integer) and 0 <= n < _END) for n in given
+    )
+    require(
+        is_right,
+        f"data: expected keys 3, a setup, or (3, 0), a setup and a time point, got {key!r}",
+    )
+    setup, timepoint = given
+    return int(setup), None if timepoint is None else int(timepoint)
+
+
+def _as_array(value: object) -> Any:  # noqa: ANN401 - arrays of any library
+    """Return an array that is not loaded: of zarr as it is, others of numpy or dask as xarray's."""
+    if isinstance(value, xr.DataArray):
+        return value
+    if isinstance(value, xr.Dataset):
+        return _variable(value)
+    ndim = getattr(value, "ndim", None)
+    require(ndim in (2, 3), f"data: expected arrays of the axes z, y, x, got {ndim} axes")
+    is_lazy = ndim == 3 and not isinstance(value, np.ndarray) and not hasattr(value, "dask")
+    return value if is_lazy else xr.DataArray(value, dims=SPACE[-ndim:])  # type: ignore[operator]
+
+
+def _named(setup: int, timepoint: int | None, array: Any) -> Iterator[ViewData]:  # noqa: ANN401
+    """Yield the views of an array with a number of its own."""
+    if isinstance(array, xr.DataArray):
+        yield from _in_array(array, setup=setup, timepoint=timepoint)
+    else:
+        chunks = tuple(getattr(array, "chunks", None) or automatic_block_size(array.shape))
+        yield ViewData(setup=setup, timepoint=timepoint or 0, values=array, chunks=chunks)
+
+
+def _variable(data: xr.Dataset) -> xr.DataArray:
+    """Return the images in a dataset: ``data``, or its only variable with axes of space."""
+    spatial = [n for n, v in data.data_vars.items() if {"y", "x"} <= {*v.dims}]
+    if "data" in spatial:
+        return data["data"]
+    require(len(spatial) == 1, f"data: expected one variable with z, y, x, or data, got {spatial}")
+    return data[spatial[0]]
+
+
+def _in_dataset(data: xr.Dataset) -> Iterator[ViewData]:
+    yield from _in_array(_variable(data), present=data.get("present"))
+
+
+def _in_array(
+    array: xr.DataArray,
+    *,
+    setup: int | None = None,
+    timepoint: int | None = None,
+    present: xr.DataArray | None = None,
+) -> Iterator[ViewData]:
+    """Yield the views along the axes of an array that are not of space."""
+    array = array.rename({old: new for old, new in _ALIASES.items() if old in array.dims})
+    if "z" not in array.dims:
+        array = array.expand_dims("z")
+    others = [dim for dim in array.dims if dim not in SPACE]
+    _check_dims(others, array.dims, has_setup=setup is not None, has_time=timepoint is not None)
+    array = array.transpose(*others, *SPACE)
+    of_setup = [dim for dim in others if dim != "timepoint"]
+    for number, at_setup in enumerate(product(*(range(array.sizes[dim]) for dim in of_setup))):
+        for at_time in range(array.sizes.get("timepoint", 1)):
+            where = dict(zip(of_setup, at_setup, strict=True))
+            where |= {"timepoint": at_time} if "timepoint" in others else {}
+            one = array.isel(where)
+            if present is not None and not present.isel(where, missing_dims="ignore").item():
+                continue
+            own = number if setup is None else setup
+            time = at_time if timepoint is None else timepoint
+            yield _view(
+                one,
+                _number(one, "setup", own) if setup is None else own,
+                _number(one, "timepoint", time) if timepoint is None else time,
+            )
+
+
+def _check_dims(
+    others: Sequence[Hashable], dims: Sequence[Hashable], *, has_setup: bool, has_time: bool
+) -> None:
+    known = set() if has_time else {"timepoint"}
+    known |= set() if has_setup else {"setup", *ENTITIES}
+    is_right = {*others} <= known and {"y", "x"} <= {*dims}
+    require(
+        is_right and ("setup" not in others or not {*others} & {*ENTITIES}),
+        f"data: expected the dimensions z, y, x and of {sorted(known) or 'no others'}; either setup"
+        f" or others of a setup; got {[*map(str, dims)]}",
+    )
+
+
+def _number(array: xr.DataArray, name: str, default: int) -> int:
+    """Return the number of a setup or time point, if the coordinate has one."""
+    if name in array.coords and array.coords[name].dtype.kind in "iu":
+        return int(array.coords[name].item())
+    return default
+
+
+def _view(array: xr.DataArray, setup: int, timepoint: int) -> ViewData:
+    variable = array.variable
+    preferred = variable.encoding.get("preferred_chunks") or {}
+    sizes = dict(zip(SPACE, automatic_block_size(array.shape), strict=True)) | preferred
+    if variable.chunks:
+        sizes = {dim: max(each) for dim, each in zip(SPACE, variable.chunks, strict=True)}
+    scalars = {n: c.item() for n, c in array.coords.items() if c.ndim == 0}
+    tile = [scalars.get(f"tile_{axis}") for axis in "xyz"]
+    coords = array.coords.to_dataset()
+    return ViewData(
+        setup=setup,
+        timepoint=timepoint,
+        values=variable,
+        chunks=tuple(sizes[dim] for dim in SPACE),
+        axes=tuple(_axis(coords, dim) for dim in SPACE),
+        names={n: str(scalars[n]) for n in ("setup_name", *ENTITIES) if n in scalars},
+        tile_location=tuple(map(float, tile)) if None not in tile else (),  # type: ignore[arg-type]
+        registration=array.attrs.get("registration"),
+    )
+
+
+def _axis(coords: xr.Dataset, dim: str) -> Axis | None:
+    if dim not in coords.coords:
+        return None
+    axis = even_axis(coords, dim)
+    require(
+        axis is not None,
+        f"data: expected evenly spaced positions along {dim}, got others; "
+        f"data.drop_vars({dim!r}) removes them",
+    )
+    return axis
