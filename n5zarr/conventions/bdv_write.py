@@ -33,6 +33,7 @@ __all__ = [
 
 _LOADER = "SpimData/SequenceDescription/ImageLoader"
 _BASE = "SpimData/BasePath"
+_DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'
 # of BigStitcher, in its order; the first has a place
 _OF_BIGSTITCHER = (
     "ViewInterestPoints",
@@ -128,7 +129,7 @@ def project_xml(
     for name in _OF_BIGSTITCHER:
         ElementTree.SubElement(root, name)
     ElementTree.indent(root)
-    xml: bytes = ElementTree.tostring(root, encoding="UTF-8", xml_declaration=True) + b"\n"
+    xml = f"{_DECLARATION}{ElementTree.tostring(root, encoding='unicode')}\n".encode()
     problem = parsed_xml(xml)
     if isinstance(problem, str):
         raise option_error(f"expected names of characters that XML can hold, got {problem}")

@@ -81,9 +81,7 @@ def views_in(data: Data) -> list[ViewData]:
     views = sorted(_views(data), key=lambda view: (view.setup, view.timepoint))
     require(views, "data: expected at least one view, got none")
     for one, other in pairwise((view.setup, view.timepoint) for view in views):
-        require(
-            one != other, f"data: expected each view once, got setup and time point {one} twice"
-        )
+        require(one != other, f"data: expected each setup and time point once, got {one} twice")
     return views
 
 
