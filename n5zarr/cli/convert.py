@@ -44,12 +44,17 @@ _Chunks = Annotated[
 ]
 
 _Format = Annotated[
-    Literal["zarr", "zarr2", "n5"] | None,
-    typer.Option(help="Format of DESTINATION: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
+    Literal["zarr", "zarr2", "n5", "ome-zarr"] | None,
+    typer.Option(
+        help="Format of DESTINATION: Zarr v3, Zarr v2, N5, or as --ome. Default: by its suffix."
+    ),
 ]
 _OmeVersion = Annotated[
     Literal["0.4", "0.5"] | None,
-    typer.Option(help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3. Default: that of --to, or 0.5."),
+    typer.Option(
+        help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3. Default: that of --to, or 0.5; of a "
+        "project 0.4, which BigStitcher reads."
+    ),
 ]
 _Shards = Annotated[
     Any,
@@ -73,7 +78,10 @@ def convert(
         ),
     ],
     destination: Annotated[
-        str, typer.Argument(metavar="DESTINATION", help="Where to write the copy.")
+        str,
+        typer.Argument(
+            metavar="DESTINATION", help="Where to write the copy; an XML for a whole project."
+        ),
     ],
     *,
     progress: Progress,

@@ -28,9 +28,11 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.storage.place import Backend, Location
 
-    type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
+__all__ = ["Registrations", "read_registrations", "register", "transforms_of"]
 
-__all__ = ["read_registrations", "register", "transforms_of"]
+type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
+type Registrations = Mapping[Any, Given]
+"""Transforms of views, by setup, or by setup and time point: matrices, or names with matrices."""
 
 
 def read_registrations(
@@ -76,7 +78,7 @@ def read_registrations(
 
 def register(
     location: Location,
-    registrations: Mapping[int | View, Given],
+    registrations: Registrations,
     *,
     name: str = "n5zarr",
     replace: bool = False,

@@ -85,10 +85,12 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         N5 or Zarr: an array, a group or a whole container; or BigDataViewer's XML. In N5,
         OME-Zarr images get N5's attributes, and levels named ``s0``, ``s1``, ....
     destination : path, URL or zarr store
-        Where to write the copy: ``"out.zarr"``, ``"out.n5/em/s0"``.
-    to : {"zarr", "zarr2", "n5"}, optional
-        Zarr v3, Zarr v2 or N5; by default chosen by the suffix ``.n5`` or ``.zarr`` in
-        ``destination``.
+        Where to write the copy: ``"out.zarr"``, ``"out.n5/em/s0"``. The path of an XML file,
+        ``"new/dataset.xml"``, takes a project of BigDataViewer or BigStitcher: writes its images
+        beside the XML, copies its interest points, and changes nothing else in the XML.
+    to : {"zarr", "zarr2", "n5", "ome-zarr"}, optional
+        Zarr v3, Zarr v2, N5, or OME-Zarr as with ``ome``; by default chosen by the suffix ``.n5``
+        or ``.zarr`` in ``destination``. A project needs ``"n5"`` or ``"ome-zarr"``.
     select, exclude : str or sequence of str, optional
         Path patterns, such as ``"em/*"``, of arrays to copy (default: all), and to leave out.
     level : int, optional
@@ -96,6 +98,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome, ome_version : bool, {"0.5", "0.4"}, optional
         Write OME-Zarr: images with axes, units, scale and offset from any convention, and an image
         for each setup of BigDataViewer's XML. 0.5 is Zarr v3, 0.4 is Zarr v2; ``to`` chooses, too.
+        In a project there is an image for each view, by default of 0.4, which BigStitcher reads.
     labels : str or sequence of str, optional
         With ``ome``, path patterns of images that are labels, beside those marked as labels.
     coords : bool, optional

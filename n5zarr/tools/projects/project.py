@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.store.register import Registrations
     from n5zarr.tools.projects.views import ViewData
 
 __all__ = ["ProjectData", "dataset_of"]
@@ -115,7 +116,7 @@ class ProjectData:
         """Views without data."""
         return {(s, t) for s in self.setups for t in self.timepoints} - self.views.keys()
 
-    def transforms(self, given: Mapping[int | View, Any]) -> dict[View, tuple[ViewTransform, ...]]:
+    def transforms(self, given: Registrations) -> dict[View, tuple[ViewTransform, ...]]:
         """Return the transforms of each view.
 
         Parameters

@@ -20,12 +20,11 @@ from n5zarr.tools.pyramid.build import build_pyramid
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
-    from n5zarr.conventions.bdv_registrations import View
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome_version import OmeVersion
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.store.register import Registrations
     from n5zarr.tools.convert.new_project import ProjectFormat
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.projects.views import Data
@@ -43,7 +42,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     setups: Mapping[int, Mapping[str, str]] | None = None,
     voxel_size: Sequence[float] | None = None,
     unit: str | None = None,
-    registrations: Mapping[int | View, Any] | None = None,
+    registrations: Registrations | None = None,
     factors: Sequence[int] | Literal["auto"] = "auto",
     levels: int | Literal["auto"] = "auto",
     method: Literal["auto"] | Method = "auto",

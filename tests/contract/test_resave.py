@@ -1,0 +1,190 @@
+"""Projects that ``convert`` writes anew: every value, name, place and point stays."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import xarray as xr
+import zarr
+
+import n5zarr
+from n5zarr.errors import N5UnrepresentableError
+from tests.command import printed
+from tests.contract import bigstitcher, spimdata
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    """Return the XML of a project with interest points, settings, and a function of points."""
+    folder = tmp_path / "old"
+    folder.mkdir()
+    xml = bigstitcher.write_project(folder)
+    points = {7: (1.5, 2.25, -3.0), 11: (0.1, 0.2, 0.3)}
+    bigstitcher.write_list(folder / "interestpoints.n5", "tpId_2_viewSetupId_3/beads", points)
+    entry = (
+        '<ViewInterestPointsFile timepoint="2" setup="3" label="beads" params="DOG">'
+        "tpId_2_viewSetupId_3/beads</ViewInterestPointsFile>"
+    )
+    text = xml.read_text().replace(
+        "<ViewInterestPoints />", f"<ViewInterestPoints>{entry}</ViewInterestPoints>"
+    )
+    text = text.replace(
+        "<PointSpreadFunctions />",
+        '<PointSpreadFunctions><PointSpreadFunction timepoint="0" setup="0"><file>a.tif</file>'
+        "</PointSpreadFunction></PointSpreadFunctions>",
+    )
+    xml.write_text(text)
+    folder.joinpath("psf").mkdir()
+    folder.joinpath("psf", "a.tif").write_bytes(b"II*\0")
+    folder.joinpath("dataset.settings.xml").write_text("<Settings/>")
+    return xml
+
+
+def tree(xml: Path) -> xr.DataTree:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the turned setup
+        return n5zarr.open_bdv(xml).load()
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_there_and_back(project: Path, tmp_path: Path, version: Any) -> None:
+    ome, back = tmp_path / "ome/a b.xml", tmp_path / "back/dataset.xml"
+    done = n5zarr.convert(project, ome, to="ome-zarr", ome_version=version, verify=True)
+    assert done.destination == str(ome)
+    assert {array.way for array in done.arrays} == {"chunks"}
+    n5zarr.convert(ome, back, to="n5", verify=True)
+    assert back.read_bytes() == project.read_bytes()
+    before = tree(project)
+    for xml in (ome, back):
+        xr.testing.assert_identical(tree(xml), before)
+        found, expected = n5zarr.read_interest_points(xml), n5zarr.read_interest_points(project)
+        for one, other in zip(found, expected, strict=True):
+            pd.testing.assert_frame_equal(one, other)
+        assert (xml.parent / "psf/a.tif").read_bytes() == b"II*\0"
+        assert xml.with_suffix(".settings.xml").read_text() == "<Settings/>"
+        text, old = xml.read_text(), project.read_text()
+        for part in ("<ViewSetups>", "</ImageLoader>"):
+            assert text.partition(part)[2] == old.partition(part)[2]
+
+
+def test_java_finds_the_images(project: Path, tmp_path: Path) -> None:
+    xml = tmp_path / "new/dataset.xml"
+    n5zarr.convert(project, xml, to="ome-zarr")
+    found = spimdata.read(xml)
+    assert found.loader == "bdv.multimg.zarr"
+    views = {(s, t) for s in bigstitcher.SETUPS for t in bigstitcher.TIMEPOINTS}
+    assert found.images.keys() == views - {bigstitcher.MISSING}
+    for (setup, timepoint), (path, indices) in found.images.items():
+        # AllenOMEZarrProperties: a level is path/number; scales are relative to the first level
+        group: Any = zarr.open_group(xml.parent / found.container / path, mode="r", zarr_format=2)
+        (multiscale,) = group.attrs["multiscales"]
+        scales = [each["coordinateTransformations"][0]["scale"] for each in multiscale["datasets"]]
+        for level, factors in enumerate(bigstitcher.levels(bigstitcher.SETUPS[setup])):
+            relative = np.round(np.divide(scales[level], scales[0])[:1:-1], 4)
+            assert tuple(relative) == factors
+            read = group[str(level)][tuple(reversed(indices))]
+            np.testing.assert_array_equal(read, bigstitcher.elements(setup, timepoint, level))
+
+
+def test_shards_and_chunks_may_change(project: Path, tmp_path: Path) -> None:
+    xml = tmp_path / "new/dataset.xml"
+    options: Any = {"chunks": (1, 1, 2, 3, 4), "shards": 16, "compression": "zstd"}
+    n5zarr.convert(project, xml, to="ome-zarr", ome_version="0.5", **options)
+    array: Any = zarr.open_array(xml.parent / "dataset.ome.zarr/s1-t2.zarr/0", mode="r")
+    assert (array.chunks, array.shards is not None) == ((1, 1, 2, 3, 4), True)
+    xr.testing.assert_equal(tree(xml), tree(project))
+
+
+def test_in_the_same_folder_points_are_shared(project: Path) -> None:
+    xml = project.with_name("other.xml")
+    before = sorted(path.name for path in project.parent.iterdir())
+    n5zarr.convert(project, xml, to="ome-zarr")
+    new = {"other.xml", "other.ome.zarr", "other.settings.xml"}
+    assert {path.name for path in project.parent.iterdir()} == {*before} | new
+    assert len(n5zarr.read_interest_points(xml).points) == 2
+
+
+def test_a_base_path_becomes_that_of_the_new_xml(project: Path, tmp_path: Path) -> None:
+    text = project.read_text()
+    base = f'<BasePath type="absolute">{project.parent}</BasePath>'
+    elsewhere = tmp_path / "elsewhere.xml"
+    elsewhere.write_text(text.replace('<BasePath type="relative">.</BasePath>', base))
+    xml = tmp_path / "new/dataset.xml"
+    n5zarr.convert(elsewhere, xml, to="n5")
+    assert xml.read_text() == text
+    shutil.rmtree(project.parent)
+    assert len(n5zarr.read_interest_points(xml).points) == 2
+    assert len(tree(xml).leaves) == 10
+
+
+def test_an_interrupted_run_goes_on(project: Path, tmp_path: Path) -> None:
+    xml = tmp_path / "new/dataset.xml"
+
+    class Stop(Exception):  # noqa: N818 - no error
+        pass
+
+    def stop(_: str, done: int, total: int) -> None:
+        if done > total / 2:
+            raise Stop
+
+    with pytest.raises(Stop):
+        n5zarr.convert(project, xml, to="ome-zarr", progress=stop, n_workers=1)
+    assert not xml.exists()
+    with pytest.raises(N5UnrepresentableError, match="resume"):
+        n5zarr.convert(project, xml, to="ome-zarr")
+    n5zarr.convert(project, xml, to="ome-zarr", resume=True)
+    xr.testing.assert_identical(tree(xml), tree(project))
+    before = xml.read_bytes()
+    n5zarr.convert(project, xml, to="ome-zarr", resume=True)  # compares
+    assert xml.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({}, r"expected to='n5' or to='ome-zarr'"),
+        ({"to": "zarr"}, r"expected to='n5' or to='ome-zarr'"),
+        ({"to": "n5", "select": "setup0/*"}, "select: expected only without the XML"),
+        ({"to": "n5", "level": 0}, "level: expected only without the XML"),
+        ({"to": "n5", "coords": True}, "coords: expected only without"),
+        ({"to": "n5", "ome_version": "0.4"}, "ome_version: expected only with to='ome-zarr'"),
+        ({"to": "ome-zarr", "ome_version": "0.3"}, "ome_version"),
+    ],
+)
+def test_options_that_do_not_apply(
+    project: Path, tmp_path: Path, options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(N5UnrepresentableError, match=message):
+        n5zarr.convert(project, tmp_path / "new/dataset.xml", **options)
+    assert not (tmp_path / "new").exists()
+
+
+def test_sources_that_are_no_project(project: Path, tmp_path: Path) -> None:
+    xml = tmp_path / "new/dataset.xml"
+    with pytest.raises(N5UnrepresentableError, match=r"XML of a project as the source.*write_bdv"):
+        n5zarr.convert(project.with_name("dataset.n5"), xml, to="n5")
+    with pytest.raises(N5UnrepresentableError, match="another XML than that of the source"):
+        n5zarr.convert(project, project, to="ome-zarr", overwrite=True)
+    before = project.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        n5zarr.convert(project, project, to="ome-zarr")
+    assert project.read_bytes() == before
+
+
+def test_the_command(project: Path, tmp_path: Path) -> None:
+    xml = tmp_path / "new/dataset.xml"
+    text = printed("convert", project, xml, "--to", "ome-zarr")
+    assert f"{xml}: 38 arrays" in text.replace("\n", "")
+    xr.testing.assert_identical(tree(xml), tree(project))
+    zarrs = tmp_path / "images.zarr"
+    printed("convert", project, zarrs, "--to", "ome-zarr")  # the same as --ome
+    group: Any = zarr.open_group(zarrs, mode="r", zarr_format=3)
+    assert group["left_green"].attrs["ome"]["version"] == "0.5"

@@ -1,0 +1,243 @@
+"""Projects that ``write_bdv`` writes, as Java, pydantic-bigstitcher and zarr read them."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import dask.array as da
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+
+import n5zarr
+from n5zarr.errors import N5UnrepresentableError
+from tests.contract import bigstitcher, spimdata
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SHAPE = (7, 67, 71)
+FORMATS = ["n5", "ome-zarr"]
+
+
+def numbers(*more: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).integers(1, 999, (*more, *SHAPE)).astype("u2")
+
+
+def placed(array: Any, first: tuple[float, float, float] = (0, 0, 0), **coords: Any) -> Any:
+    """Return an array of xarray with voxels of 2, 0.5 and 0.25 um."""
+    found = xr.DataArray(array, dims=("z", "y", "x")[-array.ndim :], coords=coords)
+    for dim, start, step in zip("zyx", first, (2, 0.5, 0.25), strict=True):
+        values = start + step * np.arange(found.sizes[dim])
+        found = found.assign_coords({dim: (dim, values, {"units": "um"})})
+    return found
+
+
+def elements(project: spimdata.SpimData, folder: Path, view: tuple[int, int], level: int) -> Any:
+    """Read a view where Java's loaders look for it."""
+    container = folder / project.container
+    if project.loader == "bdv.n5":
+        path = f"setup{view[0]}/timepoint{view[1]}/s{level}"
+        return n5zarr.open_array(container, path=path)[...]
+    path, indices = project.images[view]
+    array: Any = zarr.open_array(container / path / str(level), mode="r", zarr_format=2)
+    assert array.ndim == 5
+    return array[tuple(reversed(indices))]
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_java_reads_names_sizes_and_elements(images: Any, tmp_path: Path) -> None:
+    data = numbers(2, 3)
+    stack = xr.DataArray(
+        da.from_array(data, chunks=(1, 1, 3, 67, 71)),  # type: ignore[no-untyped-call]
+        dims=("c", "t", "z", "y", "x"),
+        coords={"c": ["GFP & co", "DÄPI"], "t": [2, 3, 7]},
+    )
+    xml = tmp_path / "my data.xml"
+    n5zarr.write_bdv(stack, xml, format=images, voxel_size=(2, 0.5, 0.25), unit="um", chunks=31)
+    found = spimdata.read(xml)
+    assert found.container == ("my data.n5" if images == "n5" else "my data.ome.zarr")
+    assert found.timepoints == [2, 3, 7]
+    assert found.missing == set()
+    for number, channel in enumerate(["GFP & co", "DÄPI"]):
+        setup = found.setups[number]
+        assert setup.size == (71, 67, 7)
+        assert (setup.voxel_size, setup.unit) == ((0.25, 0.5, 2.0), "um")
+        assert setup.names == {"channel": channel, "tile": "0", "angle": "0", "illumination": "0"}
+        for index, timepoint in enumerate(found.timepoints):
+            view = number, timepoint
+            np.testing.assert_array_equal(elements(found, tmp_path, view, 0), data[number, index])
+            # mpicbg's unit: the finest voxel
+            np.testing.assert_array_equal(found.model(*view)[:, :3], np.diag([1, 2, 8]))
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_positions_become_transforms(images: Any, tmp_path: Path) -> None:
+    left = placed(numbers(), (4, -1.5, 0), tile="left", channel=561)
+    right = placed(numbers(seed=1), (4, -1.5, 16.25), tile="right", channel=561)
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({3: left, 5: right}, xml, format=images)
+    found = spimdata.read(xml)
+    assert [name for name, _ in found.transforms[5, 0]] == ["translation", "calibration"]
+    expected = np.column_stack([np.diag([1, 2, 8]), [65, -6, 16]])  # in elements of 0.25 um
+    np.testing.assert_array_equal(found.model(5, 0), expected)
+    assert [found.setups[n].names["tile"] for n in (3, 5)] == ["left", "right"]
+    assert found.setups[3].names["channel"] == "561"
+    tree = n5zarr.open_bdv(xml)
+    for number, array in {3: left, 5: right}.items():
+        read = tree[f"setup{number}/s0"]["data"].squeeze("timepoint")
+        for dim in "zyx":
+            xr.testing.assert_identical(read[dim].variable, array[dim].variable)
+        np.testing.assert_array_equal(read, array)
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_what_open_bdv_reads_is_written(images: Any, tmp_path: Path, n5_project: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # a setup is turned
+        tree = n5zarr.open_bdv(n5_project)
+        xml = tmp_path / "dataset.xml"
+        n5zarr.write_bdv(tree, xml, format=images)
+    found, given = spimdata.read(xml), spimdata.read(n5_project)
+    assert found.timepoints == [*bigstitcher.TIMEPOINTS]
+    assert found.missing == {bigstitcher.MISSING}
+    for number, setup in bigstitcher.SETUPS.items():
+        assert found.setups[number].name == setup.name
+        names = {kind: name or "0" for kind, name in given.setups[number].names.items()}
+        assert found.setups[number].names == names  # an entity without a name has its number
+        assert found.setups[number].location == given.setups[number].location
+        assert found.setups[number].voxel_size == setup.voxel_size
+        for timepoint in bigstitcher.TIMEPOINTS:
+            if (number, timepoint) != bigstitcher.MISSING:
+                np.testing.assert_array_equal(
+                    elements(found, tmp_path, (number, timepoint), 0),
+                    bigstitcher.elements(number, timepoint, 0),
+                )
+                np.testing.assert_allclose(
+                    found.model(number, timepoint), given.model(number, timepoint), atol=1e-12
+                )
+
+
+def test_registrations_of_another_project_are_kept_bit_for_bit(
+    tmp_path: Path, n5_project: Path
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)
+        tree = n5zarr.open_bdv(n5_project, registrations=False)
+        registrations = n5zarr.read_registrations(n5_project)
+        del registrations[bigstitcher.MISSING]
+        n5zarr.write_bdv(tree, tmp_path / "dataset.xml", registrations=registrations)
+    assert n5zarr.read_registrations(tmp_path / "dataset.xml") == registrations
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_levels_are_means_that_java_finds(images: Any, tmp_path: Path) -> None:
+    data = numbers()
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({0: data, (1, 0): data + 1}, xml, format=images, factors=(1, 2, 2), levels=2)
+    found = spimdata.read(xml)
+    padded = np.pad(data.astype(float), ((0, 0), (0, 1), (0, 1)), mode="reflect")
+    mean = padded.reshape(7, 34, 2, 36, 2).mean(axis=(2, 4))
+    inner = np.s_[:, :33, :35]
+    read = elements(found, tmp_path, (0, 0), 1)
+    assert read.shape == (7, 34, 36)
+    assert np.abs(read.astype(float) - mean)[inner].max() <= 0.5
+    assert elements(found, tmp_path, (1, 0), 2).shape == (7, 17, 18)
+    if images == "n5":
+        setup = json.loads((tmp_path / "dataset.n5/setup0/attributes.json").read_text())
+        assert setup["downsamplingFactors"] == [[1, 1, 1], [2, 2, 1], [4, 4, 1]]
+        assert setup["dataType"] == "uint16"
+        return
+    group: Any = zarr.open_group(tmp_path / "dataset.ome.zarr/s0-t0.zarr", mode="r", zarr_format=2)
+    (multiscale,) = group.attrs["multiscales"]
+    assert multiscale["version"] == "0.4"  # what n5-universe 2.3 parses
+    scales = [dataset["coordinateTransformations"][0] for dataset in multiscale["datasets"]]
+    assert [each["scale"][-3:] for each in scales] == [[1, 1, 1], [1, 2, 2], [1, 4, 4]]
+    assert [dataset["path"] for dataset in multiscale["datasets"]] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_pydantic_bigstitcher_reads_it(images: Any, tmp_path: Path) -> None:
+    peer = pytest.importorskip("pydantic_bigstitcher")
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv(
+        {0: numbers(), 2: numbers()}, xml, format=images, levels=0,
+        setups={2: {"name": "second", "tile": "7"}},
+    )  # fmt: skip
+    found = peer.SpimData2.from_xml(xml.read_bytes())
+    setups = found.sequence_description.view_setups.elements
+    assert [setup.name for setup in setups] == ["0", "second"]
+    assert len(found.view_registrations.elements) == 2
+
+
+def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "a.zarr"
+    source: Any = zarr.create_array(place, shape=SHAPE, chunks=(3, 31, 37), dtype="i2")
+    source[...] = numbers()
+    asked: list[int] = []
+    read = type(source).__getitem__
+
+    def noted(array: Any, box: Any) -> Any:
+        part = read(array, box)
+        asked.append(part.size)
+        return part
+
+    monkeypatch.setattr(type(source), "__getitem__", noted)
+    n5zarr.write_bdv({0: source}, tmp_path / "dataset.xml", chunks=31, max_memory=2**16, levels=0)
+    assert 0 < max(asked) < numbers().size
+    monkeypatch.undo()
+    found = spimdata.read(tmp_path / "dataset.xml")
+    np.testing.assert_array_equal(elements(found, tmp_path, (0, 0), 0), numbers())
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "message"),
+    [
+        ({}, {}, "at least one view"),
+        (3, {}, "expected a DataTree"),
+        ({"a": numbers()}, {}, r"keys 3, a setup, or \(3, 0\)"),
+        ({-1: numbers()}, {}, "keys 3"),
+        ({0: numbers()[0, 0]}, {}, "axes z, y, x, got 1"),
+        ({0: numbers() > 3}, {}, "integers or floats that N5 has"),
+        ({0: numbers(), (0, 0): numbers()}, {}, "each setup and time point once"),
+        ({(0, 0): numbers(), (0, 1): numbers()[1:]}, {}, "setup 0: expected the shape"),
+        (xr.DataArray(numbers(2), dims=[*"qzyx"]), {}, "expected the dimensions"),
+        (xr.DataArray(numbers(2, 2), dims=("setup", "tile", "z", "y", "x")), {}, "either setup"),
+        (xr.DataArray(numbers(), dims=[*"zyx"], coords={"x": np.arange(71) ** 2}), {}, "evenly"),
+        ({0: numbers()}, {"voxel_size": (1, 1)}, "voxel_size: expected one number for each"),
+        ({0: numbers()}, {"voxel_size": (1, 0, 1)}, "voxel_size: expected numbers above 0"),
+        ({0: numbers()}, {"setups": {1: {"name": "a"}}}, "setups: expected names"),
+        ({0: numbers()}, {"setups": {0: {"colour": "a"}}}, "setups: expected names"),
+        ({0: numbers()}, {"setups": {0: {"name": "a\0"}}}, "characters that XML can hold"),
+        ({0: numbers()}, {"registrations": {1: np.eye(4)}}, "a setup or a view of the data"),
+        ({0: numbers()}, {"registrations": {0: np.zeros((3, 4))}}, "that can be inverted"),
+        ({0: numbers()}, {"format": "hdf5"}, "format"),
+        ({0: numbers()}, {"ome_version": "0.5"}, "ome_version"),
+    ],
+)
+def test_mistakes_are_told_and_nothing_is_written(
+    data: Any, options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(N5UnrepresentableError, match=message):
+        n5zarr.write_bdv(data, tmp_path / "dataset.xml", **options)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_project_is_replaced_only_on_demand(tmp_path: Path) -> None:
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({0: numbers()}, xml, levels=0)
+    before = xml.read_bytes()
+    with pytest.raises(FileExistsError, match="overwrite=True"):
+        n5zarr.write_bdv({0: numbers(seed=1)}, xml, levels=0)
+    xml.unlink()  # the container alone is not overwritten, either
+    with pytest.raises(N5UnrepresentableError, match="overwrite=True"):
+        n5zarr.write_bdv({0: numbers(seed=1)}, xml, levels=0)
+    n5zarr.write_bdv({0: numbers(seed=1)}, xml, levels=0, overwrite=True)
+    assert xml.read_bytes() == before
+    found = spimdata.read(xml)
+    np.testing.assert_array_equal(elements(found, tmp_path, (0, 0), 0), numbers(seed=1))
+    with pytest.raises(N5UnrepresentableError, match=r"path of an XML file"):
+        n5zarr.write_bdv({0: numbers()}, tmp_path / "dataset.n5")
