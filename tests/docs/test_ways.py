@@ -358,7 +358,8 @@ def test_a_way_from_a_user_is_as_its_page_says(store: N5Store, way: Way) -> None
 
 def test_a_conversion_parses_two_locations_and_does_all_else_once(store: N5Store) -> None:
     names = Counter(of_edges(traced(PARTS[0], store.root)))
-    assert {name: n for name, n in names.items() if n > 1} == {STARTS["The source"]: 2}
+    twice = {STARTS["The source"], "n5zarr.store.bdv_xml.xml_file"}
+    assert {name: n for name, n in names.items() if n > 1} == dict.fromkeys(twice, 2)
 
 
 def _write_pages() -> None:
