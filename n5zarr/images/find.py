@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.bdv import view_of
+from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
@@ -21,7 +22,6 @@ from n5zarr.images.ome_version import (
     OME_FORMATS,
     OmeVersion,
     ome_attributes,
-    without_ome,
 )
 from n5zarr.images.ome_xml import METADATA_XML, ome_xml
 from n5zarr.storage.asking_once import asking_once

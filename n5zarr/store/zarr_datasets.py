@@ -1,0 +1,196 @@
+"""Present arrays of Zarr, or parts of them, as datasets of N5."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, override
+
+import numpy as np
+import zarr
+from zarr.buffer import cpu
+from zarr.storage import StorePath
+
+from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.format.data_type import DataType
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
+from n5zarr.format.path import join
+from n5zarr.store.made_datasets import MadeDataset
+from n5zarr.zarr_view.keys import ChunkNames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zarr.abc.store import Store
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.keys import ZarrFormat
+
+__all__ = ["ZarrDataset", "open_zarr_array", "read_attributes", "zarr_dataset"]
+
+_AT_A_TIME = 32  # requests for sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZarrDataset(MadeDataset):
+    """An array of Zarr, or what it holds at indices along its first axes.
+
+    Parameters
+    ----------
+    array : zarr.AsyncArray
+        The array.
+    leading : tuple of int, optional
+        The indices.
+    """
+
+    array: zarr.AsyncArray[Any]
+    leading: tuple[int, ...] = ()
+
+    @override
+    async def values(self, box: tuple[slice, ...]) -> np.ndarray:
+        found = np.asarray(await self.array.getitem((*self.leading, *box)))
+        return found.view("u1") if found.dtype == bool else found
+
+    @override
+    async def positions(self) -> list[N5Tuple]:
+        """List the blocks whose chunk, or the shard around it, is stored."""
+        if self.array.metadata.fill_value not in (None, 0):  # N5 reads missing blocks as 0
+            return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
+        n = len(self.leading)
+        stored = (self.array.shards or self.array.chunks)[n:]
+        by = [s // c for s, c in zip(stored, self.array.chunks[n:], strict=True)]
+        found: list[N5Tuple] = []
+        for _, coords in await self._stored():
+            each = zip(coords, by, to_c(self.grid), strict=True)
+            inside = [range(c * k, min((c + 1) * k, end)) for c, k, end in each]
+            found += [to_n5(CTuple(position)) for position in product(*inside)]
+        return sorted(found)
+
+    @override
+    async def n_bytes_stored(self) -> int:
+        limit = asyncio.Semaphore(_AT_A_TIME)
+
+        async def size(key: str) -> int:
+            async with limit:
+                return await self.array.store_path.store.getsize(key)
+
+        return sum(await asyncio.gather(*(size(key) for key, _ in await self._stored())))
+
+    async def _stored(self) -> list[tuple[str, tuple[int, ...]]]:
+        """List the keys of stored chunks or shards, with their grid positions."""
+        stored = self.array.shards or self.array.chunks
+        n = len(self.leading)
+        within = tuple(i // size for i, size in zip(self.leading, stored, strict=False))
+        names = ChunkNames.of(self.array.metadata.to_dict())
+        prefix = f"{self.array.path}/" if self.array.path else ""
+        part = prefix  # as datasets may share an array, with the keys of many others
+        if within and names.separator == "/":
+            part = f"{names.key(self.array.path, within)}/"
+        found = []
+        async for key in self.array.store_path.store.list_prefix(part):
+            coords = names.coords(key.removeprefix(prefix))
+            if coords and len(coords) == len(stored) and coords[:n] == within:
+                found.append((key, coords[n:]))
+        return found
+
+
+def zarr_dataset(
+    array: zarr.AsyncArray[Any],
+    where: str,
+    leading: tuple[int, ...] = (),
+    attributes: Mapping[str, JSON] | None = None,
+) -> ZarrDataset:
+    """Make the dataset of an array of Zarr.
+
+    Parameters
+    ----------
+    array : zarr.AsyncArray
+        The array.
+    where : str
+        Where it is, for messages.
+    leading : tuple of int, optional
+        Indices along its first axes.
+    attributes : mapping, optional
+        Attributes beside the keys of a dataset.
+
+    Raises
+    ------
+    N5UnsupportedError
+        Its elements have no type of N5, or it has no axes (``kind="data-type"``).
+    """
+    n = len(leading)
+    kind = "uint8" if array.dtype == bool else str(array.dtype.name)
+    if kind not in {known.value for known in DataType if known.is_numeric} or array.ndim <= n:
+        message = f"{where}: expected integers or floats of a type of N5, got {array.dtype}"
+        raise N5UnsupportedError(f"{message} of {array.ndim} dimensions", kind="data-type")
+    return ZarrDataset(
+        dimensions=to_n5(CTuple(array.shape[n:])),
+        block_size=to_n5(CTuple(array.chunks[n:])),
+        data_type=DataType(kind),
+        attributes=attributes or {},
+        array=array,
+        leading=leading,
+    )
+
+
+async def open_zarr_array(
+    store: Store, path: str, name: str, zarr_format: ZarrFormat | None = None
+) -> zarr.AsyncArray[Any] | None:
+    """Open an array of Zarr; None if there is none.
+
+    Parameters
+    ----------
+    store : Store
+        Its hierarchy.
+    path : str
+        Where it is in it.
+    name : str
+        The name of the hierarchy, for messages.
+    zarr_format : {3, 2}, optional
+        The format; by default either.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Something else is there (``kind="option"``).
+    """
+    try:
+        return await zarr.AsyncArray.open(StorePath(store, path), zarr_format=zarr_format)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as err:
+        message = f"{join(name, path)}: expected an array of Zarr, got {err}"
+        raise option_error(message) from err
+
+
+async def read_attributes(
+    store: Store, path: str, name: str, zarr_format: ZarrFormat | None = None
+) -> dict[str, JSON] | None:
+    """Read the attributes of a group of Zarr; None if it has no document of attributes.
+
+    Parameters
+    ----------
+    store, path, name, zarr_format
+        As for :func:`open_zarr_array`.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The document is not that of a group (``kind="option"``).
+    """
+    documents: dict[ZarrFormat, str] = {3: "zarr.json", 2: ".zattrs"}
+    for known, document in documents.items():
+        if zarr_format not in (None, known):
+            continue
+        value = await store.get(join(path, document), cpu.buffer_prototype)
+        if value is None:
+            continue
+        try:
+            parsed = json.loads(value.to_bytes())
+            return dict(parsed.get("attributes", {}) if known == 3 else parsed)
+        except (ValueError, TypeError, AttributeError) as err:
+            message = f"{join(name, path, document)}: expected the document of a group"
+            raise option_error(f"{message}, got {err}") from err
+    return None
