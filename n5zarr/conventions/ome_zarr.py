@@ -30,7 +30,9 @@ __all__ = [
     "describe_image",
     "image_in",
     "level_paths",
+    "named_nodes",
     "ome_part",
+    "paths_in",
     "read_levels",
     "without_ome",
 ]
@@ -80,6 +82,34 @@ def image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     return image if "datasets" in image else None
 
 
+def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the nodes that the metadata of a group name, other than levels.
+
+    Labels, wells of a plate, images of a well, and groups of the layout, whether they exist or not.
+
+    Examples
+    --------
+    >>> named_nodes({"plate": {"wells": [{"path": "A/1"}, {"path": "../B/2"}]}})
+    ['A/1']
+    """
+    wells = mapping(ome_part(attributes, "plate")).get("wells")
+    images = mapping(ome_part(attributes, "well")).get("images")
+    named = [*paths_in(ome_part(attributes, "labels")), *paths_in(wells), *paths_in(images)]
+    if ome_part(attributes, "bioformats2raw.layout") is not None:
+        named.append("OME")
+    return [*named, "labels"] if image_in(attributes) is not None else named
+
+
+def paths_in(listed: JSON) -> list[str]:
+    """Return the paths in a list of paths, or of objects with a path; none that leads out."""
+    found = []
+    for entry in listed if isinstance(listed, list) else ():
+        path = path_of({"path": entry} if isinstance(entry, str) else entry)
+        if path and path.partition("/")[0] != "..":
+            found.append(path)
+    return found
+
+
 def level_paths(image: Mapping[str, JSON]) -> list[str]:
     """Return the paths of the arrays of an image, relative to its group, the finest first.
 
@@ -94,19 +124,17 @@ def level_paths(image: Mapping[str, JSON]) -> list[str]:
     ['0', '1']
     >>> level_paths({"datasets": [{"path": "../0"}]})
     Traceback (most recent call last):
-        ...
-    n5zarr.conventions.model.MisfitError: multiscales: datasets: expected the path of an array \
-below the group, got '../0'
+    n5zarr.conventions.model.MisfitError: multiscales: path: expected that of an array below ...
     """
     paths: list[str] = []
     for entry in entries_in(image):
         path = path_of(entry)
         if not path or path.split("/")[0] == "..":
             got = brief(mapping(entry).get("path"))
-            expected = "multiscales: datasets: expected the path of an array below the group"
+            expected = "multiscales: path: expected that of an array below the group"
             raise MisfitError(f"{expected}, got {got}")
         if path in paths:
-            message = f"multiscales: datasets: expected each path once, got {path!r} twice"
+            message = f"multiscales: path: expected each one once, got {path!r} twice"
             raise MisfitError(message)
         paths.append(path)
     return paths

@@ -53,8 +53,8 @@ def find_images(
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
-        or BigStitcher.
+        A container, a group or dataset in one, also one that is open, OME-Zarr, or the XML of
+        BigDataViewer or BigStitcher.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
     storage_options, backend : optional

@@ -11,7 +11,7 @@ from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.confined import confined
 from n5zarr.store.bdv_levels import factors_attribute
-from n5zarr.store.zarr_datasets import open_zarr_array, read_attributes, zarr_dataset
+from n5zarr.store.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -96,7 +96,8 @@ class OmeViews:
             raise option_error(f"{join(self.name, path)}: {err}") from err
 
     async def _open(self, path: str) -> _Image | None:
-        attributes = await read_attributes(self.store, path, self.name)
+        node = await read_node(self.store, path, self.name)
+        attributes = None if node is None else node.attributes
         if attributes is None:
             return None
         paths = [join(path, below.strip("/")) for below in level_paths(attributes)]

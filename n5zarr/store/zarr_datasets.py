@@ -6,13 +6,14 @@ import asyncio
 import json
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 import numpy as np
 import zarr
 from zarr.buffer import cpu
 from zarr.storage import StorePath
 
+from n5zarr.conventions.model import brief
 from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ZarrDataset", "open_zarr_array", "read_attributes", "zarr_dataset"]
+__all__ = ["ZarrDataset", "ZarrNode", "open_zarr_array", "read_node", "zarr_dataset"]
 
 _AT_A_TIME = 32  # requests for sizes
 
@@ -165,10 +166,25 @@ async def open_zarr_array(
         raise option_error(message) from err
 
 
-async def read_attributes(
+class ZarrNode(NamedTuple):
+    """A node of Zarr.
+
+    Parameters
+    ----------
+    is_array : bool
+        Whether it is an array.
+    attributes : dict or None
+        Its attributes; None without a document that could have them.
+    """
+
+    is_array: bool
+    attributes: dict[str, JSON] | None
+
+
+async def read_node(
     store: Store, path: str, name: str, zarr_format: ZarrFormat | None = None
-) -> dict[str, JSON] | None:
-    """Read the attributes of a group of Zarr; None if it has no document of attributes.
+) -> ZarrNode | None:
+    """Read the kind and the attributes of a node of Zarr; None if there is none.
 
     Parameters
     ----------
@@ -178,19 +194,35 @@ async def read_attributes(
     Raises
     ------
     N5UnrepresentableError
-        The document is not that of a group (``kind="option"``).
+        A document is not that of Zarr (``kind="option"``).
     """
-    documents: dict[ZarrFormat, str] = {3: "zarr.json", 2: ".zattrs"}
-    for known, document in documents.items():
-        if zarr_format not in (None, known):
-            continue
-        value = await store.get(join(path, document), cpu.buffer_prototype)
-        if value is None:
-            continue
-        try:
-            parsed = json.loads(value.to_bytes())
-            return dict(parsed.get("attributes", {}) if known == 3 else parsed)
-        except (ValueError, TypeError, AttributeError) as err:
-            message = f"{join(name, path, document)}: expected the document of a group"
-            raise option_error(f"{message}, got {err}") from err
-    return None
+    if zarr_format != 2:
+        document = await _json(store, join(path, "zarr.json"), name)
+        if document is not None:
+            attributes = document.get("attributes", {})
+            is_array = document.get("node_type") == "array"
+            return ZarrNode(is_array, _object(attributes, join(name, path, "zarr.json")))
+    if zarr_format == 3:
+        return None
+    is_array, is_group, own = await asyncio.gather(
+        store.exists(join(path, ".zarray")),
+        store.exists(join(path, ".zgroup")),
+        _json(store, join(path, ".zattrs"), name),
+    )
+    return ZarrNode(is_array, own) if is_array or is_group or own is not None else None
+
+
+async def _json(store: Store, key: str, name: str) -> dict[str, JSON] | None:
+    value = await store.get(key, cpu.buffer_prototype)
+    try:
+        return None if value is None else _object(json.loads(value.to_bytes()), join(name, key))
+    except ValueError as err:
+        message = f"{join(name, key)}: expected the document of a group or an array, got {err}"
+        raise option_error(message) from err
+
+
+def _object(value: JSON, where: str) -> dict[str, JSON]:
+    if not isinstance(value, dict):
+        message = f"{where}: expected the document of a group or an array, got {brief(value)}"
+        raise option_error(message)
+    return value
