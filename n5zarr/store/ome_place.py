@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from n5zarr._zarr_private import sync
@@ -26,8 +26,9 @@ from n5zarr.store.ome_images import OmeImages
 if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
+    from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["read_zarr_node", "with_ome"]
+__all__ = ["OmeLocation", "find_ome", "read_zarr_node", "with_ome"]
 
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at
@@ -52,22 +53,59 @@ def with_ome(place: Place, path: str = "") -> tuple[Place, str]:
     Place, str
         The place, and the path of the node below it.
     """
+    found = find_ome(place, path)
+    if found is None:
+        return place, path
+    images = found.images()
+    return Place(images), sync(images.n5_path(found.path))
+
+
+class OmeLocation(NamedTuple):
+    """A location in a hierarchy of OME-Zarr.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the hierarchy.
+    path : str
+        The node in it.
+    zarr_format : {3, 2}
+        The format of its documents.
+    """
+
+    storage: Storage
+    path: str
+    zarr_format: ZarrFormat
+
+    def images(self) -> OmeImages:
+        """Return the hierarchy as a container of N5."""
+        store = self.storage.store
+        if not store.read_only:  # else the store of local files would create a missing directory
+            store = store.with_read_only(read_only=True)
+        return OmeImages(store, str(self.storage), self.zarr_format)
+
+
+def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLocation | None:
+    """Find the hierarchy of OME-Zarr at a location; None if there is anything else.
+
+    Parameters
+    ----------
+    place, path
+        As for :func:`with_ome`.
+    read_only : bool, optional
+        Whether a store that is opened for a URL refuses to write.
+    """
     if isinstance(place.location, N5Store | MadeKeys) or place.is_named_n5:
-        return place, path
+        return None
     if isinstance(place.location, str) and is_chain(place.location):
-        return place, path
-    node = join(normalize_path(place.path), normalize_path(path))
+        return None
     root, above = _root_of(place)
-    storage = open_storage(root, read_only=True)
-    node = join(above, node)
+    storage = open_storage(root, read_only=read_only)
+    node = join(above, normalize_path(place.path), normalize_path(path))
     found = _node_of(storage, node)
     if found is None or found.zarr_format is None or not _is_ome(storage, node):
-        return place, path
-    store = storage.store
-    if not store.read_only:  # else the store of local files would create a missing directory
-        store = store.with_read_only(read_only=True)
-    images = OmeImages(store, str(storage), found.zarr_format)
-    return Place(images), sync(images.n5_path(node))
+        return None
+    return OmeLocation(storage, node, found.zarr_format)
 
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:
