@@ -40,7 +40,8 @@ if TYPE_CHECKING:
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
     from n5zarr.tools.empty_blocks import BlockRemoval, remove_empty_blocks
     from n5zarr.tools.projects.write import write_bdv
-    from n5zarr.tools.pyramid.build import Pyramid, PyramidLevel, build_pyramid
+    from n5zarr.tools.pyramid.build import build_pyramid
+    from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel
     from n5zarr.tools.rechunk import rechunk
     from n5zarr.tools.sidecar import Sidecars, sidecar
     from n5zarr.tools.statistics import BlockStatistics, block_statistics
@@ -159,8 +160,8 @@ __all__ = [
 _MODULES = {
     "ElementDifference": "tools.diff.arrays",
     "ConvertedArray": "tools.convert.writing",
-    "PyramidLevel": "tools.pyramid.build",
-    "Pyramid": "tools.pyramid.build",
+    "PyramidLevel": "tools.pyramid.model",
+    "Pyramid": "tools.pyramid.model",
     "EdgeRepair": "tools.validate.edges",
     "Restoration": "tools.validate.repairs",
     "Quarantine": "tools.validate.repairs",

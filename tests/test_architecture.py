@@ -59,7 +59,7 @@ LONG_FUNCTIONS = {
     "n5zarr.store.set_geometry.set_geometry": 78,
     "n5zarr.tools.convert.convert.convert": 167,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
-    "n5zarr.tools.projects.write.write_bdv": 121,
+    "n5zarr.tools.projects.write.write_bdv": 123,
     "n5zarr.tools.rechunk.rechunk": 77,
     "n5zarr.tools.pyramid.build.build_pyramid": 124,
     "n5zarr.tools.diff.nodes.compare": 73,

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from n5zarr.tools.pyramid.build import Pyramid, PyramidLevel
+    from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel
 
 __all__ = ["pyramid"]
 
@@ -74,7 +74,10 @@ _Chunks = Annotated[
 def pyramid(
     location: Annotated[
         str,
-        typer.Argument(metavar="LOCATION", help="The dataset s0 of a container, or its group."),
+        typer.Argument(
+            metavar="LOCATION",
+            help="The dataset s0 of a container, or its group; or an image of OME-Zarr.",
+        ),
     ],
     *,
     progress: Progress,
@@ -104,8 +107,9 @@ def pyramid(
 ) -> Result:
     """Write coarser levels s1, s2, ... beside the dataset s0.
 
-    LOCATION is s0 or its group. The levels appear when all are complete; you can resume an
-    interrupted run. Blocks with only zeros are not written.
+    LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. The levels
+    appear when all are complete; you can resume an interrupted run. Blocks with only zeros are not
+    written.
     """
     made = n5zarr.build_pyramid(
         location,

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.bdv import view_of
+from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
@@ -21,7 +22,6 @@ from n5zarr.images.ome_version import (
     OME_FORMATS,
     OmeVersion,
     ome_attributes,
-    without_ome,
 )
 from n5zarr.images.ome_xml import METADATA_XML, ome_xml
 from n5zarr.storage.asking_once import asking_once
@@ -53,8 +53,8 @@ def find_images(
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, also one that is open, or the XML of BigDataViewer
-        or BigStitcher.
+        A container, a group or dataset in one, also one that is open, OME-Zarr, or the XML of
+        BigDataViewer or BigStitcher.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
     storage_options, backend : optional

@@ -18,6 +18,7 @@ from n5zarr.store.bdv_xml import named_by, read_project
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.ome_place import with_ome
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def n5_tree(
     Parameters
     ----------
     place : Place
-        A container, or a group or dataset in one.
+        A container, or a group or dataset in one; also OME-Zarr.
     zarr_format : {3, 2}, optional
         The format of the chunks that are passed through.
     paths : PathPatterns, optional
@@ -50,7 +51,7 @@ def n5_tree(
         The container or node does not exist.
     """
     given = isinstance(place.location, N5Store) and not place.path
-    store, path = open_container(place, read_only=True)
+    store, path = open_container(*with_ome(place), read_only=True)
     shown = store
     if not given:  # every reader of Zarr decodes these chunks
         shown = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)

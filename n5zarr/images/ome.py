@@ -13,11 +13,12 @@ from posixpath import relpath
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container.options import require
+from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.conventions.units import in_full, is_count, ratio
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
-from n5zarr.images.ome_version import DEFAULT_VERSION, OmeVersion, ome_attributes, without_ome
+from n5zarr.images.ome_version import DEFAULT_VERSION, OmeVersion, ome_attributes
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["DEFAULT_VERSION", "OME_FORMATS", "OmeVersion", "ome_attributes", "without_ome"]
+__all__ = ["DEFAULT_VERSION", "OME_FORMATS", "OmeVersion", "ome_attributes"]
 
 type OmeVersion = Literal["0.4", "0.5"]
 
@@ -31,10 +31,6 @@ OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3}
 DEFAULT_VERSION: OmeVersion = "0.5"
 
 _VERSIONED_IN_0_4 = {"omero", "image-label"}  # beside each image of multiscales
-
-_PARTS = frozenset(
-    {"ome", "multiscales", "omero", "image-label", "labels", "bioformats2raw.layout", XARRAY_KEY}
-)
 
 
 def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -75,8 +71,3 @@ def _stated(part: JSON, version: OmeVersion | None) -> dict[str, JSON]:
     """Return a part of the metadata with the version in it, or without any."""
     others = {key: value for key, value in mapping(part).items() if key != "version"}
     return others if version is None else {"version": version, **others}
-
-
-def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the attributes of a group without those that a new description replaces."""
-    return {key: value for key, value in attributes.items() if key not in _PARTS}

@@ -20,7 +20,8 @@ from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
-from n5zarr.store.bdv_levels import Level
+from n5zarr.store.bdv_levels import factors_attribute
+from n5zarr.store.made_datasets import MadeDataset
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +35,7 @@ _LOCK = threading.Lock()  # h5py reads with one thread at a time anyway
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Hdf5Level(Level):
+class _Hdf5Level(MadeDataset):
     """A level in a dataset of HDF5; opens the file only to read."""
 
     file: str
@@ -106,11 +107,11 @@ class Hdf5Views:
         """
         return replace(self, is_confined=True)
 
-    async def levels(self, view: ViewId) -> Mapping[int, Level]:
+    async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
         """Open the levels of a view, by number; none if it does not exist."""
         return await asyncio.to_thread(self._open, view)
 
-    def _open(self, view: ViewId) -> Mapping[int, Level]:
+    def _open(self, view: ViewId) -> Mapping[int, MadeDataset]:
         setup, timepoint = view
         if view not in self.views:
             return {}
@@ -120,7 +121,7 @@ class Hdf5Views:
                 return {}
             factors = np.asarray(group["resolutions"], float).tolist()
             stated = group.attrs.get("dataType")
-            levels: dict[int, Level] = {}
+            levels: dict[int, MadeDataset] = {}
             for number, by in enumerate(factors):
                 path = f"t{timepoint:05}/s{setup:02}/{number}/cells"
                 dataset = file.get(path)
@@ -136,7 +137,7 @@ class Hdf5Views:
             return False  # elements in any other files
         return Path(node.file.filename).resolve().is_relative_to(Path(self.file).resolve().parent)
 
-    def _level(self, path: str, dataset: Any, by: tuple[float, ...], stated: object) -> Level:  # noqa: ANN401 - h5py has no types
+    def _level(self, path: str, dataset: Any, by: tuple[float, ...], stated: object) -> MadeDataset:  # noqa: ANN401 - h5py has no types
         stored = dataset.dtype.name
         name = stated.decode() if isinstance(stated, bytes) else stated
         # Java stores uint16 as int16, and states no type in older files
@@ -156,7 +157,7 @@ class Hdf5Views:
             dimensions=dimensions,
             block_size=N5Tuple(size),
             data_type=DataType(kind),
-            factors=by,
+            attributes=factors_attribute(by),
             file=self.file,
             path=path,
         )

@@ -3,90 +3,28 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from dataclasses import dataclass
-from itertools import product
-from typing import TYPE_CHECKING, Any, NamedTuple, override
-
-import numpy as np
-import zarr
-from zarr.buffer import cpu
-from zarr.storage import StorePath
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from n5zarr.conventions.bdv_ome import factors_of, leading_indices, level_paths
 from n5zarr.conventions.model import MisfitError
-from n5zarr.errors import N5UnsupportedError, option_error
-from n5zarr.format.data_type import DataType
-from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
+from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.confined import confined
-from n5zarr.store.bdv_levels import Level
-from n5zarr.zarr_view.keys import ChunkNames
+from n5zarr.store.bdv_levels import factors_attribute
+from n5zarr.store.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import zarr
     from zarr.abc.store import Store
 
     from n5zarr.conventions.bdv_loader import ViewImage
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.bdv_levels import ViewId
+    from n5zarr.store.made_datasets import MadeDataset
 
 __all__ = ["OmeViews"]
-
-_AT_A_TIME = 32  # requests for sizes
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OmeLevel(Level):
-    """A level in an array of Zarr, at indices along the axes before ``z``."""
-
-    array: zarr.AsyncArray[Any]
-    leading: tuple[int, ...]
-
-    @override
-    async def values(self, box: tuple[slice, ...]) -> np.ndarray:
-        return np.asarray(await self.array.getitem((*self.leading, *box)))
-
-    @override
-    async def positions(self) -> list[N5Tuple]:
-        """List the blocks whose chunk, or the shard around it, is stored."""
-        if self.array.metadata.fill_value not in (None, 0):  # N5 reads missing blocks as 0
-            return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
-        stored = (self.array.shards or self.array.chunks)[-3:]
-        by = [s // c for s, c in zip(stored, self.array.chunks[-3:], strict=True)]
-        found: list[N5Tuple] = []
-        for _, coords in await self._stored():
-            each = zip(coords, by, to_c(self.grid), strict=True)
-            inside = [range(c * n, min((c + 1) * n, end)) for c, n, end in each]
-            found += [to_n5(CTuple(position)) for position in product(*inside)]
-        return sorted(found)
-
-    @override
-    async def n_bytes_stored(self) -> int:
-        limit = asyncio.Semaphore(_AT_A_TIME)
-
-        async def size(key: str) -> int:
-            async with limit:
-                return await self.array.store_path.store.getsize(key)
-
-        return sum(await asyncio.gather(*(size(key) for key, _ in await self._stored())))
-
-    async def _stored(self) -> list[tuple[str, tuple[int, ...]]]:
-        """List the keys of stored chunks or shards of the volume, with their grid positions."""
-        stored = self.array.shards or self.array.chunks
-        within = tuple(i // n for i, n in zip(self.leading, stored, strict=False))
-        names = ChunkNames.of(self.array.metadata.to_dict())
-        prefix = f"{self.array.path}/" if self.array.path else ""
-        volume = prefix  # as views may share an array, with the keys of many others
-        if within and names.separator == "/":
-            volume = f"{names.key(self.array.path, within)}/"
-        found = []
-        async for key in self.array.store_path.store.list_prefix(volume):
-            coords = names.coords(key.removeprefix(prefix))
-            if coords and len(coords) == len(stored) and coords[:-3] == within:
-                found.append((key, coords[-3:]))
-        return found
 
 
 class _Image(NamedTuple):
@@ -143,7 +81,7 @@ class OmeViews:
         """Return the same views, without local files that links take out of the container."""
         return OmeViews(confined(self.store), self.name, self.images)
 
-    async def levels(self, view: ViewId) -> Mapping[int, Level]:
+    async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
         """Open the levels of a view, by number; none if it does not exist."""
         view_image = self.images.get(view)
         if view_image is None:
@@ -158,62 +96,27 @@ class OmeViews:
             raise option_error(f"{join(self.name, path)}: {err}") from err
 
     async def _open(self, path: str) -> _Image | None:
-        attributes = await self._attributes(path)
+        node = await read_node(self.store, path, self.name)
+        attributes = None if node is None else node.attributes
         if attributes is None:
             return None
         paths = [join(path, below.strip("/")) for below in level_paths(attributes)]
-        arrays = await asyncio.gather(*map(self._array, paths))
+        arrays = await asyncio.gather(
+            *(open_zarr_array(self.store, each, self.name) for each in paths)
+        )
         is_empty = all(array is None for array in arrays)
         return None if is_empty else _Image(attributes, paths, arrays)
 
-    def _levels(self, view: ViewImage, image: _Image) -> dict[int, Level]:
+    def _levels(self, view: ViewImage, image: _Image) -> dict[int, MadeDataset]:
         """Return the levels of a view in its image."""
         shapes = [None if array is None else array.shape for array in image.arrays]
         factors = factors_of(image.attributes, shapes)
-        levels: dict[int, Level] = {}
+        levels: dict[int, MadeDataset] = {}
         for number, array in enumerate(image.arrays):
             if array is not None:  # a level that is not written yet
                 leading = leading_indices(view, image.attributes, array.shape)
                 if leading is not None:
-                    kind = _data_type(array, join(self.name, image.paths[number]))
-                    levels[number] = _OmeLevel(
-                        dimensions=to_n5(CTuple(array.shape[-3:])),
-                        block_size=to_n5(CTuple(array.chunks[-3:])),
-                        data_type=kind,
-                        factors=factors[number],
-                        array=array,
-                        leading=leading,
-                    )
+                    where = join(self.name, image.paths[number])
+                    stated = factors_attribute(factors[number])
+                    levels[number] = zarr_dataset(array, where, leading, stated)
         return levels
-
-    async def _attributes(self, path: str) -> Mapping[str, JSON] | None:
-        """Return the attributes of a group of Zarr v3 or v2; None if there is no document."""
-        for name in ("zarr.json", ".zattrs"):
-            value = await self.store.get(join(path, name), cpu.buffer_prototype)
-            if value is None:
-                continue
-            try:
-                document = json.loads(value.to_bytes())
-                found = document.get("attributes", {}) if name == "zarr.json" else document
-                return dict(found)
-            except (ValueError, TypeError, AttributeError) as err:
-                message = f"{join(self.name, path, name)}: expected the document of a group"
-                raise option_error(f"{message}, got {err}") from err
-        return None
-
-    async def _array(self, path: str) -> zarr.AsyncArray[Any] | None:
-        try:
-            return await zarr.AsyncArray.open(StorePath(self.store, path), zarr_format=None)
-        except FileNotFoundError:
-            return None
-        except (ValueError, TypeError, KeyError) as err:
-            message = f"{join(self.name, path)}: expected an array of Zarr, got {err}"
-            raise option_error(message) from err
-
-
-def _data_type(array: zarr.AsyncArray[Any], where: str) -> DataType:
-    try:
-        return DataType(str(array.dtype.name))
-    except ValueError:
-        message = f"{where}: expected integers or floats of a type of N5, got {array.dtype}"
-        raise N5UnsupportedError(message, kind="data-type") from None

@@ -27,6 +27,7 @@ from n5zarr.store.bdv_images import BdvImages
 from n5zarr.store.bdv_ome_views import OmeViews
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.ome_place import with_ome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -256,13 +257,16 @@ def project_or_container(
 ) -> Iterator[tuple[Project | None, N5Store, str]]:
     """Open a container as :func:`open_container` does, or that which BigDataViewer's XML names.
 
+    Images of OME-Zarr are presented as N5, read only.
+
     Yields what the XML says, if the place is one, the container, and the path of the node in it.
     Within the context, errors of a missing container or node name the XML, too.
     """
     file = xml_file(place)
     project = None if file is None else read_project(file)
     with named_by(project):
-        yield project, *open_container(project.place if project else place, path, **options)
+        place, path = with_ome(place, path) if project is None else (project.place, path)
+        yield project, *open_container(place, path, **options)
 
 
 @contextmanager

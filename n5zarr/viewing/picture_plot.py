@@ -53,8 +53,8 @@ def plot(  # noqa: PLR0913 - as its neighbours
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, an open array or group, or the XML of BigDataViewer
-        or BigStitcher. The first image in it is drawn.
+        A container, a group or dataset in one, an open array or group, OME-Zarr, or the XML of
+        BigDataViewer or BigStitcher. The first image in it is drawn.
     level, position, channel, labels, storage_options, backend : optional
         As for :func:`n5zarr.thumbnail`.
 

@@ -273,8 +273,8 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, an open array or group, or the XML of BigDataViewer
-        or BigStitcher. The first image in it is drawn.
+        A container, a group or dataset in one, an open array or group, OME-Zarr, or the XML of
+        BigDataViewer or BigStitcher. The first image in it is drawn.
     size : int, optional
         Largest width and height in pixels, from 32 to 8192.
     level : int, optional

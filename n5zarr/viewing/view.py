@@ -84,8 +84,8 @@ def view(  # noqa: PLR0913 - as the command
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or an
-        object that :func:`n5zarr.open` returned.
+        A container, a group or dataset in one, OME-Zarr, the XML of BigDataViewer or BigStitcher,
+        or an object that :func:`n5zarr.open` returned.
     dataset : str or sequence of str, optional
         Paths of images to show, of one of their levels, or of a group of images, below the
         location. By default the first images and the first labels are visible, and the others are

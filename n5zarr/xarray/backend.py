@@ -47,6 +47,7 @@ from n5zarr.storage.url import local_path
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.ome_place import with_ome
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex, coordinate
 from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
@@ -249,7 +250,9 @@ class _NodeReader:
         known = sorted({name for name, _ in CONVENTIONS})
         expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
         require(convention in (None, *known), expected)
-        store, path = open_container(place, group or "", axis_order=axis_order, read_only=True)
+        store, path = open_container(
+            *with_ome(place, group or ""), axis_order=axis_order, read_only=True
+        )
         if store is place.location:  # which may show other codecs, or coordinates
             store = N5Store(store.store, codecs="n5", read_only=True, axis_order=store.axis_order)
         return cls(

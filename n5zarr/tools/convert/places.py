@@ -14,17 +14,16 @@ from zarr.storage import StorePath
 from n5zarr.container.options import check_option
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import option_error
-from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, zarr_node
+from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import Place
-from n5zarr.storage.requests import read_each, read_key
 from n5zarr.store.bdv_xml import xml_file
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.ome_place import read_zarr_node
 from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_tiff import tiff_tree
@@ -37,10 +36,10 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
+    from n5zarr.format.foreign import Foreign
     from n5zarr.format.order import CTuple
     from n5zarr.images.ome_version import OmeVersion
     from n5zarr.images.source import SourceTree
-    from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Format", "open_destination", "open_shards", "open_source"]
@@ -77,21 +76,11 @@ def open_source(
                 return hdf5_tree(str(above), "/".join(path.parts[len(above.parts) :]))
     if not (isinstance(place.location, N5Store) or place.is_named_n5):
         storage = open_storage(replace(place, path=""), read_only=True)
-        node = storage.run(_zarr_node(place.path))
+        node = storage.run(read_zarr_node(place.path))
         if node is not None:
             store = _open_zarr(StorePath(storage.store, normalize_path(place.path)), node)
             return zarr_tree(store, storage, paths)
     return n5_tree(place, zarr_format, paths)
-
-
-def _zarr_node(path: str) -> Steps[Foreign | None]:
-    """Recognise a node of Zarr; None if it has a document of N5, or none."""
-    if (yield from read_key(join(path, ATTRIBUTES_JSON))) is not None:
-        return None
-    names = sorted(ZARR_DOCUMENTS)
-    documents = yield from read_each([join(path, name) for name in names])
-    there = {name: data for name, data in zip(names, documents, strict=True) if data is not None}
-    return zarr_node(there, there.get("zarr.json"))
 
 
 def _open_zarr(place: StorePath, node: Foreign) -> AnyArray | zarr.Group:

@@ -141,6 +141,8 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     options = RunOptions(scheduler, n_workers, progress)
     plan = Plan.of(tree, target, Layout.of(chunks, None, compression), options, max_memory)
     plan.run({}, began, overwrite=overwrite, resume=False, verify=False, dry_run=False)
+    if new.ome_version is not None and not isinstance(factors, str):
+        factors = (1, 1, *factors)  # of the axes t and c
     for view in project.views if levels != 0 else ():
         build_pyramid(
             new.place,

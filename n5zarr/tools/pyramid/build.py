@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from operator import index
 from typing import TYPE_CHECKING
 
@@ -24,10 +23,13 @@ from n5zarr.store.levels import describe_group, is_level
 from n5zarr.store.location import check_writable_store, open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
+from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.describe import finest_level
 from n5zarr.tools.pyramid.methods import choose_method
+from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
+from n5zarr.tools.pyramid.ome import build_ome_pyramid
 from n5zarr.tools.pyramid.plan import Plan
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -42,74 +44,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Pyramid", "PyramidLevel", "build_pyramid"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PyramidLevel:
-    """A level that was written; tuples have one value for each axis, in the order of the array.
-
-    Parameters
-    ----------
-    path : str
-        Path of the dataset, below the root of the container.
-    shape, chunks : tuple of int
-        Extent of the level and of a block, in elements.
-    factors : tuple of int
-        Number of elements of ``s0`` that become one, along each axis.
-    scale, translation : tuple of float
-        Distance of elements and position of the first one, in ``units``.
-    units : tuple of str or None
-        Units of the axes, those of ``s0``.
-    n_blocks : int
-        Number of blocks in the grid.
-    n_blocks_stored : int or None
-        Number of blocks that exist: the others would be empty. None if nothing was written.
-    n_bytes : int
-        Size of the elements, before compression.
-    n_bytes_stored : int or None
-        Size of the stored blocks. None if nothing was written.
-    """
-
-    path: str
-    shape: tuple[int, ...]
-    chunks: tuple[int, ...]
-    factors: tuple[int, ...]
-    scale: tuple[float, ...]
-    translation: tuple[float, ...]
-    units: tuple[str | None, ...]
-    n_blocks: int
-    n_blocks_stored: int | None
-    n_bytes: int
-    n_bytes_stored: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pyramid:
-    """The result of :func:`build_pyramid`: what was written, or would be with ``dry_run``.
-
-    Parameters
-    ----------
-    container : str
-        Name of the container.
-    path : str
-        Path of the group of the levels.
-    method : str
-        Method that combined elements.
-    convention : str
-        Convention that describes the levels.
-    levels : tuple of PyramidLevel
-        The new levels, the finest first; empty if ``s0`` needs none.
-    removed : tuple of str
-        Names of earlier levels that were removed.
-    """
-
-    container: str
-    path: str
-    method: Method
-    convention: str
-    levels: tuple[PyramidLevel, ...]
-    removed: tuple[str, ...]
+__all__ = ["build_pyramid"]
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
@@ -141,7 +76,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     Parameters
     ----------
     location : path, URL or zarr store
-        A container, or a location in one.
+        A container, or a location in one; or an image of OME-Zarr 0.4 or 0.5, whose levels are
+        named like its first one, and listed in its ``multiscales``.
     path : str, optional
         The dataset ``s0`` below ``location``, or its group.
     factors : sequence of int or "auto", optional
@@ -157,7 +93,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         bits, which are labels, else ``"mean"``. Labels of 8 and 16 bits need ``"mode"``.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
         Convention for the positions of the levels and of ``s0``; ``"auto"``: that of ``s0``, or
-        ``"cosem"``.
+        ``"cosem"``. OME-Zarr has its own.
     compression : mapping or str, optional
         As for :func:`n5zarr.create_array`; by default that of ``s0``.
     chunks : sequence of int, optional
@@ -209,11 +145,33 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
     place = place_of(location, storage_options, backend)
+    options = PyramidOptions(
+        factors=None if _is_auto(factors) else _integers("factors", factors),
+        levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
+        method=method,
+        convention=convention,
+        compression=compression,
+        chunks=None if chunks is None else _integers("chunks", chunks),
+        overwrite=overwrite,
+        resume=resume,
+        dry_run=dry_run,
+        max_memory=max_memory,
+        run=RunOptions(scheduler, n_workers, progress),
+    )
+    ome = find_ome(place, path, read_only=False)
+    if ome is not None:
+        return build_ome_pyramid(ome, options)
+    return _build(place, path, options)
+
+
+def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
+    """Write levels of an image of N5; see :func:`build_pyramid`."""
+    resume, overwrite, dry_run = options.resume, options.overwrite, options.dry_run
     with asking_once():
-        store, finest = _find(place, path, convention)
+        store, finest = _find(place, path, options.convention)
         with ErrorsAt(f"{store}: {finest.path}"):
-            plan = _plan(store, finest, factors, levels, method, chunks, compression)
-            run, memory = _check_run(plan, RunOptions(scheduler, n_workers, progress), max_memory)
+            plan = _plan(store, finest, options)
+            run, memory = _check_run(plan, options.run, options.max_memory)
         there = _levels_there(store, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
@@ -287,19 +245,11 @@ def _check_elements(view: DatasetView, where: str) -> None:
     require(all(view.shape), f"expected an array with elements, got the shape {view.shape}", where)
 
 
-def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
-    store: N5Store,
-    finest: Finest,
-    factors: Sequence[int] | str,
-    levels: int | str,
-    method: str,
-    chunks: Sequence[int] | None,
-    compression: Mapping[str, JSON] | str | None,
-) -> Plan:
-    view = finest.placed.view
+def _plan(store: N5Store, finest: Finest, options: PyramidOptions) -> Plan:
+    view, compression = finest.placed.view, options.compression
     packed = view.dataset.compression if compression is None else check_compression(compression)
     codec_of(packed).check_writable(packed)
-    block = view.chunk_shape if chunks is None else _integers("chunks", chunks)
+    block = view.chunk_shape if options.chunks is None else tuple(options.chunks)
     require(
         len(block) == view.ndim and min(block) >= 1 and max(block) < 2**31,
         f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}",
@@ -308,15 +258,15 @@ def _plan(  # noqa: PLR0913, PLR0917 - options that are looked at together
         view.shape,
         block,
         finest.voxel,
-        factors=None if _is_auto(factors) else _integers("factors", factors),
-        n_levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
+        factors=options.factors,
+        n_levels=options.levels,
     )
     finest.check_setup(store, [level.total for level in chosen])
     return Plan(
         store,
         finest,
         chosen,
-        method=choose_method(method, view.kind.dtype),
+        method=choose_method(options.method, view.kind.dtype),
         chunks=block,
         compression=packed,
     )

@@ -21,6 +21,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.missing_nodes import existing_node
+from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.documents import (
     check_broken,
@@ -30,6 +31,7 @@ from n5zarr.tools.validate.documents import (
 )
 from n5zarr.tools.validate.files import check_group_files, list_blocks, open_to_check
 from n5zarr.tools.validate.findings import Severity, Validation, finding
+from n5zarr.tools.validate.ome import OmeCheck
 from n5zarr.tools.validate.parts import CheckTask, Part, check_parts
 from n5zarr.tools.validate.shards import size_finding
 from n5zarr.tools.validate.state import open_state
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.findings import Finding
@@ -76,7 +78,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     Parameters
     ----------
     location : path, URL or zarr store
-        A container, a location in one, or BigDataViewer's XML.
+        A container, a location in one, BigDataViewer's XML; of OME-Zarr only ``deep`` reads chunks.
     path : str, optional
         Node below ``location``: a group or dataset.
     deep : bool, optional
@@ -112,14 +114,14 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     """
     place = place_of(location, storage_options, backend)
     start = time.monotonic()
-    check = _Check(*open_to_check(place, path, read_only=True), deep)
+    check = _checker(place, path, deep=deep)
     findings = sorted(check.run(RunOptions(scheduler, n_workers, progress), state), key=_rank)
     return Validation(
-        container=str(check.store),
+        container=check.name,
         path=check.path,
         findings=tuple(findings),
         n_groups=check.counts["groups"],
-        n_datasets=len(check.datasets),
+        n_datasets=check.counts["datasets"],
         n_blocks=check.counts["blocks"],
         n_bytes=check.counts["bytes"],
         seconds=time.monotonic() - start,
@@ -148,8 +150,16 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
         A problem of a document, block or file.
     """
     place = place_of(location, storage_options, backend)
-    check = _Check(*open_to_check(place, path, read_only=True), deep)
+    check = _checker(place, path, deep=deep)
     yield from check.run(RunOptions(scheduler, n_workers, progress))
+
+
+def _checker(place: Place, path: str, *, deep: bool) -> _Check | OmeCheck:
+    """Return a check of what is at a location: N5, or OME-Zarr."""
+    ome = find_ome(place, path)
+    if ome is not None:
+        return OmeCheck(ome, deep)
+    return _Check(*open_to_check(place, path, read_only=True), deep)
 
 
 def _rank(each: Finding) -> tuple[object, ...]:
@@ -171,6 +181,11 @@ class _Check:
     odd: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
     grids: dict[str, list[N5Tuple]] = field(default_factory=dict)
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name of the container."""
+        return str(self.store)
 
     def __post_init__(self) -> None:
         self._ask = self.store.storage.run  # without warnings, which become findings
@@ -239,6 +254,7 @@ class _Check:
             self.found += check_broken(path, node)
             self._check_below_broken(path, node)
         elif isinstance(node, DatasetView):
+            self.counts["datasets"] += 1
             self.datasets[path] = node.dataset
         elif isinstance(node, GroupAttributes):
             self.counts["groups"] += 1
@@ -259,6 +275,7 @@ class _Check:
             if err.kind != "json":
                 return  # a dataset: its blocks cannot be recognised without its keys
         if isinstance(parsed, DatasetAttributes):  # a dataset of objects, which is no array
+            self.counts["datasets"] += 1
             self.datasets[path] = parsed
             return
         names = [e.name for e in self._ask(list_each([path]))[0] if e.is_dir is not False]

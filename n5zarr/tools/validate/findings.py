@@ -59,6 +59,7 @@ type KindOfFinding = Literal[
     "unfinished-file",
     "lock-file",
     "incomplete",
+    "ome-zarr",
 ]
 
 
@@ -260,6 +261,11 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "error",
         "`n5zarr-incomplete.json`: a conversion or a pyramid was interrupted here",
         "continue with `--resume`, or start again with `--overwrite`",
+    ),
+    "ome-zarr": Rule(
+        "error",
+        "metadata of OME-Zarr that break its specification, or do not fit the arrays",
+        "correct the document of the group, or write the image again",
     ),
 }
 

@@ -55,7 +55,8 @@ def make_app(
     Parameters
     ----------
     location : path, URL or zarr store
-        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
+        A container, a group or dataset in one, OME-Zarr, or the XML of BigDataViewer or
+        BigStitcher.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
     storage_options, backend : optional

@@ -19,8 +19,8 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_images import BdvImages
 from n5zarr.store.bdv_xml import project_or_container
+from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -43,7 +43,8 @@ class ServedLocation:
     Parameters
     ----------
     place : Place
-        A container, a group or dataset in one, or the XML of BigDataViewer or BigStitcher.
+        A container, a group or dataset in one, OME-Zarr, or the XML of BigDataViewer or
+        BigStitcher.
     labels : sequence of str, optional
         Path patterns of images that are labels, in addition to those that are marked as labels.
 
@@ -74,7 +75,7 @@ class ServedLocation:
             message = f"expected no link out of the container, got one; serve {real} itself"
             raise N5UnrepresentableError(message, kind="path", where=join(str(root), self.path))
         kept = store.storage.store if root is None else ConfinedStore(Path(root))
-        kept = kept.confined() if isinstance(kept, BdvImages) else kept
+        kept = kept.confined() if isinstance(kept, MadeDatasets) else kept
         self.store = N5Store(kept, codecs="n5", zarr_format=3, read_only=True)
         self._labels = tuple(labels)
         self._lock = threading.Lock()

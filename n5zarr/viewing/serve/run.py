@@ -50,8 +50,8 @@ def serve(
     Parameters
     ----------
     location : path, URL, zarr store, array or group
-        A container, a group or dataset in one, the XML of BigDataViewer or BigStitcher, or an
-        object that :func:`n5zarr.open` returned. The server serves no local file outside the
+        A container, a group or dataset in one, OME-Zarr, the XML of BigDataViewer or BigStitcher,
+        or an object that :func:`n5zarr.open` returned. The server serves no local file outside the
         container, wherever links lead.
     host : str, optional
         Address to listen on; by default only programs on this machine can reach the server.

@@ -1,0 +1,256 @@
+"""Read the images of OME-Zarr, 0.1 to 0.5 and drafts of 0.6, and describe them as N5 does.
+
+https://ngff.openmicroscopy.org, "multiscales", each version; all lists are in C order. Levels
+become ``s0``, ``s1``, ..., with the attributes that :func:`n5zarr.to_n5` writes, so that programs
+which read N5 find names, units, scale and translation. ``omero``, ``image-label`` and ``labels``
+stay as attributes of the group of the image.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from n5zarr.conventions import ngff
+from n5zarr.conventions.axis_names import XARRAY_KEY
+from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
+from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
+from n5zarr.conventions.multiscales import set_level
+from n5zarr.format.order import CTuple, to_n5
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.conventions.describe import Written
+    from n5zarr.conventions.model import Axis
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = [
+    "OmeLevel",
+    "describe_image",
+    "image_in",
+    "level_paths",
+    "named_nodes",
+    "ome_part",
+    "paths_in",
+    "read_levels",
+    "without_ome",
+]
+
+_FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
+
+_PARTS = frozenset(
+    {"ome", "multiscales", "omero", "image-label", "labels", "bioformats2raw.layout", XARRAY_KEY}
+)
+_KEPT = ("omero", "image-label", "labels")  # of the group of an image
+
+
+class OmeLevel(NamedTuple):
+    """A level of an image as N5 describes it.
+
+    Parameters
+    ----------
+    path : str
+        Path of its array below the group of the image.
+    name : str
+        Its name in N5: ``s0``, ``s1``, ...
+    axes : sequence of Axis
+        Its axes, N5 order.
+    written : Written
+        The attributes that place it.
+    """
+
+    path: str
+    name: str
+    axes: Sequence[Axis]
+    written: Written
+
+
+def ome_part(attributes: Mapping[str, JSON], key: str) -> JSON:
+    """Return a part of the metadata of a group: in ``ome`` since 0.5; None if it is missing."""
+    return mapping(attributes.get("ome")).get(key, attributes.get(key))
+
+
+def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the attributes of a group without those that a new description replaces."""
+    return {key: value for key, value in attributes.items() if key not in _PARTS}
+
+
+def image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
+    """Return the first image of a group; None if it has none."""
+    image = first_of(ome_part(attributes, "multiscales"))
+    return image if "datasets" in image else None
+
+
+def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the nodes that the metadata of a group name, other than levels.
+
+    Labels, wells of a plate, images of a well, and groups of the layout, whether they exist or not.
+
+    Examples
+    --------
+    >>> named_nodes({"plate": {"wells": [{"path": "A/1"}, {"path": "../B/2"}]}})
+    ['A/1']
+    """
+    wells = mapping(ome_part(attributes, "plate")).get("wells")
+    images = mapping(ome_part(attributes, "well")).get("images")
+    named = [*paths_in(ome_part(attributes, "labels")), *paths_in(wells), *paths_in(images)]
+    if ome_part(attributes, "bioformats2raw.layout") is not None:
+        named.append("OME")
+    return [*named, "labels"] if image_in(attributes) is not None else named
+
+
+def paths_in(listed: JSON) -> list[str]:
+    """Return the paths in a list of paths, or of objects with a path; none that leads out."""
+    found = []
+    for entry in listed if isinstance(listed, list) else ():
+        path = path_of({"path": entry} if isinstance(entry, str) else entry)
+        if path and path.partition("/")[0] != "..":
+            found.append(path)
+    return found
+
+
+def level_paths(image: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the arrays of an image, relative to its group, the finest first.
+
+    Raises
+    ------
+    MisfitError
+        A path is missing, leads out of the group or to the group itself, or is listed twice.
+
+    Examples
+    --------
+    >>> level_paths({"datasets": [{"path": "0"}, {"path": "./1/"}]})
+    ['0', '1']
+    >>> level_paths({"datasets": [{"path": "../0"}]})
+    Traceback (most recent call last):
+    n5zarr.conventions.model.MisfitError: multiscales: path: expected that of an array below ...
+    """
+    paths: list[str] = []
+    for entry in entries_in(image):
+        path = path_of(entry)
+        if not path or path.split("/")[0] == "..":
+            got = brief(mapping(entry).get("path"))
+            expected = "multiscales: path: expected that of an array below the group"
+            raise MisfitError(f"{expected}, got {got}")
+        if path in paths:
+            message = f"multiscales: path: expected each one once, got {path!r} twice"
+            raise MisfitError(message)
+        paths.append(path)
+    return paths
+
+
+def read_levels(
+    image: Mapping[str, JSON], shapes: Mapping[str, tuple[int, ...]]
+) -> dict[int, OmeLevel]:
+    """Read the axes of the levels of an image, by number.
+
+    Parameters
+    ----------
+    image : mapping
+        An image in ``multiscales``.
+    shapes : mapping of str to tuple of int
+        The shapes of its arrays by path below the group, C order; levels without one are omitted.
+
+    Raises
+    ------
+    MisfitError
+        ``multiscales`` does not fit the arrays, or has other transforms than scales and
+        translations.
+    """
+    paths = {i: path for i, path in enumerate(level_paths(image)) if path in shapes}
+    if not paths:
+        return {}
+    first = shapes[next(iter(paths.values()))]
+    image = _as_05(image, len(first))
+    axes: dict[int, Sequence[Axis]] = {}
+    for number, path in paths.items():
+        names = tuple(path.split("/"))
+        node = Node(
+            path=names,
+            dimensions=to_n5(CTuple(shapes[path])),
+            attributes={},
+            ancestors=[*[{}] * (len(names) - 1), {"multiscales": [dict(image)]}],
+            first_level=to_n5(CTuple(first)),
+        )
+        geometry = ngff.read(node, is_c_order=True)
+        if geometry is not None:
+            axes[number] = geometry.axes
+    return _described(axes, paths)
+
+
+def _described(axes: Mapping[int, Sequence[Axis]], paths: Mapping[int, str]) -> dict[int, OmeLevel]:
+    convention = choose_convention("auto", [])
+    first = next(iter(axes.values()), None)
+    return {
+        i: OmeLevel(
+            paths[i], f"s{i}", each, describe_axes(convention, each, f"s{i}", first if i else None)
+        )
+        for i, each in axes.items()
+    }
+
+
+def describe_image(
+    attributes: Mapping[str, JSON],
+    group: str,
+    levels: Mapping[int, OmeLevel],
+    *,
+    is_alone: bool,
+) -> dict[str, JSON]:
+    """Describe an image in the attributes of its group, as N5 does.
+
+    Parameters
+    ----------
+    attributes : mapping
+        Attributes of the group in OME-Zarr.
+    group : str
+        Its path.
+    levels : mapping of int to OmeLevel
+        Its levels by number.
+    is_alone : bool
+        Whether the group holds no other datasets, which would inherit Neuroglancer's attributes.
+    """
+    described = without_ome(attributes)
+    kept = {key: ome_part(attributes, key) for key in _KEPT}
+    described |= {key: value for key, value in kept.items() if value is not None}
+    for level in levels.values():
+        described = set_level(described, group, level.name, level.written)
+    if is_alone:
+        described = describe_levels(described, {i: level.axes for i, level in levels.items()})
+    return described
+
+
+def _as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
+    """Return an image with axes and transforms in the places of 0.5.
+
+    0.1 and 0.2 have no axes; 0.6 has them in coordinate systems, and sequences of transforms.
+    """
+    found = dict(image)
+    systems = found.get("coordinateSystems")
+    if "axes" not in found and isinstance(systems, list) and systems:
+        found["axes"] = first_of(systems).get("axes")
+        # those of the image lead to other systems
+        found.pop("coordinateTransformations", None)
+    if "axes" not in found:
+        found["axes"] = [*_FIVE[-ndim:]]
+    if not isinstance(found["axes"], list):
+        raise MisfitError(f"multiscales: axes: expected a list, got {brief(found['axes'])}")
+    found["datasets"] = [{**mapping(entry), **_flat(mapping(entry))} for entry in entries_in(image)]
+    return found
+
+
+def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the transforms of a level with those in sequences in one list."""
+    given = entry.get("coordinateTransformations")
+    if not isinstance(given, list):
+        return {}
+    steps: list[JSON] = []
+    for step in given:
+        inner = mapping(step).get("transformations")
+        steps += inner if isinstance(inner, list) else [step]
+    kinds = {str(mapping(step).get("type")) for step in steps}
+    others = kinds - {"scale", "translation", "identity"}
+    if others:
+        message = f"multiscales: expected scales and translations, got {', '.join(sorted(others))}"
+        raise MisfitError(message)
+    return {"coordinateTransformations": steps}

@@ -1,0 +1,178 @@
+"""Recognise OME-Zarr at a location, and present it as N5 to read it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from n5zarr._zarr_private import sync
+from n5zarr.conventions.model import mapping
+from n5zarr.conventions.ome_zarr import ome_part
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, zarr_node
+from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.made_keys import MadeKeys
+from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
+from n5zarr.storage.requests import read_each
+from n5zarr.storage.url import is_chain, split_query
+from n5zarr.store.n5_store import N5Store
+from n5zarr.store.ome_images import OmeImages
+
+if TYPE_CHECKING:
+    from n5zarr.storage.interface import Storage
+    from n5zarr.storage.requests import Steps
+    from n5zarr.zarr_view.keys import ZarrFormat
+
+__all__ = ["OmeLocation", "find_ome", "read_zarr_node", "with_ome"]
+
+_PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
+_MOST_ABOVE = 8  # groups above a location that are looked at
+
+
+def with_ome(place: Place, path: str = "") -> tuple[Place, str]:
+    """Return a location of OME-Zarr as one of N5, read only; others unchanged.
+
+    The root is the first path element that ends in ``.zarr``. Without one, it is the topmost
+    directory of an unbroken chain, from the location upwards, in which each is a node of Zarr. A
+    level may be named as in Zarr or as in N5.
+
+    Parameters
+    ----------
+    place : Place
+        A hierarchy of OME-Zarr or a location in it, or anything else.
+    path : str, optional
+        Node below it.
+
+    Returns
+    -------
+    Place, str
+        The place, and the path of the node below it.
+    """
+    found = find_ome(place, path)
+    if found is None:
+        return place, path
+    images = found.images()
+    return Place(images), sync(images.n5_path(found.path))
+
+
+class OmeLocation(NamedTuple):
+    """A location in a hierarchy of OME-Zarr.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the hierarchy.
+    path : str
+        The node in it.
+    zarr_format : {3, 2}
+        The format of its documents.
+    """
+
+    storage: Storage
+    path: str
+    zarr_format: ZarrFormat
+
+    def images(self) -> OmeImages:
+        """Return the hierarchy as a container of N5."""
+        store = self.storage.store
+        if not store.read_only:  # else the store of local files would create a missing directory
+            store = store.with_read_only(read_only=True)
+        return OmeImages(store, str(self.storage), self.zarr_format)
+
+
+def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLocation | None:
+    """Find the hierarchy of OME-Zarr at a location; None if there is anything else.
+
+    Parameters
+    ----------
+    place, path
+        As for :func:`with_ome`.
+    read_only : bool, optional
+        Whether a store that is opened for a URL refuses to write.
+    """
+    if isinstance(place.location, N5Store | MadeKeys) or place.is_named_n5:
+        return None
+    if isinstance(place.location, str) and is_chain(place.location):
+        return None
+    root, above = _root_of(place)
+    storage = open_storage(root, read_only=read_only)
+    node = join(above, normalize_path(place.path), normalize_path(path))
+    found = _node_of(storage, node)
+    if found is None or found.zarr_format is None or not _is_ome(storage, node):
+        return None
+    return OmeLocation(storage, node, found.zarr_format)
+
+
+def _node_of(storage: Storage, path: str) -> Foreign | None:
+    """Recognise a node of Zarr; of a level by its name in N5, the group."""
+    found = storage.run(read_zarr_node(path))
+    if found is None and path:
+        found = storage.run(read_zarr_node(path.rpartition("/")[0]))
+    return found
+
+
+def _root_of(place: Place) -> tuple[Place, str]:
+    """Split a place into the root of its hierarchy of Zarr and the path of a node in it."""
+    at = replace(place, path="")
+    if isinstance(place.location, Path):
+        local = place.location.absolute()
+        local = local.resolve() if ".." in local.parts else local
+        names = local.parts
+        n_root = _first_zarr(names)
+        if n_root is None:
+            lowest = (local,) if _is_zarr(local) else ()  # else a level by its name in N5
+            chain = [*lowest, *takewhile(_is_zarr, local.parents)]
+            n_root = len((chain[-1] if chain else local).parts)
+        return replace(at, location=Path(*names[:n_root])), "/".join(names[n_root:])
+    if isinstance(place.location, str):
+        address, query = split_query(place.location)
+        names = tuple(address.rstrip("/").split("/"))
+        n_root = _first_zarr(names) or len(names)
+        inner = "/".join(names[n_root:])
+        is_of_web = names[0].lower() in ("http:", "https:")
+        root = replace(at, location="/".join(names[:n_root]) + query)
+        return root, unquote(inner) if is_of_web else inner
+    return at, ""
+
+
+def _first_zarr(names: tuple[str, ...]) -> int | None:
+    """Return how many names lead to the first that ends in ``.zarr``."""
+    return next((n for n, name in enumerate(names, 1) if format_of_name(name) == "zarr"), None)
+
+
+def _is_zarr(directory: Path) -> bool:
+    try:
+        return any((directory / name).is_file() for name in ZARR_DOCUMENTS)
+    except OSError:  # no permission to search it
+        return False
+
+
+def _is_ome(storage: Storage, path: str) -> bool:
+    """Whether a node, or a group above it, has metadata of OME-Zarr."""
+    names = path.split("/") if path else []
+    paths = ["/".join(names[:n]) for n in range(len(names), -1, -1)][:_MOST_ABOVE]
+    keys = [join(each, name) for each in paths for name in ("zarr.json", ".zattrs")]
+    for document in storage.run(read_each(keys)):
+        try:
+            parsed = mapping(json.loads(bytes(document or b"")))
+        except ValueError:
+            continue
+        attributes = mapping(parsed.get("attributes")) if "zarr_format" in parsed else parsed
+        if any(ome_part(attributes, part) is not None for part in _PARTS):
+            return True
+    return False
+
+
+def read_zarr_node(path: str) -> Steps[Foreign | None]:
+    """Recognise a node of Zarr; None if it has a document of N5, or none."""
+    names = [ATTRIBUTES_JSON, *sorted(ZARR_DOCUMENTS)]
+    document, *others = yield from read_each([join(path, name) for name in names])
+    if document is not None:
+        return None
+    there = {name: data for name, data in zip(names[1:], others, strict=True) if data is not None}
+    return zarr_node(there, there.get("zarr.json"))

@@ -1,0 +1,228 @@
+"""Present arrays of Zarr, or parts of them, as datasets of N5."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple, override
+
+import numpy as np
+import zarr
+from zarr.buffer import cpu
+from zarr.storage import StorePath
+
+from n5zarr.conventions.model import brief
+from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.format.data_type import DataType
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
+from n5zarr.format.path import join
+from n5zarr.store.made_datasets import MadeDataset
+from n5zarr.zarr_view.keys import ChunkNames
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from zarr.abc.store import Store
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.zarr_view.keys import ZarrFormat
+
+__all__ = ["ZarrDataset", "ZarrNode", "open_zarr_array", "read_node", "zarr_dataset"]
+
+_AT_A_TIME = 32  # requests for sizes
+
+
+@dataclass(frozen=True, kw_only=True)
+class ZarrDataset(MadeDataset):
+    """An array of Zarr, or what it holds at indices along its first axes.
+
+    Parameters
+    ----------
+    array : zarr.AsyncArray
+        The array.
+    leading : tuple of int, optional
+        The indices.
+    """
+
+    array: zarr.AsyncArray[Any]
+    leading: tuple[int, ...] = ()
+
+    @override
+    async def values(self, box: tuple[slice, ...]) -> np.ndarray:
+        found = np.asarray(await self.array.getitem((*self.leading, *box)))
+        return found.view("u1") if found.dtype == bool else found
+
+    @override
+    async def positions(self) -> list[N5Tuple]:
+        """List the blocks whose chunk, or the shard around it, is stored."""
+        if self.array.metadata.fill_value not in (None, 0):  # N5 reads missing blocks as 0
+            return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
+        n = len(self.leading)
+        stored = (self.array.shards or self.array.chunks)[n:]
+        by = [s // c for s, c in zip(stored, self.array.chunks[n:], strict=True)]
+        found: list[N5Tuple] = []
+        for _, coords in await self._stored():
+            each = zip(coords, by, to_c(self.grid), strict=True)
+            inside = [range(c * k, min((c + 1) * k, end)) for c, k, end in each]
+            found += [to_n5(CTuple(position)) for position in product(*inside)]
+        return sorted(found)
+
+    @override
+    async def n_bytes_stored(self) -> int:
+        limit = asyncio.Semaphore(_AT_A_TIME)
+
+        async def size(key: str) -> int:
+            async with limit:
+                return await self.array.store_path.store.getsize(key)
+
+        return sum(await asyncio.gather(*(size(key) for key, _ in await self._stored())))
+
+    async def _stored(self) -> list[tuple[str, tuple[int, ...]]]:
+        """List the keys of stored chunks or shards, with their grid positions."""
+        stored = self.array.shards or self.array.chunks
+        n = len(self.leading)
+        within = tuple(i // size for i, size in zip(self.leading, stored, strict=False))
+        names = ChunkNames.of(self.array.metadata.to_dict())
+        prefix = f"{self.array.path}/" if self.array.path else ""
+        part = prefix  # as datasets may share an array, with the keys of many others
+        if within and names.separator == "/":
+            part = f"{names.key(self.array.path, within)}/"
+        found = []
+        async for key in self.array.store_path.store.list_prefix(part):
+            coords = names.coords(key.removeprefix(prefix))
+            if coords and len(coords) == len(stored) and coords[:n] == within:
+                found.append((key, coords[n:]))
+        return found
+
+
+def zarr_dataset(
+    array: zarr.AsyncArray[Any],
+    where: str,
+    leading: tuple[int, ...] = (),
+    attributes: Mapping[str, JSON] | None = None,
+) -> ZarrDataset:
+    """Make the dataset of an array of Zarr.
+
+    Parameters
+    ----------
+    array : zarr.AsyncArray
+        The array.
+    where : str
+        Where it is, for messages.
+    leading : tuple of int, optional
+        Indices along its first axes.
+    attributes : mapping, optional
+        Attributes beside the keys of a dataset.
+
+    Raises
+    ------
+    N5UnsupportedError
+        Its elements have no type of N5, or it has no axes (``kind="data-type"``).
+    """
+    n = len(leading)
+    kind = "uint8" if array.dtype == bool else str(array.dtype.name)
+    if kind not in {known.value for known in DataType if known.is_numeric} or array.ndim <= n:
+        message = f"{where}: expected integers or floats of a type of N5, got {array.dtype}"
+        raise N5UnsupportedError(f"{message} of {array.ndim} dimensions", kind="data-type")
+    return ZarrDataset(
+        dimensions=to_n5(CTuple(array.shape[n:])),
+        block_size=to_n5(CTuple(array.chunks[n:])),
+        data_type=DataType(kind),
+        attributes=attributes or {},
+        array=array,
+        leading=leading,
+    )
+
+
+async def open_zarr_array(
+    store: Store, path: str, name: str, zarr_format: ZarrFormat | None = None
+) -> zarr.AsyncArray[Any] | None:
+    """Open an array of Zarr; None if there is none.
+
+    Parameters
+    ----------
+    store : Store
+        Its hierarchy.
+    path : str
+        Where it is in it.
+    name : str
+        The name of the hierarchy, for messages.
+    zarr_format : {3, 2}, optional
+        The format; by default either.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Something else is there (``kind="option"``).
+    """
+    try:
+        return await zarr.AsyncArray.open(StorePath(store, path), zarr_format=zarr_format)
+    except FileNotFoundError:
+        return None
+    except (ValueError, TypeError, KeyError) as err:
+        message = f"{join(name, path)}: expected an array of Zarr, got {err}"
+        raise option_error(message) from err
+
+
+class ZarrNode(NamedTuple):
+    """A node of Zarr.
+
+    Parameters
+    ----------
+    is_array : bool
+        Whether it is an array.
+    attributes : dict or None
+        Its attributes; None without a document that could have them.
+    """
+
+    is_array: bool
+    attributes: dict[str, JSON] | None
+
+
+async def read_node(
+    store: Store, path: str, name: str, zarr_format: ZarrFormat | None = None
+) -> ZarrNode | None:
+    """Read the kind and the attributes of a node of Zarr; None if there is none.
+
+    Parameters
+    ----------
+    store, path, name, zarr_format
+        As for :func:`open_zarr_array`.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        A document is not that of Zarr (``kind="option"``).
+    """
+    if zarr_format != 2:
+        document = await _json(store, join(path, "zarr.json"), name)
+        if document is not None:
+            attributes = document.get("attributes", {})
+            is_array = document.get("node_type") == "array"
+            return ZarrNode(is_array, _object(attributes, join(name, path, "zarr.json")))
+    if zarr_format == 3:
+        return None
+    is_array, is_group, own = await asyncio.gather(
+        store.exists(join(path, ".zarray")),
+        store.exists(join(path, ".zgroup")),
+        _json(store, join(path, ".zattrs"), name),
+    )
+    return ZarrNode(is_array, own) if is_array or is_group or own is not None else None
+
+
+async def _json(store: Store, key: str, name: str) -> dict[str, JSON] | None:
+    value = await store.get(key, cpu.buffer_prototype)
+    try:
+        return None if value is None else _object(json.loads(value.to_bytes()), join(name, key))
+    except ValueError as err:
+        message = f"{join(name, key)}: expected the document of a group or an array, got {err}"
+        raise option_error(message) from err
+
+
+def _object(value: JSON, where: str) -> dict[str, JSON]:
+    if not isinstance(value, dict):
+        message = f"{where}: expected the document of a group or an array, got {brief(value)}"
+        raise option_error(message)
+    return value

@@ -1,0 +1,282 @@
+"""Check OME-Zarr: the metadata of each group, and with ``deep`` every stored chunk."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import batched, chain
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import zarr
+from zarr.storage import StorePath
+
+from n5zarr.arrays.boxes import box_at
+from n5zarr.arrays.stored_chunks import stored_chunks
+from n5zarr.container.options import require
+from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.model import mapping
+from n5zarr.conventions.ome_zarr import image_in, named_nodes, ome_part, paths_in
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.path import is_name, join
+from n5zarr.storage.requests import list_each, read_each
+from n5zarr.tools.jobs.reading import for_reading
+from n5zarr.tools.validate.findings import finding
+from n5zarr.tools.validate.ome_rules import (
+    ArrayFacts,
+    check_image,
+    check_lists,
+    check_version,
+    paths_out,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from zarr.types import AnyArray
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.store.ome_place import OmeLocation
+    from n5zarr.tools.jobs.run import RunOptions
+    from n5zarr.tools.validate.findings import Finding, Severity
+
+__all__ = ["OmeCheck"]
+
+_CHUNKS = 64  # in a task
+
+
+@dataclass
+class OmeCheck:
+    """A check of OME-Zarr, while it runs.
+
+    Parameters
+    ----------
+    location : OmeLocation
+        Where it begins.
+    deep : bool
+        Whether to decode every chunk.
+    """
+
+    location: OmeLocation
+    deep: bool
+    counts: Counter[str] = field(default_factory=Counter)
+    _nodes: dict[str, _Node] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """Name of the hierarchy."""
+        return str(self.location.storage)
+
+    @property
+    def path(self) -> str:
+        """The node at which the check begins."""
+        return self.location.path
+
+    def run(self, run: RunOptions, state: object = None) -> Iterator[Finding]:
+        """Check the groups, then the chunks; yield each finding as soon as possible."""
+        require(state is None, "state: expected none with OME-Zarr, whose check is not continued")
+        arrays: dict[str, AnyArray] = {}
+        pending, seen = [self.location.path], set[str]()
+        while pending:
+            path = pending.pop()
+            if path not in seen:
+                seen.add(path)
+                yield from self._check_node(path, arrays)
+                pending += reversed(self._below(path))
+        if self.deep:
+            yield from self._check_chunks(arrays, run)
+
+    # ------------------------------------------------------------------ groups
+
+    def _check_node(self, path: str, arrays: dict[str, AnyArray]) -> Iterator[Finding]:
+        """Check a node; collect it if it is an array."""
+        node = self._read(path)
+        if node.problem:
+            yield finding("json", path, node.problem)
+        elif node.kind == "array":
+            found = self._array(path)
+            if isinstance(found, Exception):
+                yield finding("ome-zarr", path, f"expected an array of Zarr, got {found}")
+                return
+            arrays[path] = found
+            self.counts["datasets"] += 1
+        elif node.kind == "group":
+            self.counts["groups"] += 1
+            yield from self._check_group(path, node.attributes)
+            yield from self._check_labels(path, node.attributes)
+
+    def _read(self, path: str) -> _Node:
+        """Read the documents of a node, once."""
+        if path not in self._nodes:
+            is_v3 = self.location.zarr_format == 3
+            names = ["zarr.json"] if is_v3 else [".zarray", ".zgroup", ".zattrs"]
+            data = self.location.storage.run(read_each([join(path, name) for name in names]))
+            self._nodes[path] = _parse(data, is_v3=is_v3)
+        return self._nodes[path]
+
+    def _array(self, path: str) -> AnyArray | Exception:
+        place = StorePath(self.location.storage.store, path)
+        try:
+            return zarr.open_array(place, mode="r", zarr_format=self.location.zarr_format)
+        except (ValueError, TypeError, KeyError, FileNotFoundError) as err:
+            return err
+
+    def _below(self, path: str) -> list[str]:
+        """Return the paths of the nodes below a group: those that are listed or named."""
+        node = self._read(path)
+        if node.kind == "array":
+            return []
+        try:
+            (entries,) = self.location.storage.run(list_each([path]))
+        except N5UnsupportedError as err:
+            if err.kind != "listing":
+                raise
+            entries = []
+        listed = [e.name for e in entries if e.is_dir is not False and is_name(e.name)]
+        levels = paths_in(mapping(image_in(node.attributes)).get("datasets"))
+        below = {*listed, *levels, *self._named(path)}
+        return [each for each in (join(path, name) for name in sorted(below)) if self._read(each)]
+
+    def _named(self, path: str) -> list[str]:
+        """Return the paths of the nodes that the metadata of a group name, other than levels."""
+        attributes, series = self._read(path).attributes, []
+        if ome_part(attributes, "bioformats2raw.layout") is not None:
+            series = paths_in(ome_part(self._read(join(path, "OME")).attributes, "series"))
+        return [*named_nodes(attributes), *series]
+
+    def _check_group(self, path: str, attributes: Mapping[str, JSON]) -> Iterator[Finding]:
+        """Check the metadata of a group of Zarr."""
+        images, problems = ome_part(attributes, "multiscales"), []
+        if "ome" in attributes or images is not None:
+            # ome-zarr-py states none in lists of labels
+            severity: Severity | None = "warning" if images is None else None
+            for problem in check_version(attributes, self.location.zarr_format):
+                yield finding("ome-zarr", path, problem, severity=severity)
+        if images is not None and not (isinstance(images, list) and images):
+            problems.append(f"multiscales: expected a list of images, got {images!r:.40}")
+        for image in images if isinstance(images, list) else ():
+            version = str(mapping(image).get("version", "0.4"))
+            facts = self._facts(path, image)
+            problems += check_image(image, facts, is_old=version in ("0.1", "0.2", "0.3"))
+        problems += [*check_lists(attributes), *paths_out(attributes)]
+        for problem in dict.fromkeys(problems):
+            yield finding("ome-zarr", path, problem)
+        for name in self._named(path):
+            if name not in ("labels", "OME") and not self._read(join(path, name)):
+                message = f"expected a node at {name!r}, which is listed, got none"
+                yield finding("ome-zarr", path, message)
+
+    def _facts(self, path: str, image: JSON) -> dict[str, ArrayFacts | None]:
+        facts: dict[str, ArrayFacts | None] = {}
+        for inner in filter(None, map(path_of, entries_in(mapping(image)))):
+            if inner.partition("/")[0] == "..":
+                continue
+            found = self._array(join(path, inner))
+            if isinstance(found, Exception):
+                facts[inner] = None
+                continue
+            metadata: Any = found.metadata
+            names = metadata.dimension_names if metadata.zarr_format == 3 else None
+            facts[inner] = ArrayFacts(found.shape, found.dtype, names)
+        return facts
+
+    def _check_labels(self, path: str, attributes: Mapping[str, JSON]) -> Iterator[Finding]:
+        """Check that label images have integers, and as many levels as their image."""
+        image = image_in(attributes)
+        if image is None:
+            return
+        if ome_part(attributes, "image-label") is not None:
+            for inner, facts in self._facts(path, dict(image)).items():
+                if facts is not None and facts.dtype.kind not in "iub":
+                    text = f"{inner}: expected integers, as these are labels, got {facts.dtype}"
+                    yield finding("ome-zarr", path, text)
+        group = self._read(join(path, "labels")).attributes
+        for label in paths_in(ome_part(group, "labels")):
+            at = join(path, "labels", label)
+            below = image_in(self._read(at).attributes)
+            wanted, got = len(entries_in(image)), len(entries_in(below or {}))
+            if below is not None and wanted != got:
+                text = f"expected the {wanted} levels of their image, got {got}"
+                yield finding("levels", at, f"multiscales: {text}; n5zarr pyramid writes them")
+
+    # ------------------------------------------------------------------ chunks
+
+    def _check_chunks(self, arrays: Mapping[str, AnyArray], run: RunOptions) -> Iterator[Finding]:
+        """Decode every stored chunk, or shard."""
+        for path, array in arrays.items():
+            work, total = _Decode(for_reading(array)), array.nbytes
+            for task, found in run.each(work, _tasks(array), "validate", total):
+                self.counts["blocks"] += len(task.positions)
+                self.counts["bytes"] += task.n_bytes
+                for position, message in found:
+                    chunk = f"chunk {', '.join(map(str, position))}"
+                    yield finding("payload", path, f"{chunk}: {message}")
+
+
+class _Node(NamedTuple):
+    """A node of Zarr; true if there is one.
+
+    Parameters
+    ----------
+    kind : {"array", "group"} or None
+        What it is; None if it has no valid document.
+    attributes : mapping
+        Its attributes.
+    problem : str, optional
+        What is wrong with its document.
+    """
+
+    kind: Literal["array", "group"] | None
+    attributes: Mapping[str, JSON]
+    problem: str = ""
+
+    def __bool__(self) -> bool:
+        return self.kind is not None or bool(self.problem)
+
+
+def _parse(data: Sequence[bytes | None], *, is_v3: bool) -> _Node:
+    """Parse the documents of a node: ``zarr.json``; or those of v2, the attributes last."""
+    if all(each is None for each in data):
+        return _Node(None, {})
+    try:
+        document = json.loads(data[-1] or b"{}")
+    except ValueError as err:
+        return _Node(None, {}, f"expected the document of a node of Zarr, got {err}")
+    if not isinstance(document, dict):
+        return _Node(None, {}, f"expected an object as document, got {document!r:.40}")
+    attributes = mapping(document.get("attributes")) if is_v3 else document
+    is_array = document.get("node_type") == "array" if is_v3 else data[0] is not None
+    return _Node("array" if is_array else "group", attributes)
+
+
+class _Chunks(NamedTuple):
+    """Some chunks, or shards, of an array: positions in C order, and bytes of their elements."""
+
+    positions: Sequence[tuple[int, ...]]
+    n_bytes: int
+
+
+def _tasks(array: AnyArray) -> Iterator[_Chunks]:
+    listed = stored_chunks(array)
+    rows = chain.from_iterable(() if listed is None else (each.tolist() for each in listed.rows))
+    n_bytes = math.prod(array.shards or array.chunks) * array.dtype.itemsize
+    for some in batched(map(tuple, rows), _CHUNKS):
+        yield _Chunks(some, len(some) * n_bytes)
+
+
+@dataclass(frozen=True)
+class _Decode:
+    """A function that decodes chunks, and returns those that are damaged, with the reason."""
+
+    array: AnyArray
+
+    def __call__(self, task: _Chunks) -> list[tuple[tuple[int, ...], str]]:
+        damaged = []
+        unit = self.array.shards or self.array.chunks
+        for position in task.positions:
+            try:
+                self.array[box_at(position, unit, self.array.shape)]
+            except Exception as err:
+                damaged.append((position, f"{type(err).__name__}: {err}"))
+        return damaged
