@@ -17,10 +17,12 @@ from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
+    from n5zarr.arrays.label_multisets import read_label_multisets, write_label_multisets
     from n5zarr.arrays.many_boxes import read_boxes
     from n5zarr.arrays.opening import open_array, open_group
     from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
     from n5zarr.codecs.block import Block
+    from n5zarr.codecs.multisets import LabelMultisets
     from n5zarr.codecs.single_block import decode_block, encode_block
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.store.attributes import get_attribute, remove_attribute, set_attribute
@@ -88,6 +90,7 @@ __all__ = [
     "ElementDifference",
     "Finding",
     "InterestPoints",
+    "LabelMultisets",
     "N5Block",
     "N5BlockCodec",
     "N5Error",
@@ -129,6 +132,7 @@ __all__ = [
     "read_block",
     "read_boxes",
     "read_interest_points",
+    "read_label_multisets",
     "rechunk",
     "remove_attribute",
     "remove_empty_blocks",
@@ -146,6 +150,7 @@ __all__ = [
     "virtualize",
     "write_block",
     "write_interest_points",
+    "write_label_multisets",
 ]
 
 _MODULES = {
@@ -168,6 +173,7 @@ _MODULES = {
     "Downloaded": "tools.convert.download",
     "Finding": "tools.validate.findings",
     "InterestPoints": "xarray.interest_points",
+    "LabelMultisets": "codecs.multisets",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
     "N5FSStore": "store.n5_fs_store",
@@ -202,6 +208,7 @@ _MODULES = {
     "quarantine_blocks": "tools.validate.repairs",
     "read_block": "store.blocks",
     "read_boxes": "arrays.many_boxes",
+    "read_label_multisets": "arrays.label_multisets",
     "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.interest_points",
     "remove_attribute": "store.attributes",
@@ -220,6 +227,7 @@ _MODULES = {
     "validate": "tools.validate.check",
     "view": "viewing.view",
     "write_block": "store.blocks",
+    "write_label_multisets": "arrays.label_multisets",
     "write_interest_points": "xarray.interest_points",
 }
 _INNER_NAMES = {"open": "open_node"}
