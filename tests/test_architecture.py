@@ -62,7 +62,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.convert.convert.convert": 167,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
     "n5zarr.tools.rechunk.rechunk": 77,
-    "n5zarr.tools.pyramid.build.build_pyramid": 124,
+    "n5zarr.tools.pyramid.build.build_pyramid": 132,
     "n5zarr.tools.diff.nodes.compare": 73,
     "n5zarr.tools.convert.download.download": 88,
     "n5zarr.tools.empty_blocks.remove_empty_blocks": 81,

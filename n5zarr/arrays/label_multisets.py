@@ -20,7 +20,7 @@ from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import Update, get_each, request_each
+from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
 from n5zarr.store.location import check_writable_store, open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.zarr_view.chunks import stored_multisets
@@ -226,6 +226,18 @@ class LabelDataset(NamedTuple):
             keys = map(self._key, some)
             self.store.run(request_each(map(Update, keys, changes)))
 
+    def get(self, position: N5Tuple) -> bytes | None:
+        """Read the block at a grid position."""
+        return self.store.run(read_key(self._key(position)))
+
+    def put(self, position: N5Tuple, block: bytes) -> None:
+        """Write the block at a grid position."""
+        self.store.run(request_each([Put(self._key(position), block)]))
+
+    def encoded(self, multisets: LabelMultisets) -> bytes:
+        """Encode a block."""
+        return encode_multisets(self._presented(multisets), self.view.dataset.compression)
+
     def _changed(
         self, box: Box, multisets: LabelMultisets, position: N5Tuple, stored: bytes | None
     ) -> bytes | None:
@@ -241,7 +253,7 @@ class LabelDataset(NamedTuple):
                 new = pasted(self._block(before, position), part, new)
             if new.is_background:
                 return None
-            return encode_multisets(self._presented(new), dataset.compression)
+            return self.encoded(new)
 
     def _block(self, stored: memoryview | None, position: N5Tuple) -> LabelMultisets:
         """Decode the part of a block inside the dataset."""
