@@ -26,7 +26,7 @@ from n5zarr.images.find import find_images, open_images
 from n5zarr.images.ome_keys import OmeZarrKeys
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, Remove
-from n5zarr.tools.convert.convert import verify_copies
+from n5zarr.tools.convert.running import verify_copies
 
 if TYPE_CHECKING:
     from pathlib import Path

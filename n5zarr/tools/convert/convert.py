@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import deque
 from dataclasses import dataclass, replace
-from itertools import chain
-from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import check_sizes, listed
@@ -31,7 +28,9 @@ from n5zarr.tools.convert.copying import copy_of
 from n5zarr.tools.convert.files import Copied, TaskSize, opaque_folders, plan_opaque
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.paintera import as_paintera
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
+from n5zarr.tools.convert.running import run_copies, verify_copies
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.convert.copying import ArrayCopy, Way
-    from n5zarr.tools.convert.files import Copy, Task
+    from n5zarr.tools.convert.files import Copy
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "ConvertedArray", "convert", "plan_copies"]
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
-_IS_LIGHT = attrgetter("copy.is_light")
 
 
 @dataclass(frozen=True)
@@ -135,6 +133,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome: bool = False,
     ome_version: OmeVersion | None = None,
     labels: str | Sequence[str] = (),
+    paintera_labels: str | Sequence[str] = (),
     coords: bool = False,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
@@ -178,6 +177,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         for each setup of BigDataViewer's XML. 0.5 is Zarr v3, 0.4 is Zarr v2; ``to`` chooses, too.
     labels : str or sequence of str, optional
         With ``ome``, path patterns of images that are labels, beside those marked as labels.
+    paintera_labels : str or sequence of str, optional
+        To N5, path patterns of arrays of integers that become Paintera's label sources: groups
+        with label multisets in ``data/s0``.
     coords : bool, optional
         From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
         so that ``xr.open_zarr`` finds positions and units.
@@ -234,6 +236,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     place = place_of(destination, destination_options, destination_backend)
     target = open_destination(place, to, ome_version)
     patterns, excluded, wanted_labels = map(listed, (select, exclude, labels))
+    of_paintera = listed(paintera_labels)
     version = check_ome(target, ome_version, wanted_labels, ome=ome)
     check_options(
         target,
@@ -255,6 +258,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
         found = _as_written(found, target, version, wanted_labels)
+        if of_paintera:
+            given = RunOptions(scheduler, n_workers)
+            found = as_paintera(found, target, of_paintera, given, is_read=not dry_run)
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
         options, size = _run_options(found, target, (scheduler, n_workers, progress), max_memory)
@@ -272,6 +278,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
             "ome": ome,
             "coords": coords,
             "labels": wanted_labels,
+            "paintera_labels": of_paintera,
             "shards_of_java": sizes,
             **_described_job(found, target, layout),
         }
@@ -407,44 +414,3 @@ def plan_copies(
         copy_of(source, target.create_array(path, source, layout), size)
         for path, source in found.arrays.items()
     ]
-
-
-def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> list[Copied]:
-    """Copy everything; return the counts of each copy.
-
-    Parameters
-    ----------
-    copies : sequence of Copy
-        What is copied.
-    done : set of str
-        Keys that an interrupted run has written.
-    options : RunOptions
-        Where the tasks run.
-    """
-    counts = {copy: Copied() for copy in copies}
-    tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
-    total = sum(copy.n_bytes for copy in copies)
-    for task, copied in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
-        counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
-    return list(counts.values())
-
-
-def _copy(task: Task) -> Copied:
-    return task.copy.copy(task.part)
-
-
-def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
-    """Read sources and destinations, and compare them.
-
-    Raises
-    ------
-    N5Error
-        A value differs (``kind="differs"``).
-    """
-    tasks = chain.from_iterable(copy.comparisons() for copy in copies)
-    total = sum(copy.n_bytes for copy in copies)
-    deque(options.each(_verify, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
-
-
-def _verify(task: Task) -> None:
-    task.copy.compare(task.part)
