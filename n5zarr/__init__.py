@@ -17,6 +17,11 @@ from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
+    from n5zarr.arrays.fragment_segments import (
+        read_fragment_segments,
+        segments_of,
+        write_fragment_segments,
+    )
     from n5zarr.arrays.label_multisets import read_label_multisets, write_label_multisets
     from n5zarr.arrays.many_boxes import read_boxes
     from n5zarr.arrays.opening import open_array, open_group
@@ -131,6 +136,7 @@ __all__ = [
     "quarantine_blocks",
     "read_block",
     "read_boxes",
+    "read_fragment_segments",
     "read_interest_points",
     "read_label_multisets",
     "rechunk",
@@ -139,6 +145,7 @@ __all__ = [
     "repair_edges",
     "restore_blocks",
     "sample_path",
+    "segments_of",
     "serve",
     "set_attribute",
     "set_geometry",
@@ -149,6 +156,7 @@ __all__ = [
     "view",
     "virtualize",
     "write_block",
+    "write_fragment_segments",
     "write_interest_points",
     "write_label_multisets",
 ]
@@ -208,6 +216,7 @@ _MODULES = {
     "quarantine_blocks": "tools.validate.repairs",
     "read_block": "store.blocks",
     "read_boxes": "arrays.many_boxes",
+    "read_fragment_segments": "arrays.fragment_segments",
     "read_label_multisets": "arrays.label_multisets",
     "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.interest_points",
@@ -216,6 +225,7 @@ _MODULES = {
     "repair_edges": "tools.validate.edges",
     "restore_blocks": "tools.validate.repairs",
     "sample_path": "store.location",
+    "segments_of": "arrays.fragment_segments",
     "Server": "viewing.serve.run",
     "serve": "viewing.serve.run",
     "set_attribute": "store.attributes",
@@ -227,6 +237,7 @@ _MODULES = {
     "validate": "tools.validate.check",
     "view": "viewing.view",
     "write_block": "store.blocks",
+    "write_fragment_segments": "arrays.fragment_segments",
     "write_label_multisets": "arrays.label_multisets",
     "write_interest_points": "xarray.interest_points",
 }
