@@ -17,10 +17,17 @@ from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
+    from n5zarr.arrays.fragment_segments import (
+        read_fragment_segments,
+        segments_of,
+        write_fragment_segments,
+    )
+    from n5zarr.arrays.label_multisets import read_label_multisets, write_label_multisets
     from n5zarr.arrays.many_boxes import read_boxes
     from n5zarr.arrays.opening import open_array, open_group
     from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
     from n5zarr.codecs.block import Block
+    from n5zarr.codecs.multisets import LabelMultisets
     from n5zarr.codecs.single_block import decode_block, encode_block
     from n5zarr.conventions.bdv_registrations import ViewTransform
     from n5zarr.storage.cache import CacheOptions
@@ -29,6 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.store.blocks import read_block, write_block
     from n5zarr.store.geometry import ArrayGeometry, geometry
     from n5zarr.store.location import sample_path
+    from n5zarr.store.multiset_drafts import register_drafts
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.register import read_registrations, register
@@ -93,6 +101,7 @@ __all__ = [
     "ElementDifference",
     "Finding",
     "InterestPoints",
+    "LabelMultisets",
     "N5Block",
     "N5BlockCodec",
     "N5Error",
@@ -134,15 +143,19 @@ __all__ = [
     "quarantine_blocks",
     "read_block",
     "read_boxes",
+    "read_fragment_segments",
     "read_interest_points",
+    "read_label_multisets",
     "read_registrations",
     "rechunk",
     "register",
+    "register_drafts",
     "remove_attribute",
     "remove_empty_blocks",
     "repair_edges",
     "restore_blocks",
     "sample_path",
+    "segments_of",
     "serve",
     "set_attribute",
     "set_geometry",
@@ -154,7 +167,9 @@ __all__ = [
     "virtualize",
     "write_bdv",
     "write_block",
+    "write_fragment_segments",
     "write_interest_points",
+    "write_label_multisets",
 ]
 
 _MODULES = {
@@ -177,6 +192,7 @@ _MODULES = {
     "Downloaded": "tools.convert.download",
     "Finding": "tools.validate.findings",
     "InterestPoints": "xarray.interest_points",
+    "LabelMultisets": "codecs.multisets",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
     "N5FSStore": "store.n5_fs_store",
@@ -211,13 +227,17 @@ _MODULES = {
     "quarantine_blocks": "tools.validate.repairs",
     "read_block": "store.blocks",
     "read_boxes": "arrays.many_boxes",
+    "read_fragment_segments": "arrays.fragment_segments",
+    "read_label_multisets": "arrays.label_multisets",
     "rechunk": "tools.rechunk",
+    "register_drafts": "store.multiset_drafts",
     "read_interest_points": "xarray.interest_points",
     "remove_attribute": "store.attributes",
     "remove_empty_blocks": "tools.empty_blocks",
     "repair_edges": "tools.validate.edges",
     "restore_blocks": "tools.validate.repairs",
     "sample_path": "store.location",
+    "segments_of": "arrays.fragment_segments",
     "Server": "viewing.serve.run",
     "serve": "viewing.serve.run",
     "set_attribute": "store.attributes",
@@ -229,6 +249,8 @@ _MODULES = {
     "validate": "tools.validate.check",
     "view": "viewing.view",
     "write_block": "store.blocks",
+    "write_fragment_segments": "arrays.fragment_segments",
+    "write_label_multisets": "arrays.label_multisets",
     "write_interest_points": "xarray.interest_points",
     "ViewTransform": "conventions.bdv_registrations",
     "read_registrations": "store.register",

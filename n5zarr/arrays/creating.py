@@ -12,6 +12,8 @@ import zarr
 from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.group import with_fast_path
+from n5zarr.arrays.labels import labels_to_write, make_multisets
+from n5zarr.arrays.opening import open_array
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.conventions.describe import Written
@@ -59,6 +61,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     resolution: Sequence[float] | None = None,
     offset: Sequence[float] | None = None,
     attributes: Mapping[str, JSON] | None = None,
+    label_multiset: bool = False,
     axis_order: AxisOrder = "C",
     overwrite: bool = False,
     storage_options: Mapping[str, object] | None = None,
@@ -101,6 +104,9 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         viewers find them. ``s0``, ``s1``, ... become levels of one image.
     attributes : mapping, optional
         Other attributes, stored unchanged.
+    label_multiset : bool, optional
+        Whether to store labels as Paintera's label multisets: the array is one of ``uint64``, and a
+        voxel that is written holds its label once.
     axis_order : {"C", "F"}, optional
         ``"C"``: shape ``(z, y, x)`` becomes ``dimensions [x, y, z]``. ``"F"``: ``(x, y, z)`` does.
     overwrite : bool, optional
@@ -135,6 +141,8 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     """
     place = place_of(location, storage_options, backend)
     elements = None if data is None else np.asanyarray(data)
+    if label_multiset:
+        elements, dtype = labels_to_write(elements, dtype, fill_value)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
     parsed = parse_compression(
@@ -173,6 +181,9 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     )
     add_to_group(store, node, written)
     created = with_fast_path(array)
+    if label_multiset:
+        make_multisets(store, node, elements)
+        created = open_array(store, "r+", path=node)
     if elements is not None:
         created[...] = elements
     return created

@@ -41,6 +41,7 @@ from n5zarr.arrays.remote_blocks import read_remote, write_remote
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -251,11 +252,13 @@ class N5CodecPipeline(CodecPipeline):
         transform = self.zarr_pipeline.sync_transform
         is_able = transform is not None and isinstance(value, cpu.NDBuffer)
         is_able = is_able and not any(item[0].read_only for item in batch[:1])
-        # zarr may regard a chunk at the end as complete after another program has enlarged it
-        parts = [item for item in batch if is_able and not _covers_chunk(item)]
+        # zarr may regard a chunk at the end as complete after another program has enlarged it; it
+        # would remove a whole chunk of background, with the other labels of multisets
+        is_part = [is_able and (not _covers_chunk(i) or self._has_labels(i)) for i in batch]
+        parts = [item for item, is_one in zip(batch, is_part, strict=True) if is_one]
         if transform is not None and parts:
             await update_chunks(transform, parts, value, drop_axes)
-        whole = [item for item in batch if not is_able or _covers_chunk(item)]
+        whole = [item for item, is_one in zip(batch, is_part, strict=True) if not is_one]
         if whole:
             await self.zarr_pipeline.write(whole, value, drop_axes)
 
@@ -287,6 +290,11 @@ class N5CodecPipeline(CodecPipeline):
             return dataset
         _log.debug("%s: left to zarr's codecs: blocks hold other elements", store_path)
         return None
+
+    def _has_labels(self, item: BatchItem) -> bool:
+        """Whether the chunks of an array are the labels of multisets."""
+        view = item[0].store.container.chunks.memory.dataset(self._path_of(item))
+        return view is not None and view.content is Content.LABELS
 
     def _path_of(self, item: BatchItem) -> str:
         """Return the path of the array of a chunk."""

@@ -56,6 +56,13 @@ _OmeVersion = Annotated[
         "project 0.4, which BigStitcher reads."
     ),
 ]
+_PainteraLabels = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="GLOB",
+        help="To N5, integers that become Paintera's label multisets. May be repeated.",
+    ),
+]
 _Shards = Annotated[
     Any,
     typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."),
@@ -105,6 +112,7 @@ def convert(
         list[str] | None,
         typer.Option(metavar="GLOB", help="With --ome, images that are labels. May be repeated."),
     ] = None,
+    paintera_labels: _PainteraLabels = None,
     coords: Annotated[
         bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
     ] = False,
@@ -142,6 +150,7 @@ def convert(
         ome=ome,
         ome_version=ome_version,
         labels=labels or (),
+        paintera_labels=paintera_labels or (),
         coords=coords,
         chunks=chunks,
         shards=shards,

@@ -69,6 +69,13 @@ _Chunks = Annotated[
         help="Size of a block, z first. Default: that of s0.",
     ),
 ]
+_MaxNumEntries = Annotated[
+    int,
+    typer.Option(
+        metavar="N",
+        help="For label multisets: keep the N most frequent labels of a voxel. Default: all.",
+    ),
+]
 
 
 def pyramid(
@@ -84,10 +91,10 @@ def pyramid(
     factors: _Factors = "auto",
     levels: _Levels = "auto",
     method: Annotated[
-        Literal["auto", "mean", "mode", "median", "gaussian", "stride"],
+        Literal["auto", "mean", "mode", "median", "gaussian", "stride", "multiset"],
         typer.Option(
             help="How to combine elements. auto: mode for bool and for integers of 32 and 64 "
-            "bits, which are labels; otherwise mean."
+            "bits, which are labels; multiset for label multisets; otherwise mean."
         ),
     ] = "auto",
     convention: Annotated[
@@ -96,6 +103,7 @@ def pyramid(
     ] = "auto",
     compression: Compression = None,
     chunks: _Chunks = None,
+    max_num_entries: _MaxNumEntries = -1,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Remove existing levels first.")
     ] = False,
@@ -119,6 +127,7 @@ def pyramid(
         convention=convention,
         compression=compression,
         chunks=chunks,
+        max_num_entries=max_num_entries,
         overwrite=overwrite,
         resume=resume,
         dry_run=dry_run,

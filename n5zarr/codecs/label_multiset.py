@@ -1,6 +1,7 @@
-"""Read Paintera's label multisets as the most frequent label of each voxel.
+"""Read and write blocks of Paintera's label multisets.
 
-imglib2-label-multisets ``LabelUtils``: the payload of a block with V voxels is
+imglib2-label-multisets 0.15.1 ``LabelUtils.serializeLabelMultisetTypes`` and ``fromBytes``: the
+payload of a block with V voxels, whose mode is 1 (varlength) with a byte as element, is
 
 1. int32 big-endian A, then A x int64 big-endian arg-max labels (A is 0 in newer files, else V);
 2. V x int32 big-endian: offset of the voxel's list in part 3; voxels may share a list;
@@ -17,18 +18,28 @@ import numpy as np
 
 from n5zarr.codecs.block import fitting_header
 from n5zarr.codecs.buffers import BufferLike, damaged
-from n5zarr.codecs.compress import decompress
-from n5zarr.errors import N5BlockError
+from n5zarr.codecs.compress import codec_of, decompress
+from n5zarr.codecs.multiset_merging import canonical
+from n5zarr.codecs.multisets import LabelMultisets, most_frequent
+from n5zarr.errors import N5BlockError, option_error
+from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader, BlockMode
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import N5Tuple, to_c
+from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 
 if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
 
-__all__ = ["BACKGROUND", "arg_max_labels", "decode_labels", "is_made_up_of"]
-
-BACKGROUND = 0
-"""Java ``Label.BACKGROUND``: the label of a voxel without entries and of a missing block."""
+__all__ = [
+    "arg_max_labels",
+    "decode_labels",
+    "decode_multisets",
+    "draft_of_multisets",
+    "encode_multisets",
+    "is_made_up_of",
+    "multisets_of_draft",
+    "multisets_of_payload",
+    "payload_of_multisets",
+]
 
 _ENTRY = np.dtype([("label", "<i8"), ("count", "<i4")])
 
@@ -63,12 +74,135 @@ def decode_labels(
     N5BlockError
         Header or payload do not fit the dataset.
     """
+    payload, box = _payload(data, ndim, compression, inside)
+    return arg_max_labels(payload, math.prod(box)).reshape(to_c(box))
+
+
+def decode_multisets(
+    data: memoryview, ndim: int, compression: Compression, inside: N5Tuple | None = None
+) -> LabelMultisets:
+    """Decode a block of label multisets; parameters and extent as of :func:`decode_labels`.
+
+    Raises
+    ------
+    N5BlockError
+        Header or payload do not fit the dataset, or a count is negative.
+    """
+    payload, box = _payload(data, ndim, compression, inside)
+    return multisets_of_payload(payload, to_c(box))
+
+
+def _payload(
+    data: memoryview, ndim: int, compression: Compression, inside: N5Tuple | None
+) -> tuple[BufferLike, N5Tuple]:
+    """Return the decompressed payload of a block, and the extent of its voxels."""
     header = fitting_header(data, ndim, DataType.UINT8, compression)
     payload = decompress(data[header.n_bytes :], header.n_payload_elements, compression)
     box = header.block_shape
     if inside not in (None, box) and is_made_up_of(payload, math.prod(inside)):
         box = inside
-    return arg_max_labels(payload, math.prod(box)).reshape(to_c(box))
+    return payload, box
+
+
+def encode_multisets(multisets: LabelMultisets, compression: Compression) -> bytes:
+    """Encode a block: as ``N5LabelMultisets`` does, with the extent of the multisets in the header.
+
+    Parameters
+    ----------
+    multisets : LabelMultisets
+        Of the part of the block inside the dataset.
+    compression : Compression
+        Of the dataset.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The payload is larger than 2 GiB (``kind="option"``).
+    """
+    payload = payload_of_multisets(multisets)
+    header = BlockHeader(
+        mode=BlockMode.VARLENGTH,
+        block_shape=to_n5(CTuple(multisets.shape)),
+        n_elements=len(payload),
+    )
+    packed = codec_of(compression).compress(payload, compression, 1)
+    return b"".join([header.to_bytes(), packed])
+
+
+def payload_of_multisets(multisets: LabelMultisets) -> bytes:
+    """Serialize multisets; see :mod:`n5zarr.codecs.label_multiset`.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The payload is larger than 2 GiB (``kind="option"``).
+    """
+    each = canonical(multisets)
+    n_lists, n_entries = len(each.offsets) - 1, len(each.labels)
+    total = 4 + 4 * each.lists.size + 4 * n_lists + _ENTRY.itemsize * n_entries
+    if total > MAX_BLOCK_BYTES:
+        message = f"label multisets: expected at most {MAX_BLOCK_BYTES} bytes, got {total}"
+        raise option_error(f"{message}; write smaller blocks, or fewer entries")
+    starts = np.arange(n_lists) + 3 * each.offsets[:-1]  # in words of 4 bytes
+    words = np.empty(n_lists + 3 * n_entries, "<u4")
+    words[starts] = np.diff(each.offsets)
+    entries = np.arange(n_entries) * 3 + each.list_of_entry + 1
+    words[entries] = each.labels & np.uint64(0xFFFFFFFF)
+    words[entries + 1] = each.labels >> np.uint64(32)
+    words[entries + 2] = each.counts
+    offsets = (4 * starts).astype(">i4")[each.lists.reshape(-1)]
+    return b"".join([bytes(4), offsets.tobytes(), words.tobytes()])
+
+
+def draft_of_multisets(multisets: LabelMultisets) -> bytes:
+    """Serialize multisets for the draft codec ``label_multiset`` of Zarr.
+
+    https://github.com/zarr-developers/zarr-extensions/pull/55: as in N5, without part 1, and with
+    offsets in little-endian.
+    """
+    payload, end = payload_of_multisets(multisets), 4 + 4 * multisets.lists.size
+    offsets = np.frombuffer(payload[4:end], ">u4").astype("<u4")
+    return offsets.tobytes() + payload[end:]
+
+
+def multisets_of_draft(data: BufferLike, shape: CTuple) -> LabelMultisets:
+    """Parse a chunk of the draft codec; the inverse of :func:`draft_of_multisets`.
+
+    Raises
+    ------
+    N5BlockError
+        The lists do not fit into the chunk, or a count is too large (``kind="payload"``).
+    """
+    end = 4 * math.prod(shape)
+    if len(data) < end:
+        message = f"expected label multisets of {math.prod(shape)} voxels, got {len(data)} bytes"
+        raise damaged(message)
+    offsets = np.frombuffer(data[:end], "<u4").astype(">u4").tobytes()
+    return multisets_of_payload(b"".join([bytes(4), offsets, data[end:]]), shape)
+
+
+def multisets_of_payload(data: BufferLike, shape: CTuple) -> LabelMultisets:
+    """Parse a payload; the inverse of :func:`payload_of_multisets`.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The decompressed payload of a block.
+    shape : tuple of int
+        Extent of its voxels, C order.
+
+    Raises
+    ------
+    N5BlockError
+        The lists do not fit into the payload, or a count is negative (``kind="payload"``).
+    """
+    offsets, lists = _parts(data, math.prod(shape))
+    starts, list_of_voxel = np.unique(offsets, return_inverse=True)
+    ends, entries = _entries(lists, starts)
+    if entries["count"].min(initial=0) < 0:
+        raise damaged(f"expected counts from 0 on, got {entries['count'].min()}")
+    labels = entries["label"].astype("i8").view("u8")
+    return LabelMultisets(list_of_voxel.reshape(shape), ends, labels, entries["count"])
 
 
 def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
@@ -85,7 +219,7 @@ def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
     -------
     numpy.ndarray
         ``(n_voxels,)`` big-endian uint64, first axis of N5 order fastest. Of equally frequent
-        labels the lowest (as int64); :data:`BACKGROUND` for an empty list.
+        labels the lowest (as int64); 0, the background, for an empty list.
 
     Raises
     ------
@@ -94,7 +228,10 @@ def arg_max_labels(data: BufferLike, n_voxels: int) -> np.ndarray:
     """
     offsets, lists = _parts(data, n_voxels)
     starts, list_of_voxel = np.unique(offsets, return_inverse=True)
-    return _arg_max(lists, starts)[list_of_voxel]
+    ends, entries = _entries(lists, starts)
+    labels = entries["label"].astype("i8").view("u8")
+    found = most_frequent(ends, labels, entries["count"].astype("i8"))
+    return found.astype(">u8")[list_of_voxel]
 
 
 def is_made_up_of(data: BufferLike, n_voxels: int) -> bool:
@@ -137,24 +274,19 @@ def _counts(lists: np.ndarray, starts: np.ndarray) -> np.ndarray:
     return _gather(lists, starts, 4).view("<i4").ravel().astype(np.int64)
 
 
-def _arg_max(lists: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Return the arg-max label of the list at each of the starts."""
+def _entries(lists: np.ndarray, starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the entries of the list at each of the starts, and where each list begins in them."""
     counts = _counts(lists, starts)
     ends = starts + 4 + _ENTRY.itemsize * counts
     # with overlapping lists a few bytes would expand to any number of entries
     overlap = (starts[1:] < ends[:-1]).any()
     if (counts < 0).any() or (ends > len(lists)).any() or overlap:
         raise damaged("expected label lists within the payload, got one that exceeds it")
-    list_of_entry = np.repeat(np.arange(len(starts)), counts)
-    first_entry = np.cumsum(counts) - counts
-    rank = np.arange(counts.sum()) - first_entry[list_of_entry]
-    entry_starts = starts[list_of_entry] + 4 + _ENTRY.itemsize * rank
+    last = np.cumsum(counts)
+    rank = np.arange(counts.sum()) - np.repeat(last - counts, counts)
+    entry_starts = np.repeat(starts, counts) + 4 + _ENTRY.itemsize * rank
     entries = _gather(lists, entry_starts, _ENTRY.itemsize).view(_ENTRY).ravel()
-    order = np.lexsort((entries["label"], -entries["count"].astype(np.int64), list_of_entry))
-    labels = np.full(len(starts), BACKGROUND, ">u8")
-    filled = counts > 0
-    labels[filled] = entries["label"][order[first_entry[filled]]].view("<u8")
-    return labels
+    return np.append(0, last), entries
 
 
 def _gather(data: np.ndarray, starts: np.ndarray, n_bytes: int) -> np.ndarray:

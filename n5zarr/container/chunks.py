@@ -42,9 +42,11 @@ from n5zarr.zarr_view.chunks import (
     encode_chunk,
     make_block,
     make_chunk,
+    relabelled_block,
     stored_chunk,
 )
 from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -320,6 +322,9 @@ class Chunks:
             Another program has replaced the array (``kind="changed"``).
         """
         location = yield from self._location_to_write(chunk)
+        if location.view.content is Content.LABELS:
+            yield [Update(location.key, partial(self._relabelled, value, location))]
+            return
         with self._errors_of(location):
             (block,) = yield [Work(partial(self._make_block, value, location))]
         yield [Put(location.key, block, self._check_replaced(location))]
@@ -345,14 +350,29 @@ class Chunks:
 
         def change_block(block: bytes | None) -> bytes | None:
             with self._errors_of(location):
-                if block is not None:
-                    dataset = location.view.dataset
-                    check_not_sharded(*in_memory(block), dataset.data_type, dataset.compression)
+                self._check_no_shard(block, location)
                 old = None if block is None else self._whole_chunk(memoryview(block), location)
                 new = change(old)
-                return None if new is None else bytes(self._make_block(memoryview(new), location))
+                chunk = None if new is None else memoryview(new)
+                if location.view.content is Content.LABELS:
+                    return self._relabelled(chunk, location, block)
+                return None if chunk is None else bytes(self._make_block(chunk, location))
 
         yield [Update(location.key, change_block)]
+
+    def _relabelled(
+        self, chunk: memoryview | None, location: BlockLocation, block: bytes | None
+    ) -> bytes | None:
+        """Return a block of label multisets with the labels of a chunk; None for none."""
+        with self._errors_of(location):
+            self._check_no_shard(block, location)
+            return relabelled_block(chunk, location.view, location.grid_position, block)
+
+    def _check_no_shard(self, block: bytes | None, location: BlockLocation) -> None:
+        """Raise if a stored block is a shard of Java N5 4."""
+        if block is not None:
+            dataset = location.view.dataset
+            check_not_sharded(*in_memory(block), dataset.data_type, dataset.compression)
 
     def _whole_chunk(self, block: memoryview, location: BlockLocation) -> bytes:
         part = chunk_slice(block, location.view)

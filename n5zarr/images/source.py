@@ -109,6 +109,8 @@ class ArraySource:
         Its attributes.
     dimension_names : sequence of str or None, optional
         Names of its dimensions.
+    label_multiset : bool, optional
+        Whether N5 stores these labels as label multisets.
     units, resolution, offset : sequence, optional
         Unit of each axis, distance between its elements, and position of the first one, if
         attributes lack them.
@@ -125,6 +127,7 @@ class ArraySource:
     fill_value: Any = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     dimension_names: Sequence[str | None] | None = None
+    label_multiset: bool = False
     units: Sequence[str] | None = None
     resolution: Sequence[float] | None = None
     offset: Sequence[float] | None = None

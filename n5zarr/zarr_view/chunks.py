@@ -27,13 +27,15 @@ from n5zarr.codecs.block import (
     pad_or_truncate,
 )
 from n5zarr.codecs.compress import codec_of, decompress, decompress_all
-from n5zarr.codecs.label_multiset import BACKGROUND, decode_labels
+from n5zarr.codecs.label_multiset import decode_labels, decode_multisets, encode_multisets
+from n5zarr.codecs.multiset_merging import fitted, relabelled
+from n5zarr.codecs.multisets import BACKGROUND, LabelMultisets
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen_utf8
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
 from n5zarr.format.grid import block_extent
-from n5zarr.format.order import N5Tuple, to_c
+from n5zarr.format.order import CTuple, N5Tuple, to_c
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
@@ -49,7 +51,9 @@ __all__ = [
     "encode_chunk",
     "make_block",
     "make_chunk",
+    "relabelled_block",
     "stored_chunk",
+    "stored_multisets",
 ]
 
 
@@ -300,8 +304,7 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
     N5BlockError
         The chunk does not decode to full size.
     N5UnsupportedError
-        The dataset can only be read: jpeg, label multisets (``kind`` ``"compression"`` or
-        ``"read-only"``).
+        The dataset can only be read: jpeg (``kind="compression"``).
     """
     dataset = view.dataset
     extent = block_extent(dataset.dimensions, dataset.block_size, grid_position)
@@ -325,7 +328,7 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
             payload = decompress_all(chunk, MAX_BLOCK_BYTES, view.compression)
             stored = split_bytes(payload, math.prod(dataset.block_size))
         case _:
-            raise _read_only_labels()
+            raise _needs_stored()
     return _encode_truncated(stored.reshape(to_c(dataset.block_size)), view, extent)
 
 
@@ -336,7 +339,7 @@ def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -
     in_c = array if view.axis_order == "C" else array.transpose()
     stored = view.kind.to_stored(in_c).reshape(to_c(dataset.block_size))
     if view.content is Content.LABELS:
-        raise _read_only_labels()
+        raise _needs_stored()
     return _encode_truncated(stored, view, extent)
 
 
@@ -351,6 +354,77 @@ def _encode(stored: np.ndarray, view: DatasetView) -> BufferLike:
     return encode_payload(stored, view.dataset.data_type, view.dataset.compression)
 
 
-def _read_only_labels() -> N5UnsupportedError:
-    message = "label multisets are presented as their most frequent labels, and can only be read"
-    return N5UnsupportedError(message, kind="read-only")
+def _needs_stored() -> N5UnsupportedError:
+    message = "label multisets: expected the stored block, too, which their labels change"
+    return N5UnsupportedError(message, kind="data-type")
+
+
+def stored_multisets(
+    data: memoryview | None, view: DatasetView, position: N5Tuple
+) -> LabelMultisets:
+    """Decode a block of label multisets into those of the voxels inside the dataset.
+
+    Parameters
+    ----------
+    data : memoryview or None
+        The stored block, header first, as bytes; None for a missing one, which is background.
+    view : DatasetView
+        The dataset as a Zarr array.
+    position : tuple of int
+        Position of the block in the grid, N5 order.
+
+    Raises
+    ------
+    N5BlockError
+        The block does not fit the dataset or is damaged.
+    """
+    dataset = view.dataset
+    extent = block_extent(dataset.dimensions, dataset.block_size, position)
+    if data is None:
+        return fitted(LabelMultisets.of(np.zeros((0,) * dataset.ndim, "u8")), to_c(extent))
+    found = decode_multisets(data, dataset.ndim, dataset.compression, extent)
+    return fitted(found, to_c(extent))
+
+
+def relabelled_block(
+    chunk: memoryview | None, view: DatasetView, position: N5Tuple, stored: bytes | None
+) -> bytes | None:
+    """Make a block of label multisets from a chunk of labels, and the block that is there.
+
+    A voxel that has this label as its most frequent one keeps its multiset; others hold their new
+    label once, as by imglib2's ``FromIntegerTypeConverter``. So a chunk of which Zarr has read all
+    labels and changed some loses no multiset of the others.
+
+    Parameters
+    ----------
+    chunk : memoryview or None
+        The full-size chunk, as bytes; None for one of background.
+    view : DatasetView
+        The dataset as a Zarr array that is not transcoded.
+    position : tuple of int
+        Position of the block in the grid, N5 order.
+    stored : bytes or None
+        The block that is there.
+
+    Returns
+    -------
+    bytes or None
+        The block, header first; None if it has only background, as Java writes no such block.
+
+    Raises
+    ------
+    N5BlockError
+        The stored block is damaged, or the chunk is not full-size.
+    """
+    dataset = view.dataset
+    before = stored_multisets(None if stored is None else memoryview(stored), view, position)
+    labels = np.zeros(before.shape, "u8")
+    if chunk is not None:
+        n_bytes = math.prod(dataset.block_size) * view.chunk_dtype.itemsize
+        elements = np.frombuffer(decompress(chunk, n_bytes, view.compression), view.chunk_dtype)
+        full = elements.reshape(to_c(dataset.block_size))
+        labels = pad_or_truncate(full, CTuple(before.shape)).astype("u8")
+    after = relabelled(before, labels)
+    if after is None:
+        return stored
+    return None if after.is_background else encode_multisets(after, dataset.compression)

@@ -23,6 +23,7 @@ from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
+from n5zarr.tools.convert.paintera import as_paintera
 from n5zarr.tools.convert.places import open_destination, open_shards, open_source
 from n5zarr.tools.convert.resave import Resaving
 from n5zarr.tools.convert.target_n5 import N5Destination
@@ -55,6 +56,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome: bool = False,
     ome_version: OmeVersion | None = None,
     labels: str | Sequence[str] = (),
+    paintera_labels: str | Sequence[str] = (),
     coords: bool = False,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
@@ -101,6 +103,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         In a project there is an image for each view, by default of 0.4, which BigStitcher reads.
     labels : str or sequence of str, optional
         With ``ome``, path patterns of images that are labels, beside those marked as labels.
+    paintera_labels : str or sequence of str, optional
+        To N5, path patterns of arrays of integers that become Paintera's label sources: groups
+        with label multisets in ``data/s0``.
     coords : bool, optional
         From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
         so that ``xr.open_zarr`` finds positions and units.
@@ -158,11 +163,12 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome = ome or to == "ome-zarr"
     new = NewProject.at(place, to, ome_version)
     if new is not None:
-        check_whole(select, exclude, level, labels, coords=coords)
+        check_whole(select, exclude, level, labels or paintera_labels, coords=coords)
         new.check_free(may_exist=overwrite or resume)
         place, ome, ome_version = new.place, new.ome_version is not None, new.ome_version
     target = open_destination(place, to, ome_version)
     patterns, excluded, wanted_labels = map(listed, (select, exclude, labels))
+    of_paintera = listed(paintera_labels)
     version = check_ome(target, ome_version, wanted_labels, ome=ome)
     check_options(
         target,
@@ -189,6 +195,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
             if resaving is None
             else resaving.tree(found)
         )
+        if of_paintera:
+            given = RunOptions(scheduler, n_workers)
+            written = as_paintera(written, target, of_paintera, given, is_read=not dry_run)
         options = RunOptions(scheduler, n_workers, progress)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
     if resaving is not None:
@@ -200,6 +209,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "ome": ome,
         "coords": coords,
         "labels": wanted_labels,
+        "paintera_labels": of_paintera,
         "shards_of_java": sizes,
     }
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)

@@ -147,7 +147,7 @@ class N5Destination(Destination):
             self.documents_store,
             path=path,
             shape=source.shape,
-            dtype=source.dtype,
+            dtype=None if source.label_multiset else source.dtype,
             chunks=chunks,
             compression=compression_to_json(compression),
             fill_value=source.fill_value,
@@ -156,6 +156,7 @@ class N5Destination(Destination):
             resolution=source.resolution,
             offset=source.offset,
             attributes=json.loads(json.dumps(attributes)),
+            label_multiset=source.label_multiset,
         )
 
 

@@ -57,6 +57,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     convention: str = "auto",
     compression: Mapping[str, JSON] | str | None = None,
     chunks: Sequence[int] | None = None,
+    max_num_entries: int = -1,
     overwrite: bool = False,
     resume: bool = False,
     dry_run: bool = False,
@@ -88,9 +89,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     levels : int or "auto", optional
         Number of levels; ``"auto"``: until one is at most a block, or 64 elements, long along each
         spatial axis.
-    method : {"auto", "mean", "mode", "median", "gaussian", "stride"}, optional
+    method : {"auto", "mean", "mode", "median", "gaussian", "stride", "multiset"}, optional
         How to combine elements. ``"auto"``: ``"mode"`` for bool and for integers of 32 and 64
         bits, which are labels, else ``"mean"``. Labels of 8 and 16 bits need ``"mode"``.
+        ``"multiset"``, for label multisets only: sum the counts of each label, as Paintera does.
     convention : {"auto", "cosem", "n5viewer", "neuroglancer", "ngff"}, optional
         Convention for the positions of the levels and of ``s0``; ``"auto"``: that of ``s0``, or
         ``"cosem"``. OME-Zarr has its own.
@@ -98,6 +100,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         As for :func:`n5zarr.create_array`; by default that of ``s0``.
     chunks : sequence of int, optional
         Extent of a block, in the order of the array; by default that of ``s0``.
+    max_num_entries : int, optional
+        For label multisets: how many labels of a voxel to keep, the most frequent ones; all if
+        below 1.
     overwrite : bool, optional
         Whether to remove all existing coarser levels first.
     resume : bool, optional
@@ -152,6 +157,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         convention=convention,
         compression=compression,
         chunks=None if chunks is None else _integers("chunks", chunks),
+        max_num_entries=_integers("max_num_entries", [max_num_entries])[0],
         overwrite=overwrite,
         resume=resume,
         dry_run=dry_run,
@@ -192,7 +198,8 @@ def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
     elif plan.levels and not dry_run:
         _remove(store, finest.group, removed)
         plan.run(run, memory, resume=resumed)
-        finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
+        if (plan.method, finest.convention) != ("multiset", "paintera"):  # which has no shift
+            finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
     return _result(plan, removed, is_written=not dry_run)
 
 
@@ -237,7 +244,8 @@ def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
 
 def _check_elements(view: DatasetView, where: str) -> None:
     """Raise if an array has no elements, or its elements cannot be downsampled."""
-    if view.content is not Content.NUMBERS or view.kind.dtype.kind not in "biuf" or not view.ndim:
+    is_known = view.content in (Content.NUMBERS, Content.LABELS)
+    if not is_known or view.kind.dtype.kind not in "biuf" or not view.ndim:
         what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
         raise N5UnsupportedError(
             f"expected a writable array of numbers, got {what}", kind="data-type", where=where
@@ -266,9 +274,12 @@ def _plan(store: N5Store, finest: Finest, options: PyramidOptions) -> Plan:
         store,
         finest,
         chosen,
-        method=choose_method(options.method, view.kind.dtype),
+        method=choose_method(
+            options.method, view.kind.dtype, is_multiset=view.content is Content.LABELS
+        ),
         chunks=block,
         compression=packed,
+        max_entries=options.max_num_entries if options.max_num_entries >= 1 else -1,
     )
 
 

@@ -113,7 +113,7 @@ class Finest:
         """Describe a level."""
         if self.convention in _BY_FACTORS:
             by = from_presented(total, self.placed.view.axis_order)
-            factors = [f * own for f, own in zip(by, self._own_factors, strict=True)]
+            factors = [f * own for f, own in zip(by, self.own_factors, strict=True)]
             attributes: dict[str, JSON] = {"downsamplingFactors": [*factors]}
             starts = [axis.translation for axis in self.axes_at(total, method)]
             if self.convention == "factors" and starts != [
@@ -124,7 +124,7 @@ class Finest:
         return describe_axes(self.convention, self.axes_at(total, method), name, self.axes)
 
     @property
-    def _own_factors(self) -> Sequence[float]:
+    def own_factors(self) -> Sequence[float]:
         """Number of elements of full resolution in one element of ``s0``, N5 order."""
         if self.convention == "factors":  # which gives no other scale
             return [axis.scale for axis in self.axes]

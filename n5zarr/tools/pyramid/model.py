@@ -25,6 +25,7 @@ class PyramidOptions:
     convention: str
     compression: Mapping[str, JSON] | str | None
     chunks: Sequence[int] | None
+    max_num_entries: int
     overwrite: bool
     resume: bool
     dry_run: bool

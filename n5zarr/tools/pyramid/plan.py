@@ -32,6 +32,7 @@ from n5zarr.tools.jobs.incomplete import (
     read_incomplete,
 )
 from n5zarr.tools.pyramid.describe import document_of
+from n5zarr.tools.pyramid.multisets import MultisetPass, describe_labels, members_of_level
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
 from n5zarr.tools.pyramid.work import Level
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -72,6 +73,8 @@ class Plan:
         Extent of their blocks, in the order of the array.
     compression : Compression
         Compression of their blocks.
+    max_entries : int, optional
+        Largest number of labels of a voxel of label multisets; no limit below 1.
 
     Raises
     ------
@@ -79,7 +82,7 @@ class Plan:
         The convention cannot be written (``kind="option"``).
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what the user chooses
         self,
         store: N5Store,
         finest: Finest,
@@ -88,8 +91,10 @@ class Plan:
         method: Method,
         chunks: tuple[int, ...],
         compression: Compression,
+        max_entries: int = -1,
     ) -> None:
         self.store, self.finest, self.method = store, finest, method
+        self.max_entries = max_entries
         view = finest.placed.view
         self.item_size = view.kind.dtype.itemsize
         self.levels: list[Level] = []
@@ -110,6 +115,8 @@ class Plan:
                 written,
                 finest.names_of_levels,
             )
+            if method == "multiset":
+                document |= members_of_level(finest, level.total, max_entries)
             path = join(finest.group, f"s{number}")
             self.levels.append(
                 Level(path, document, level.shape, chunks, level.factors, level.total)
@@ -163,6 +170,8 @@ class Plan:
         }
         self.store.run(put_each((key, value.to_bytes()) for key, value in documents.items()))
         self.finest.describe(self.store, self._written)
+        if self.method == "multiset":
+            describe_labels(self.store, self.finest)
         for path in reversed(paths):  # the mark that `is_interrupted` looks for goes last
             finish(self._keys, path)
 
@@ -192,11 +201,28 @@ class Plan:
         )
         source, n_made = self._source, 0
         while n_made < len(self.levels):
-            job = next_pass(self.store, source, self.levels[n_made:], limits)
+            job: Pass
+            if self.method == "multiset":
+                job = self._multiset_pass(source, self.levels[n_made], memory)
+            else:
+                job = next_pass(self.store, source, self.levels[n_made:], limits)
             job = replace(job, compares=compares)
             self._run_pass(job, done[n_made:], options)
             n_made += len(job.levels)
             source = self.levels[n_made - 1]
+
+    def _multiset_pass(self, source: Level, level: Level, memory: int) -> MultisetPass:
+        """Plan the pass that computes one level of label multisets, block by block."""
+        return MultisetPass(
+            store=self.store,
+            source=source,
+            levels=(level,),
+            region=tuple(map(min, level.block, level.shape)),
+            method=self.method,
+            item_size=self.item_size,
+            max_entries=self.max_entries,
+            memory=memory,
+        )
 
     def _run_pass(self, job: Pass, done: Sequence[set[str]], options: RunOptions) -> None:
         stored = self.stored(job.source.path, job.source.document)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Level", "Pass", "PassTask", "blocks_of"]
+__all__ = ["Level", "Pass", "PassTask", "blocks_of", "differing"]
 
 
 @dataclass(frozen=True)
@@ -238,14 +238,16 @@ class _Work:
             values = made[_moved(box, [-part.start for part in region])]
             if job.compares:
                 if np.asarray(array[box]).tobytes() != values.tobytes():  # NaN, too
-                    raise N5Error(
-                        f"expected the elements that this run computes, got others in {name}; "
-                        "overwrite=True (--overwrite) removes the levels first",
-                        kind="differs",
-                        where=f"{job.store}: {level.path}",
-                    )
+                    raise differing(job.store, level, name)
             elif name not in done:
                 array[box] = values
+
+
+def differing(store: N5Store, level: Level, block: str) -> N5Error:
+    """Make the error of a block with other elements than those of this run."""
+    message = f"expected the elements that this run computes, got others in {block}"
+    way = "overwrite=True (--overwrite) removes the levels first"
+    return N5Error(f"{message}; {way}", kind="differs", where=f"{store}: {level.path}")
 
 
 def blocks_of(region: Box, level: Level, axis_order: AxisOrder) -> Iterator[tuple[str, Box]]:

@@ -217,8 +217,8 @@ def test_a_chunk_of_another_length_is_an_error() -> None:
         make_block(memoryview(ELEMENTS[:-1]), view("raw"), N5Tuple((0, 0, 2)))
 
 
-def test_label_multisets_are_not_written() -> None:
+def test_label_multisets_are_not_made_without_the_stored_block() -> None:
     labels = view("raw", members={"dataType": "uint8", "isLabelMultiset": True})
     with pytest.raises(N5UnsupportedError) as caught:
         make_block(memoryview(bytes(48)), labels, N5Tuple((0, 0, 0)))
-    assert caught.value.kind == "read-only"
+    assert caught.value.kind == "data-type"

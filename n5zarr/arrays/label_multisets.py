@@ -1,0 +1,285 @@
+"""``n5zarr.read_label_multisets``, ``write_label_multisets``: all labels of voxels, with counts."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from itertools import batched, product
+from operator import add, index, mul
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import numpy as np
+
+from n5zarr.arrays.box import Box
+from n5zarr.codecs.label_multiset import encode_multisets
+from n5zarr.codecs.multiset_merging import joined, pasted, transposed, used_only
+from n5zarr.codecs.multisets import LabelMultisets
+from n5zarr.codecs.shard import check_not_sharded, in_memory
+from n5zarr.container.options import require
+from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
+from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.path import join
+from n5zarr.storage.place import place_of
+from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
+from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.missing_nodes import datasets_below, existing_node
+from n5zarr.zarr_view.chunks import stored_multisets
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.place import Backend, Location
+    from n5zarr.store.n5_store import N5Store
+
+__all__ = ["LabelDataset", "read_label_multisets", "write_label_multisets"]
+
+_AT_ONCE = 64  # blocks in one batch of requests
+
+
+def read_label_multisets(
+    location: Location,
+    path: str = "",
+    box: object = ...,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend | None = None,
+) -> LabelMultisets:
+    """Read all labels of voxels, with their counts, from label multisets of Paintera.
+
+    :func:`n5zarr.open` reads the same dataset as the most frequent label of each voxel.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        A container, or a location in one.
+    path : str, optional
+        Path of the dataset below ``location``.
+    box : slice, int or tuple of them, optional
+        The voxels, as in an index of the array: C order (z, y, x). All by default.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+
+    Returns
+    -------
+    LabelMultisets
+        The multisets, in C order. Voxels of missing blocks hold the background once, as in Java.
+
+    Raises
+    ------
+    FileNotFoundError
+        No node exists at the path.
+    N5UnrepresentableError
+        The box is none, or has steps (``kind="option"``).
+    N5UnsupportedError
+        The node is no dataset of label multisets (``kind="data-type"``).
+    N5BlockError
+        A block is damaged.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "labels")
+    >>> array = n5zarr.create_array(
+    ...     where, shape=(2, 3, 5), chunks=(2, 2, 2), dtype="uint64", label_multiset=True
+    ... )
+    >>> array[:, :, 3:] = 7
+    >>> multisets = n5zarr.read_label_multisets(where, box=(0, slice(1, 3)))
+    >>> multisets.shape, multisets[0, 4], multisets.argmax()[0].tolist()
+    ((2, 5), {7: 1}, [0, 0, 0, 7, 7])
+    """
+    place = place_of(location, storage_options, backend)
+    store, node = open_container(place, path, read_only=True)
+    dataset = LabelDataset.at(store, node)
+    wanted, shape = Box.of(box, dataset.view.shape), dataset.view.shape
+    if wanted is None or wanted.step is not None:
+        message = f"box: expected integers and slices without steps inside of {shape}, got {box!r}"
+        raise option_error(message, where=dataset.where)
+    found = dataset.read(wanted)
+    lists = np.squeeze(found.lists, axis=wanted.dropped)
+    return LabelMultisets(lists, found.offsets, found.labels, found.counts)
+
+
+def write_label_multisets(
+    location: Location,
+    multisets: LabelMultisets,
+    path: str = "",
+    start: Sequence[int] | None = None,
+    *,
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend | None = None,
+) -> None:
+    """Write the multisets of a box of voxels, as Paintera does; other voxels keep theirs.
+
+    Blocks with only background are removed, as Java does not write them.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        A container, or a location in one.
+    multisets : LabelMultisets
+        The multisets, in C order.
+    path : str, optional
+        Path of the dataset below ``location``.
+    start : sequence of int, optional
+        First voxel of the box, C order; that of the dataset by default.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+
+    Raises
+    ------
+    FileNotFoundError
+        No node exists at the path.
+    N5UnrepresentableError
+        The box is not inside of the dataset (``kind="option"``).
+    N5UnsupportedError
+        The node is no dataset of label multisets (``kind="data-type"``), or can only be read.
+    N5BlockError
+        A block of which a part is written is damaged.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile, n5zarr
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "labels")
+    >>> array = n5zarr.create_array(where, shape=(2, 3), dtype="uint64", label_multiset=True)
+    >>> two = n5zarr.LabelMultisets([[0, 1]], [0, 1, 3], [7, 7, 9], [1, 3, 5])
+    >>> n5zarr.write_label_multisets(where, two, start=(1, 1))
+    >>> array[...].tolist()
+    [[0, 0, 0], [0, 7, 9]]
+    """
+    place = place_of(location, storage_options, backend)
+    store, node = open_container(place, path)
+    dataset = LabelDataset.at(store, node)
+    check_writable_store(store, dataset.where)
+    shape = dataset.view.shape
+    corner = (0,) * len(shape) if start is None else tuple(map(index, start))
+    box = Box(corner, tuple(map(add, corner, multisets.shape)))
+    require(
+        len(corner) == len(multisets.shape) == len(shape)
+        and all(0 <= a <= b <= n for a, b, n in zip(*box[:2], shape, strict=True)),
+        f"start: expected a box inside of {shape}, got {corner} with the shape {multisets.shape}",
+        dataset.where,
+    )
+    if multisets.lists.size:
+        dataset.write(box, multisets)
+
+
+class LabelDataset(NamedTuple):
+    """A dataset of label multisets; boxes and shapes in the order of its array.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    path : str
+        Path of the dataset in the container.
+    view : DatasetView
+        The dataset as a Zarr array.
+    """
+
+    store: N5Store
+    path: str
+    view: DatasetView
+
+    @classmethod
+    def at(cls, store: N5Store, path: str) -> Self:
+        """Find a dataset.
+
+        Raises
+        ------
+        FileNotFoundError
+            No node exists at the path.
+        N5UnsupportedError
+            The node is no dataset of label multisets (``kind="data-type"``).
+        """
+        node = existing_node(store, path, "a dataset of label multisets")
+        if isinstance(node, DatasetView) and node.content is Content.LABELS:
+            return cls(store, path, node)
+        found = f"a group; datasets in it: {datasets_below(store, path) or 'none'}"
+        if isinstance(node, DatasetView):
+            found = f"one of {node.dataset.data_type} without isLabelMultiset"
+        message = f"expected a dataset of label multisets, got {found}"
+        raise N5UnsupportedError(message, kind="data-type", where=f"{store}: {path or '/'}")
+
+    @property
+    def where(self) -> str:
+        """Name of the dataset, for messages."""
+        return f"{self.store}: {self.path or '/'}"
+
+    def read(self, box: Box) -> LabelMultisets:
+        """Read a box."""
+        parts = []
+        for some in batched(self._positions(box), _AT_ONCE):
+            blocks = self.store.run(get_each([self._key(position) for position in some]))
+            for position, stored in zip(some, blocks, strict=True):
+                data = None if stored is None else memoryview(stored)
+                part, own = self._parts(box, position)
+                parts.append((own, used_only(self._block(data, position)[part])))
+        return joined(box.shape, parts)
+
+    def write(self, box: Box, multisets: LabelMultisets) -> None:
+        """Write a box."""
+        for some in batched(self._positions(box), _AT_ONCE):
+            changes = [partial(self._changed, box, multisets, p) for p in some]
+            keys = map(self._key, some)
+            self.store.run(request_each(map(Update, keys, changes)))
+
+    def get(self, position: N5Tuple) -> bytes | None:
+        """Read the block at a grid position."""
+        return self.store.run(read_key(self._key(position)))
+
+    def put(self, position: N5Tuple, block: bytes) -> None:
+        """Write the block at a grid position."""
+        self.store.run(request_each([Put(self._key(position), block)]))
+
+    def encoded(self, multisets: LabelMultisets) -> bytes:
+        """Encode a block."""
+        return encode_multisets(self._presented(multisets), self.view.dataset.compression)
+
+    def _changed(
+        self, box: Box, multisets: LabelMultisets, position: N5Tuple, stored: bytes | None
+    ) -> bytes | None:
+        """Return a block with a part of a box; None if it has only background."""
+        dataset = self.view.dataset
+        part, own = self._parts(box, position)
+        new = multisets[own]
+        with ErrorsAt(self._name(position)):
+            if stored is not None:
+                check_not_sharded(*in_memory(stored), dataset.data_type, dataset.compression)
+            if new.lists.size != math.prod(self._extent(position)):
+                before = None if stored is None else memoryview(stored)
+                new = pasted(self._block(before, position), part, new)
+            if new.is_background:
+                return None
+            return self.encoded(new)
+
+    def _block(self, stored: memoryview | None, position: N5Tuple) -> LabelMultisets:
+        """Decode the part of a block inside the dataset."""
+        with ErrorsAt(self._name(position)):
+            return self._presented(stored_multisets(stored, self.view, position))
+
+    def _presented(self, multisets: LabelMultisets) -> LabelMultisets:
+        """Convert multisets in C order of N5 into the order of the array, and back."""
+        return multisets if self.view.axis_order == "C" else transposed(multisets)
+
+    def _positions(self, box: Box) -> Iterator[N5Tuple]:
+        return map(self.view.grid_position, product(*box.places(self.view.chunk_shape)))
+
+    def _parts(self, box: Box, position: N5Tuple) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+        """Return the part of a block that lies in a box, relative to the block and to the box."""
+        place, size = self.view.presented(position), self.view.chunk_shape
+        part = box.within(place, size)
+        block = Box(tuple(map(mul, place, size)), part.stop)
+        return part.relative_to(block), part.relative_to(box)
+
+    def _extent(self, position: N5Tuple) -> N5Tuple:
+        dataset = self.view.dataset
+        return block_extent(dataset.dimensions, dataset.block_size, position)
+
+    def _key(self, position: N5Tuple) -> str:
+        return join(self.path, block_path(position))
+
+    def _name(self, position: N5Tuple) -> str:
+        return self.store.container.chunks.block_name(self.path, position)

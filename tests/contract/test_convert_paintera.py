@@ -1,0 +1,139 @@
+"""Arrays of integers become label sources of Paintera.
+
+The groups and attributes are those of paintera-conversion-helper 4c10b82
+(``DatasetConverterLabel``) and label-utilities-spark bb066da (``ConvertToLabelMultisetType``).
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr.errors import N5UnrepresentableError
+from tests.command import printed
+from tests.multisets import voxels_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+LABELS = np.random.default_rng(7).integers(0, 2**40, (5, 7, 11))
+LABELS[:, :3] = 0
+
+
+def attributes_of(path: Path) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads((path / "attributes.json").read_text())
+    return document
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    where = tmp_path / "source.n5"
+    n5zarr.create_array(
+        where / "volumes/neurons", data=LABELS, chunks=(2, 3, 4), axes="zyx", units=["nm"] * 3,
+        resolution=[40, 5, 4], offset=[3, 2, 1],
+    )  # fmt: skip
+    n5zarr.create_array(where / "em", data=LABELS.astype("f4"), chunks=(2, 3, 4))
+    n5zarr.set_attribute(where, "volumes", "made by", "hand")
+    return where
+
+
+def check(where: Path, labels: np.ndarray) -> None:
+    """Check a label source, whose voxels hold one label each."""
+    top, data, s0 = map(attributes_of, (where, where / "data", where / "data/s0"))
+    largest = int(labels.max())
+    assert top["painteraData"] == {"type": "label"}
+    assert data["multiScale"] is True
+    assert data["isLabelMultiset"] is True
+    assert [top["maxId"], data["maxId"], s0["maxId"]] == [largest] * 3
+    assert s0["dataType"] == "uint8"
+    assert s0["isLabelMultiset"] is True
+    assert s0["dimensions"] == [11, 7, 5]
+    multisets = n5zarr.read_label_multisets(where / "data/s0")
+    expected = {p: {int(labels[p]): 1} for p in np.ndindex(labels.shape)}
+    assert voxels_of(multisets) == expected
+
+
+def test_a_container_gets_a_label_source(source: Path, tmp_path: Path) -> None:
+    done = n5zarr.convert(source, tmp_path / "x.n5", paintera_labels="volumes/neurons", verify=True)
+    assert {array.path: array.way for array in done.arrays} == {
+        "em": "blocks",
+        "volumes/neurons/data/s0": "values",
+    }
+    check(tmp_path / "x.n5/volumes/neurons", LABELS)
+    data = attributes_of(tmp_path / "x.n5/volumes/neurons/data")
+    assert data["resolution"] == [4.0, 5.0, 40.0]
+    assert data["offset"] == [1.0, 2.0, 3.0]
+    assert attributes_of(tmp_path / "x.n5/volumes")["made by"] == "hand"
+    found = n5zarr.geometry(tmp_path / "x.n5/volumes/neurons/data/s0")
+    assert (found.scale, found.translation) == ((40, 5, 4), (3, 2, 1))
+    assert n5zarr.validate(tmp_path / "x.n5", deep=True).findings == ()
+    n5zarr.build_pyramid(tmp_path / "x.n5/volumes/neurons/data", levels=1, factors=(1, 2, 2))
+    totals = n5zarr.read_label_multisets(tmp_path / "x.n5/volumes/neurons/data/s1").totals()
+    assert totals.max() == 4
+
+
+def test_an_array_of_zarr_becomes_a_label_source(tmp_path: Path) -> None:
+    labels = (LABELS % 251).astype("u1")
+    zarr.create_array(tmp_path / "x.zarr", name="labels", data=labels, chunks=(3, 4, 5))
+    n5zarr.convert(
+        tmp_path / "x.zarr" / "labels",
+        tmp_path / "x.n5" / "neurons",
+        paintera_labels="*",
+        chunks=(2, 4, 4),
+    )
+    check(tmp_path / "x.n5/neurons", labels)
+
+
+def test_the_finest_level_of_a_pyramid_becomes_the_label_source(
+    source: Path, tmp_path: Path
+) -> None:
+    n5zarr.convert(source / "volumes/neurons", tmp_path / "y.n5/labels/s0")
+    n5zarr.build_pyramid(tmp_path / "y.n5/labels", levels=1)
+    with pytest.raises(N5UnrepresentableError, match="expected the finest level s0, got labels/s1"):
+        n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels="labels")
+    assert not (tmp_path / "x.n5").exists()
+    n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels="labels", level=0)
+    check(tmp_path / "x.n5/labels", LABELS)
+
+
+def test_the_command_has_the_option(source: Path, tmp_path: Path) -> None:
+    printed("convert", source, tmp_path / "x.n5", "--paintera-labels", "volumes/*")
+    check(tmp_path / "x.n5/volumes/neurons", LABELS)
+
+
+def test_a_finished_conversion_is_resumed(source: Path, tmp_path: Path) -> None:
+    n5zarr.convert(source, tmp_path / "x.n5", paintera_labels="volumes/neurons")
+    again = n5zarr.convert(
+        source, tmp_path / "x.n5", paintera_labels="volumes/neurons", resume=True
+    )
+    assert again.verified
+
+
+def test_multisets_stay_multisets(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "y.n5/a", shape=(2, 3), chunks=(2, 3), label_multiset=True)
+    two = n5zarr.LabelMultisets([[0, 0, 0]] * 2, [0, 2], [7, 9], [3, 5])
+    n5zarr.write_label_multisets(tmp_path / "y.n5/a", two)
+    n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels="a")
+    assert n5zarr.read_label_multisets(tmp_path / "x.n5/a/data/s0")[1, 2] == {7: 3, 9: 5}
+    assert attributes_of(tmp_path / "x.n5/a")["maxId"] == 9
+
+
+@pytest.mark.parametrize(
+    ("destination", "pattern", "message"),
+    [
+        ("x.n5", "nothing", "expected patterns of arrays, such as em, volumes/neurons"),
+        ("x.n5", "em", "expected integers with 0 as background, got float32"),
+        ("x.zarr", "volumes/neurons", "expected N5 as destination"),
+    ],
+)
+def test_what_does_not_fit_is_an_error(
+    source: Path, tmp_path: Path, destination: str, pattern: str, message: str
+) -> None:
+    with pytest.raises(N5UnrepresentableError, match=message):
+        n5zarr.convert(source, tmp_path / destination, paintera_labels=pattern)
+    assert not (tmp_path / destination).exists()
