@@ -7,8 +7,6 @@ bigdataviewer-core ``bdv.img.hdf5.Util`` and ``Hdf5ImageLoader``: ``t00000/s00/0
 from __future__ import annotations
 
 import asyncio
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -16,28 +14,28 @@ from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
-from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.store.bdv_levels import Level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
+    from n5zarr.storage.hdf5_file import Hdf5File
     from n5zarr.store.bdv_levels import ViewId
 
 __all__ = ["Hdf5Views"]
 
 _TYPES = {kind.value for kind in DataType if kind.is_numeric}
-_LOCK = threading.Lock()  # h5py reads with one thread at a time anyway
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Hdf5Level(Level):
-    """A level in a dataset of HDF5; opens the file only to read."""
+    """A level in a dataset of HDF5."""
 
-    file: str
+    file: Hdf5File
     path: str
 
     @override
@@ -45,7 +43,7 @@ class _Hdf5Level(Level):
         return await asyncio.to_thread(self._read, box)
 
     def _read(self, box: tuple[slice, ...]) -> np.ndarray:
-        with _opened(self.file) as file:
+        with self.file.opened() as file:
             values = np.asarray(file[self.path][box])
         # Java stores uint16 as int16 with the same bits
         is_unsigned = self.data_type is DataType.UINT16
@@ -56,7 +54,7 @@ class _Hdf5Level(Level):
         return await asyncio.to_thread(self._positions)
 
     def _positions(self) -> list[N5Tuple]:
-        with _opened(self.file) as file:
+        with self.file.opened() as file:
             dataset = file[self.path]
             if dataset.chunks is None or dataset.fillvalue != 0:  # N5 reads missing blocks as 0
                 return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
@@ -74,7 +72,7 @@ class _Hdf5Level(Level):
         return await asyncio.to_thread(self._size)
 
     def _size(self) -> int:
-        with _opened(self.file) as file:
+        with self.file.opened() as file:
             return int(file[self.path].id.get_storage_size())
 
 
@@ -84,7 +82,7 @@ class Hdf5Views:
 
     Parameters
     ----------
-    file : str
+    file : Hdf5File
         The local file.
     views : tuple of (int, int)
         The views that may exist, by setup and time point.
@@ -92,12 +90,16 @@ class Hdf5Views:
         Whether elements of files outside of the directory are left out.
     """
 
-    file: str
+    file: Hdf5File
     views: tuple[ViewId, ...]
     is_confined: bool = False
 
     def __str__(self) -> str:
-        return self.file
+        return str(self.file)
+
+    def close(self) -> None:
+        """Close the file; reading opens it again."""
+        self.file.close()
 
     def confined(self) -> Hdf5Views:
         """Return the same views, without elements of files outside of the directory.
@@ -114,7 +116,7 @@ class Hdf5Views:
         setup, timepoint = view
         if view not in self.views:
             return {}
-        with _opened(self.file) as file:
+        with self.file.opened() as file:
             group = file.get(f"s{setup:02}")
             if group is None or not self._holds(group):
                 return {}
@@ -134,7 +136,9 @@ class Hdf5Views:
             return True
         if getattr(node, "external", None) or getattr(node, "is_virtual", False):
             return False  # elements in any other files
-        return Path(node.file.filename).resolve().is_relative_to(Path(self.file).resolve().parent)
+        return (
+            Path(node.file.filename).resolve().is_relative_to(Path(self.file.path).resolve().parent)
+        )
 
     def _level(self, path: str, dataset: Any, by: tuple[float, ...], stated: object) -> Level:  # noqa: ANN401 - h5py has no types
         stored = dataset.dtype.name
@@ -160,21 +164,3 @@ class Hdf5Views:
             file=self.file,
             path=path,
         )
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    """Open a file of HDF5 to read it."""
-    try:
-        import h5py  # noqa: PLC0415 - an extra
-    except ImportError as err:
-        raise N5MissingDependencyError("h5py", "reading HDF5", "hdf5") from err
-    with _LOCK:
-        try:
-            file = h5py.File(path, "r")
-        except FileNotFoundError:
-            raise
-        except OSError as err:  # which does not name the file
-            raise OSError(f"{path}: expected a file of HDF5, got {err}") from err
-        with file:
-            yield file

@@ -68,6 +68,11 @@ class BdvImages(MadeKeys):
     def __setstate__(self, source: ViewLevels) -> None:
         self.__init__(source)  # type: ignore[misc] # with no memory
 
+    @override
+    def close(self) -> None:
+        super().close()
+        self.source.close()
+
     def confined(self) -> BdvImages:
         """Return the same views, without local files that links take out of the container."""
         return BdvImages(self.source.confined())

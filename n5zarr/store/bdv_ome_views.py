@@ -139,6 +139,10 @@ class OmeViews:
         """The views that may exist."""
         return list(self.images)
 
+    def close(self) -> None:
+        """Close the store of the images."""
+        self.store.close()
+
     def confined(self) -> OmeViews:
         """Return the same views, without local files that links take out of the container."""
         return OmeViews(confined(self.store), self.name, self.images)

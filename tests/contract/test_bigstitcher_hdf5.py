@@ -20,6 +20,7 @@ import zarr
 import n5zarr
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.images.find import find_images
+from n5zarr.storage.hdf5_file import hdf5_file
 from n5zarr.store.bdv_hdf5_views import Hdf5Views
 from tests.command import printed
 from tests.contract import bigstitcher as project
@@ -166,7 +167,7 @@ def test_confined_views_have_no_elements_of_other_folders(tmp_path: Path) -> Non
             "t00000/s02/0/cells", (2, 3, 5), "i2", external=[(str(outside / "raw"), 0, 60)]
         )
         file.create_virtual_dataset("t00000/s03/0/cells", layout)
-    views = Hdf5Views(str(main), tuple((setup, 0) for setup in range(4)))
+    views = Hdf5Views(hdf5_file(str(main)), tuple((setup, 0) for setup in range(4)))
     box = (slice(None),) * 3
     for confined, expected in ((views, [1, 1, 1, 1]), (views.confined(), [1, 0, 0, 0])):
         found = [asyncio.run(confined.levels((setup, 0))) for setup in range(4)]
