@@ -13,7 +13,7 @@ import zarr
 from zarr.buffer import cpu
 from zarr.storage import StorePath
 
-from n5zarr.conventions.bdv_ome import factors_of, leading_indices, level_paths
+from n5zarr.conventions.bdv_ome import factors_of, leading_indices, level_paths, n_space_axes
 from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
@@ -39,22 +39,30 @@ _AT_A_TIME = 32  # requests for sizes
 
 @dataclass(frozen=True, kw_only=True)
 class _OmeLevel(Level):
-    """A level in an array of Zarr, at indices along the axes before ``z``."""
+    """A level in an array of Zarr, at indices along the axes before those of the view."""
 
     array: zarr.AsyncArray[Any]
     leading: tuple[int, ...]
 
+    @property
+    def n_space(self) -> int:
+        """The number of axes of the view: 3, or 2 of a plane."""
+        return self.array.ndim - len(self.leading)
+
     @override
     async def values(self, box: tuple[slice, ...]) -> np.ndarray:
-        return np.asarray(await self.array.getitem((*self.leading, *box)))
+        inner = box[-self.n_space :]  # a plane has one element along z
+        values = np.asarray(await self.array.getitem((*self.leading, *inner)))
+        return values.reshape((1,) * (3 - self.n_space) + values.shape)
 
     @override
     async def positions(self) -> list[N5Tuple]:
         """List the blocks whose chunk, or the shard around it, is stored."""
         if self.array.metadata.fill_value not in (None, 0):  # N5 reads missing blocks as 0
             return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
-        stored = (self.array.shards or self.array.chunks)[-3:]
-        by = [s // c for s, c in zip(stored, self.array.chunks[-3:], strict=True)]
+        stored = _in_space(self.array.shards or self.array.chunks, self.n_space)
+        chunks = _in_space(self.array.chunks, self.n_space)
+        by = [s // c for s, c in zip(stored, chunks, strict=True)]
         found: list[N5Tuple] = []
         for _, coords in await self._stored():
             each = zip(coords, by, to_c(self.grid), strict=True)
@@ -84,8 +92,9 @@ class _OmeLevel(Level):
         found = []
         async for key in self.array.store_path.store.list_prefix(volume):
             coords = names.coords(key.removeprefix(prefix))
-            if coords and len(coords) == len(stored) and coords[:-3] == within:
-                found.append((key, coords[-3:]))
+            n = len(within)
+            if coords and len(coords) == len(stored) and coords[:n] == within:
+                found.append((key, (0,) * (3 - self.n_space) + coords[n:]))
         return found
 
 
@@ -173,7 +182,9 @@ class OmeViews:
     def _levels(self, view: ViewImage, image: _Image) -> dict[int, Level]:
         """Return the levels of a view in its image."""
         shapes = [None if array is None else array.shape for array in image.arrays]
-        factors = factors_of(image.attributes, shapes)
+        ndim = next(len(shape) for shape in shapes if shape is not None)
+        n_space = n_space_axes(view, image.attributes, ndim)
+        factors = factors_of(image.attributes, shapes, n_space)
         levels: dict[int, Level] = {}
         for number, array in enumerate(image.arrays):
             if array is not None:  # a level that is not written yet
@@ -181,8 +192,8 @@ class OmeViews:
                 if leading is not None:
                     kind = _data_type(array, join(self.name, image.paths[number]))
                     levels[number] = _OmeLevel(
-                        dimensions=to_n5(CTuple(array.shape[-3:])),
-                        block_size=to_n5(CTuple(array.chunks[-3:])),
+                        dimensions=to_n5(_in_space(array.shape, n_space)),
+                        block_size=to_n5(_in_space(array.chunks, n_space)),
                         data_type=kind,
                         factors=factors[number],
                         array=array,
@@ -213,6 +224,11 @@ class OmeViews:
         except (ValueError, TypeError, KeyError) as err:
             message = f"{join(self.name, path)}: expected an array of Zarr, got {err}"
             raise option_error(message) from err
+
+
+def _in_space(extents: tuple[int, ...], n_space: int) -> CTuple:
+    """Return extents along z, y and x; 1 along a ``z`` that the array does not have."""
+    return CTuple((1,) * (3 - n_space) + tuple(extents[-n_space:]))
 
 
 def _data_type(array: zarr.AsyncArray[Any], where: str) -> DataType:
