@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
-from n5zarr.errors import N5UnsupportedError
+from n5zarr.errors import N5FormatError, N5UnsupportedError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
@@ -114,21 +114,36 @@ class Hdf5Views:
 
     def _open(self, view: ViewId) -> Mapping[int, Level]:
         setup, timepoint = view
-        if view not in self.views:
-            return {}
         with self.file.opened() as file:
-            group = file.get(f"s{setup:02}")
+            group = self._node(file, f"s{setup:02}")
             if group is None or not self._holds(group):
                 return {}
-            factors = np.asarray(group["resolutions"], float).tolist()
             stated = group.attrs.get("dataType")
             levels: dict[int, Level] = {}
-            for number, by in enumerate(factors):
+            for number, by in enumerate(self._factors(file, f"s{setup:02}/resolutions")):
                 path = f"t{timepoint:05}/s{setup:02}/{number}/cells"
-                dataset = file.get(path)
+                dataset = self._node(file, path)
                 if dataset is not None and self._holds(dataset):
                     levels[number] = self._level(path, dataset, tuple(by), stated)
         return levels
+
+    def _node(self, file: Any, path: str) -> Any:  # noqa: ANN401 - h5py has no types
+        """Return a node; None if it does not exist, or its partition."""
+        try:
+            return file.get(path)
+        except (RuntimeError, OSError) as err:
+            message = f"{self.file}: {path}: expected a dataset, got a link that leads nowhere"
+            raise N5FormatError(f"{message}: {err}", kind="file") from err
+
+    def _factors(self, file: Any, path: str) -> list[list[float]]:  # noqa: ANN401 - h5py has no types
+        """Read the factors of the levels, x first."""
+        node = self._node(file, path)
+        shape = getattr(node, "shape", None)
+        if shape is None or len(shape) != 2 or shape[1] != 3:
+            message = f"{self.file}: {path}: expected three factors for each level, got {node}"
+            raise N5FormatError(message, kind="member")
+        factors: list[list[float]] = np.asarray(node, float).tolist()
+        return factors
 
     def _holds(self, node: Any) -> bool:  # noqa: ANN401 - h5py has no types
         """Whether a node, and its elements, may be shown."""
@@ -141,16 +156,18 @@ class Hdf5Views:
         )
 
     def _level(self, path: str, dataset: Any, by: tuple[float, ...], stated: object) -> Level:  # noqa: ANN401 - h5py has no types
+        if not hasattr(dataset, "dtype"):
+            message = f"{self.file}: {path}: expected a dataset, got a group"
+            raise N5FormatError(message, kind="member")
         stored = dataset.dtype.name
         name = stated.decode() if isinstance(stated, bytes) else stated
         # Java stores uint16 as int16, and states no type in older files
         kind = "uint16" if stored == "int16" and name in (None, "uint16") else stored
         fits = name in (None, kind) and kind in _TYPES
-        if dataset.ndim != 3 or len(by) != 3 or not fits:
+        if dataset.ndim != 3 or not fits:
             raise N5UnsupportedError(
-                f"{self.file}: {path}: expected three axes, three factors and elements of a type "
-                f"of N5, got the shape {dataset.shape}, {dataset.dtype} (dataType: {name}) and "
-                f"the factors {by}",
+                f"{self.file}: {path}: expected three axes and elements of a type of N5, got "
+                f"the shape {dataset.shape}, {dataset.dtype} (dataType: {name})",
                 kind="data-type",
             )
         dimensions = to_n5(CTuple(dataset.shape))

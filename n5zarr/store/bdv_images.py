@@ -18,7 +18,7 @@ from n5zarr.storage.made_keys import MadeKeys
 from n5zarr.store.buffers import as_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["BdvImages"]
 
 _NUMBER = "(0|[1-9][0-9]{0,8})"
-_VIEW = re.compile(f"setup{_NUMBER}/timepoint{_NUMBER}")
+_SETUP = re.compile(f"setup{_NUMBER}/")
+_VIEW = re.compile(f"{_SETUP.pattern}timepoint{_NUMBER}")
 _LEVEL = re.compile(f"{_VIEW.pattern}/s{_NUMBER}(?=/|$)")
 _ROOT = b'{"n5": "2.0.0"}'
 
@@ -53,6 +54,9 @@ class BdvImages(MadeKeys):
         self.source = source
         self._levels: dict[ViewId, Mapping[int, Level]] = {}
         self._positions: dict[str, list[N5Tuple]] = {}
+        self._timepoints: dict[int, dict[int, None]] = {}  # of each setup
+        for setup, timepoint in source.views:
+            self._timepoints.setdefault(setup, {})[timepoint] = None
 
     def __str__(self) -> str:
         return str(self.source)
@@ -81,8 +85,10 @@ class BdvImages(MadeKeys):
 
     async def _view(self, view: ViewId) -> Mapping[int, Level]:
         """Return the levels of a view by number; none if its image does not exist."""
+        setup, timepoint = view
         if view not in self._levels:
-            self._levels[view] = await self.source.levels(view)
+            exists = timepoint in self._timepoints.get(setup, {})
+            self._levels[view] = await self.source.levels(view) if exists else {}
         return self._levels[view]
 
     async def _find(self, key: str) -> tuple[Level, N5Tuple] | None:
@@ -156,13 +162,21 @@ class BdvImages(MadeKeys):
 
     async def _levels_at(self, prefix: str) -> AsyncIterator[tuple[str, Level]]:
         """Yield the levels that have keys with a prefix, with their paths."""
-        for setup, timepoint in self.source.views:
+        for setup, timepoint in self._views_at(prefix):
             above = f"setup{setup}/timepoint{timepoint}/"
             if above.startswith(prefix) or prefix.startswith(above):
                 for number, level in (await self._view((setup, timepoint))).items():
                     path = f"{above}s{number}"
                     if f"{path}/".startswith(prefix) or prefix.startswith(f"{path}/"):
                         yield path, level
+
+    def _views_at(self, prefix: str) -> Iterator[ViewId]:
+        """Yield the views that may have keys with a prefix; looks only at those of its setup."""
+        match = _SETUP.match(prefix)
+        setups = self._timepoints if match is None else {int(match[1])} & self._timepoints.keys()
+        for setup in setups:
+            for timepoint in self._timepoints[setup]:
+                yield setup, timepoint
 
     @override
     async def list_dir(self, prefix: str) -> AsyncIterator[str]:
@@ -173,9 +187,11 @@ class BdvImages(MadeKeys):
     async def _names_in(self, path: str) -> Sequence[str]:
         """List a directory."""
         if not path:
-            return [ATTRIBUTES_JSON, *dict.fromkeys(f"setup{s}" for s, _ in self.source.views)]
+            return [ATTRIBUTES_JSON, *(f"setup{setup}" for setup in self._timepoints)]
         if "/" not in path:
-            return [f"timepoint{t}" for s, t in self.source.views if path == f"setup{s}"]
+            match = _SETUP.fullmatch(f"{path}/")
+            timepoints = () if match is None else self._timepoints.get(int(match[1]), ())
+            return [f"timepoint{timepoint}" for timepoint in timepoints]
         if (match := _VIEW.fullmatch(path)) is not None:
             return [f"s{n}" for n in await self._view((int(match[1]), int(match[2])))]
         names: dict[str, None] = {}

@@ -146,7 +146,7 @@ class OmeViews:
     @property
     def views(self) -> Sequence[ViewId]:
         """The views that may exist."""
-        return list(self.images)
+        return tuple(self.images)
 
     def close(self) -> None:
         """Close the store of the images."""
@@ -158,9 +158,7 @@ class OmeViews:
 
     async def levels(self, view: ViewId) -> Mapping[int, Level]:
         """Open the levels of a view, by number; none if it does not exist."""
-        view_image = self.images.get(view)
-        if view_image is None:
-            return {}
+        view_image = self.images[view]
         path = normalize_path(view_image.path)
         try:
             if path not in self._opened:
