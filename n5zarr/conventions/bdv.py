@@ -196,6 +196,8 @@ class Description:
         Sorted numbers of the time points; None if they cannot be parsed.
     missing : frozenset of (int, int)
         Setups and time points of the views that were not recorded.
+    finest : float, optional
+        The smallest extent of a voxel in any setup.
     name : str
         Name of the file, for messages.
     """
@@ -205,6 +207,7 @@ class Description:
     registrations: Mapping[tuple[int, int], tuple[float, ...]]
     timepoints: tuple[int, ...] | None
     missing: frozenset[tuple[int, int]]
+    finest: float = 1.0
     name: str = "the XML"
 
     def view(self, setup: int, timepoint: int) -> SetupView:
@@ -215,18 +218,13 @@ class Description:
             unit = None if known is None or registration is None else known.unit
             return SetupView(voxel_size=None, unit=unit, registration=registration)
         if registration and self._is_in_elements(registration, known.voxel_size):
-            registration = tuple(value * self._finest for value in registration)
+            registration = tuple(value * self.finest for value in registration)
         return SetupView(voxel_size=known.voxel_size, unit=known.unit, registration=registration)
-
-    @property
-    def _finest(self) -> float:
-        """The smallest extent of a voxel in any setup."""
-        return min(size for setup in self.setups.values() for size in setup.voxel_size or ())
 
     def _is_in_elements(self, registration: _Numbers, voxel_size: _Numbers) -> bool:
         """Whether world coordinates are in BigStitcher's unit, the finest voxel size."""
         lengths = np.linalg.norm(np.reshape(registration, (3, 4))[:, :3], axis=0)
-        far = _difference(lengths * self._finest, voxel_size)
+        far = _difference(lengths * self.finest, voxel_size)
         return far < _NEAR and far < _difference(lengths, voxel_size)
 
 
@@ -257,12 +255,14 @@ def parse_xml(xml: bytes) -> Description | None:
             setups[number] = _setup(element, listed)
     missing = (view_in(element.attrib) for element in root.iterfind(".//MissingView"))
     timepoints = _timepoints(root.find(".//Timepoints"))
+    sizes = (size for setup in setups.values() for size in setup.voxel_size or ())
     return Description(
         loader=loader.with_views(setups, timepoints or (0,)),
         setups=setups,
         registrations={v: model_of(each) for v, each in read_transforms(root).items()},
         timepoints=timepoints,
         missing=frozenset(filter(None, missing)),
+        finest=min(sizes, default=1.0),
     )
 
 

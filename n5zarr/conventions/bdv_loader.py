@@ -1,7 +1,8 @@
 """Read the image loader of BigDataViewer's XML: the container that it names, and its views.
 
 N5: bigdataviewer-core ``XmlIoN5ImageLoader`` (``bdv.n5``), MoBIE's ``XmlIoN5S3ImageLoader``
-(``bdv.n5.s3``) and Mastodon's ``XmlIoN5UniverseImgLoader`` (``bdv.n5.universe``). OME-Zarr:
+(``bdv.n5.s3``) and Mastodon's ``XmlIoN5UniverseImgLoader`` (``bdv.n5.universe``, also OME-Zarr as
+MoBIE's loader, and HDF5: ``N5UniverseImgLoader``). OME-Zarr:
 BigStitcher's ``XmlIoAllenOMEZarrLoader`` (``bdv.multimg.zarr``, versions 1.0 to 3.0), and MoBIE's
 ``XmlN5OmeZarrImageLoader`` (``bdv.ome.zarr``) and ``XmlN5S3OmeZarrImageLoader``
 (``bdv.ome.zarr.s3``), in which a setup is a channel of one image. HDF5: bigdataviewer-core
@@ -15,6 +16,8 @@ from itertools import product
 from posixpath import join
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
+
+from n5zarr.format.foreign import format_of_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -64,7 +67,7 @@ class Loader(NamedTuple):
     location : str
         A path, relative to the XML or absolute, or a URL.
     group : str, optional
-        Path of the group of the setups in the container.
+        Path of the group of the setups in the container, or of the image.
     endpoint : str, optional
         Address of the S3 service; empty for that of Amazon.
     region : str, optional
@@ -93,7 +96,7 @@ class Loader(NamedTuple):
         if is_of_views or len(setups) * len(timepoints) > _MOST_VIEWS:
             return self
         views = list(product(setups, timepoints))
-        return self._replace(images={(s, t): ViewImage("", (), s, t) for s, t in views})
+        return self._replace(images={(s, t): ViewImage(self.group, (), s, t) for s, t in views})
 
 
 def parse_loader(root: Element) -> Loader | str:
@@ -135,13 +138,21 @@ def _parse_kind(kind: str, loader: Element, base: str) -> Loader | str:
             place = _join_base(base, _text(loader, *_ELEMENTS[kind]))
             return Loader(place, images={}, is_hdf5=kind == "bdv.hdf5")
         case "bdv.n5.universe":
-            return Loader(
-                _join_base(base, _text(loader, "Url")), _text(loader, "Dataset").strip("/")
-            )
+            return _universe_loader(loader, base)
         case "bdv.multimg.zarr":
             return _multimg_loader(loader, base)
         case _:
             return Loader(_join_base(base, _path(loader, "n5")))
+
+
+def _universe_loader(loader: Element, base: str) -> Loader | str:
+    """Parse Mastodon's loader, for which the name of the container tells the format."""
+    place, group = _join_base(base, _text(loader, "Url")), _text(loader, "Dataset").strip("/")
+    kind = format_of_name(place.partition("?")[0].rstrip("/").rpartition("/")[2])
+    if kind == "hdf5" and group:
+        return f"the format bdv.n5.universe with the Dataset {group!r} in HDF5; expected /"
+    images: Mapping[tuple[int, int], ViewImage] | None = {} if kind in ("zarr", "hdf5") else None
+    return Loader(place, group, images=images, is_hdf5=kind == "hdf5")
 
 
 def _multimg_loader(loader: Element, base: str) -> Loader | str:

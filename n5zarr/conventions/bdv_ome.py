@@ -1,8 +1,8 @@
 """Read the levels of the OME-Zarr images of a project, and the volume that is a view.
 
 multiview-reconstruction ``AllenOMEZarrProperties`` and ``OMEZARREntry``: only the ratios of the
-scales count, as the XML has the voxel size and the position. MoBIE ``N5OMEZarrImageLoader``: setups
-are channels.
+scales count, as the XML has the voxel size and the position. MoBIE ``N5OMEZarrImageLoader`` and
+``ZarrAxes``: setups are channels, and an image without an axis ``z`` is one plane.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_loader import ViewImage
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["factors_of", "leading_indices", "level_paths"]
+__all__ = ["factors_of", "leading_indices", "level_paths", "n_space_axes"]
 
 _DIGITS = 4  # to which Java rounds factors
 _FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
@@ -41,7 +41,7 @@ def level_paths(attributes: Mapping[str, JSON]) -> tuple[str, ...]:
 
 
 def factors_of(
-    attributes: Mapping[str, JSON], shapes: Sequence[tuple[int, ...] | None]
+    attributes: Mapping[str, JSON], shapes: Sequence[tuple[int, ...] | None], n_space: int = 3
 ) -> list[tuple[float, ...]]:
     """Return the downsampling factors of each level, N5 order, three dimensions.
 
@@ -52,25 +52,34 @@ def factors_of(
     shapes : sequence of tuple of int or None
         The shape of each level, C order; None for a missing one. Their ratios are the factors if
         the levels state no scale.
+    n_space : int, optional
+        The number of axes of a volume or plane, from :func:`n_space_axes`.
     """
-    scales = [_scale(mapping(entry)) for entry in entries_in(_image(attributes))]
+    scales = [_scale(mapping(entry), n_space) for entry in entries_in(_image(attributes))]
     first = scales[0]
     if first is not None and all(scale is not None for scale in scales):
         return [
             tuple(round(s / f, _DIGITS) for s, f in zip(scale or (), first, strict=True))
             for scale in scales
         ]
-    finest = next(shape for shape in shapes if shape is not None)
-    return [
-        to_n5(float(round(f / n)) for f, n in zip(finest[-3:], (s or finest)[-3:], strict=True))
-        for s in shapes
+    finest = next(shape for shape in shapes if shape is not None)[-n_space:]
+    ratios = [
+        [float(round(f / n)) for f, n in zip(finest, (shape or finest)[-n_space:], strict=True)]
+        for shape in shapes
     ]
+    return [(*to_n5(each), *(1.0,) * (3 - n_space)) for each in ratios]
+
+
+def n_space_axes(view: ViewImage, attributes: Mapping[str, JSON], ndim: int) -> int:
+    """Return the number of axes of a view in an array: 3, or 2 of MoBIE's images without ``z``."""
+    is_plane = view.channel is not None and "z" not in _axis_names(attributes, ndim)
+    return 2 if is_plane else 3
 
 
 def leading_indices(
     view: ViewImage, attributes: Mapping[str, JSON], shape: Sequence[int]
 ) -> tuple[int, ...] | None:
-    """Return the indices of a view along the axes before ``z``, C order; None if it is not there.
+    """Return the indices of a view along the axes before its own, C order; None if not there.
 
     Parameters
     ----------
@@ -84,7 +93,7 @@ def leading_indices(
     Raises
     ------
     MisfitError
-        The array has less than three axes, or the indices of the XML do not fit.
+        The array has too few axes, or others, or the indices of the XML do not fit.
 
     Examples
     --------
@@ -94,11 +103,12 @@ def leading_indices(
     >>> leading_indices(ViewImage("", channel=1, timepoint=0), {}, (2, 3, 5, 7, 11))
     (0, 1)
     """
-    n = len(shape) - 3
+    n_space = n_space_axes(view, attributes, len(shape))
+    n = len(shape) - n_space
     if n < 0:
         raise MisfitError(f"expected an array with the axes z, y, x, got the shape {tuple(shape)}")
     if view.channel is not None:
-        return _by_name(view, _axis_names(attributes, len(shape)), shape)
+        return _by_name(view, _axis_names(attributes, len(shape)), shape, n_space)
     chosen = view.indices[::-1] if view.indices and n else (0,) * n
     fits = len(chosen) == n and all(i < size for i, size in zip(chosen, shape[:n], strict=True))
     if not fits or (not view.indices and math.prod(shape[:n]) != 1):
@@ -111,16 +121,17 @@ def leading_indices(
 
 
 def _by_name(
-    view: ViewImage, names: Sequence[object], shape: Sequence[int]
+    view: ViewImage, names: Sequence[object], shape: Sequence[int], n_space: int
 ) -> tuple[int, ...] | None:
     """Return the indices of a channel and time point; None if the image has no such ones."""
-    if tuple(names[-3:]) != ("z", "y", "x") or not set(names[:-3]) <= {"t", "c"}:
+    space, others = tuple(names[-n_space:]), names[:-n_space]
+    if space != _FIVE[-n_space:] or not set(others) <= {"t", "c"}:
         raise MisfitError(f"expected the axes t, c, z, y, x or some of them, got {list(names)}")
     wanted = {"c": view.channel or 0, "t": view.timepoint or 0}
     sizes = {"c": 1, "t": 1} | dict(zip(map(str, names), shape, strict=True))
     if any(index >= sizes[name] for name, index in wanted.items()):
         return None
-    return tuple(wanted[str(name)] for name in names[:-3])
+    return tuple(wanted[str(name)] for name in others)
 
 
 def _axis_names(attributes: Mapping[str, JSON], ndim: int) -> list[object]:
@@ -137,13 +148,14 @@ def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return first_of(images)
 
 
-def _scale(entry: Mapping[str, JSON]) -> tuple[float, ...] | None:
+def _scale(entry: Mapping[str, JSON], n_space: int) -> tuple[float, ...] | None:
     """Return the scale of a level along x, y and z; None if it states none."""
     transforms = entry.get("coordinateTransformations")
     for each in transforms if isinstance(transforms, list) else ():
         scale = mapping(each).get("scale")
-        if isinstance(scale, list) and len(scale) >= 3:
-            numbers = [n for n in scale[-3:] if isinstance(n, int | float) and 0 < n < math.inf]
-            if len(numbers) == 3:
-                return to_n5(map(float, numbers))
+        if isinstance(scale, list) and len(scale) >= n_space:
+            last = scale[-n_space:]
+            numbers = [n for n in last if isinstance(n, int | float) and 0 < n < math.inf]
+            if len(numbers) == n_space:
+                return (*to_n5(map(float, numbers)), *(1.0,) * (3 - n_space))
     return None

@@ -116,7 +116,7 @@ def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
 
 
 def base_path(xml: bytes) -> str:
-    """Return the directory that holds ``interestpoints.n5``, relative to the XML."""
+    """Return the directory that holds ``interestpoints.n5`` and ``.zarr``, relative to the XML."""
     return (_root(xml).findtext("BasePath") or ".").strip() or "."
 
 

@@ -36,14 +36,15 @@ SIDECAR = "n5zarr"
 SIDECAR_MARK: Mapping[str, JSON] = {"must_understand": False, "sidecar_of": ATTRIBUTES_JSON}
 """Its value; Zarr v3 allows such members."""
 
-type Format = Literal["n5", "zarr", "hdf5", "tiff", "bdv"]
-"""What can be at a location: N5, Zarr, HDF5, TIFF, or the XML of BigDataViewer."""
+type Format = Literal["n5", "zarr", "hdf5", "tiff", "bdv", "zip"]
+"""What can be at a location: N5, Zarr, HDF5, TIFF, the XML of BigDataViewer, or an archive."""
 
 _ENDS: Mapping[Format, re.Pattern[str]] = {
     "n5": re.compile(r".\.n5\Z"),
     "zarr": re.compile(r".\.zarr\Z"),
     "hdf5": re.compile(r".\.(h5|hdf5|hdf|he5|nwb|mat)\Z", re.IGNORECASE),
     "tiff": re.compile(r".\.(tif|tiff|btf|tf8)\Z", re.IGNORECASE),
+    "zip": re.compile(r".\.zip\Z", re.IGNORECASE),
     "bdv": re.compile(r".\.xml(~[0-9]+)?\Z", re.IGNORECASE),  # BigStitcher keeps dataset.xml~1
 }
 
@@ -159,20 +160,29 @@ def file_from(start: bytes) -> Foreign:
     return Foreign("a file", "a container is a directory: check the path")
 
 
-def root_in_zip(names: Collection[str]) -> str | None:
-    """Find the topmost document of N5 in an archive.
+def root_in_zip(
+    names: Collection[str], documents: Collection[str] = (ATTRIBUTES_JSON,)
+) -> str | None:
+    """Find the topmost document of N5, or another one, in an archive.
 
     Parameters
     ----------
     names : collection of str
         The names of its members.
+    documents : collection of str, optional
+        The names of documents.
 
     Returns
     -------
     str or None
         The directory of the document, ``""`` at the top; None if there is no document.
+
+    Examples
+    --------
+    >>> root_in_zip(["a.n5/em/attributes.json", "a.n5/attributes.json", "b"])
+    'a.n5'
     """
-    documents = [name for name in names if f"/{name}".endswith(f"/{ATTRIBUTES_JSON}")]
-    if not documents:
+    found = [name for name in names if name.rpartition("/")[2] in documents]
+    if not found:
         return None
-    return min(documents, key=lambda name: (name.count("/"), name)).rpartition("/")[0]
+    return min(found, key=lambda name: (name.count("/"), name)).rpartition("/")[0]

@@ -7,8 +7,6 @@ bigdataviewer-core ``bdv.img.hdf5.Util`` and ``Hdf5ImageLoader``: ``t00000/s00/0
 from __future__ import annotations
 
 import asyncio
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 
-from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.errors import N5FormatError, N5UnsupportedError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
@@ -24,21 +22,21 @@ from n5zarr.store.bdv_levels import factors_attribute
 from n5zarr.store.made_datasets import MadeDataset
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
+    from n5zarr.storage.hdf5_file import Hdf5File
     from n5zarr.store.bdv_levels import ViewId
 
 __all__ = ["Hdf5Views"]
 
 _TYPES = {kind.value for kind in DataType if kind.is_numeric}
-_LOCK = threading.Lock()  # h5py reads with one thread at a time anyway
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Hdf5Level(MadeDataset):
-    """A level in a dataset of HDF5; opens the file only to read."""
+    """A level in a dataset of HDF5."""
 
-    file: str
+    file: Hdf5File
     path: str
 
     @override
@@ -46,7 +44,7 @@ class _Hdf5Level(MadeDataset):
         return await asyncio.to_thread(self._read, box)
 
     def _read(self, box: tuple[slice, ...]) -> np.ndarray:
-        with _opened(self.file) as file:
+        with self.file.opened() as file:
             values = np.asarray(file[self.path][box])
         # Java stores uint16 as int16 with the same bits
         is_unsigned = self.data_type is DataType.UINT16
@@ -57,7 +55,7 @@ class _Hdf5Level(MadeDataset):
         return await asyncio.to_thread(self._positions)
 
     def _positions(self) -> list[N5Tuple]:
-        with _opened(self.file) as file:
+        with self.file.opened() as file:
             dataset = file[self.path]
             if dataset.chunks is None or dataset.fillvalue != 0:  # N5 reads missing blocks as 0
                 return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
@@ -75,7 +73,7 @@ class _Hdf5Level(MadeDataset):
         return await asyncio.to_thread(self._size)
 
     def _size(self) -> int:
-        with _opened(self.file) as file:
+        with self.file.opened() as file:
             return int(file[self.path].id.get_storage_size())
 
 
@@ -85,7 +83,7 @@ class Hdf5Views:
 
     Parameters
     ----------
-    file : str
+    file : Hdf5File
         The local file.
     views : tuple of (int, int)
         The views that may exist, by setup and time point.
@@ -93,12 +91,16 @@ class Hdf5Views:
         Whether elements of files outside of the directory are left out.
     """
 
-    file: str
+    file: Hdf5File
     views: tuple[ViewId, ...]
     is_confined: bool = False
 
     def __str__(self) -> str:
-        return self.file
+        return str(self.file)
+
+    def close(self) -> None:
+        """Close the file; reading opens it again."""
+        self.file.close()
 
     def confined(self) -> Hdf5Views:
         """Return the same views, without elements of files outside of the directory.
@@ -113,21 +115,36 @@ class Hdf5Views:
 
     def _open(self, view: ViewId) -> Mapping[int, MadeDataset]:
         setup, timepoint = view
-        if view not in self.views:
-            return {}
-        with _opened(self.file) as file:
-            group = file.get(f"s{setup:02}")
+        with self.file.opened() as file:
+            group = self._node(file, f"s{setup:02}")
             if group is None or not self._holds(group):
                 return {}
-            factors = np.asarray(group["resolutions"], float).tolist()
             stated = group.attrs.get("dataType")
             levels: dict[int, MadeDataset] = {}
-            for number, by in enumerate(factors):
+            for number, by in enumerate(self._factors(file, f"s{setup:02}/resolutions")):
                 path = f"t{timepoint:05}/s{setup:02}/{number}/cells"
-                dataset = file.get(path)
+                dataset = self._node(file, path)
                 if dataset is not None and self._holds(dataset):
                     levels[number] = self._level(path, dataset, tuple(by), stated)
         return levels
+
+    def _node(self, file: Any, path: str) -> Any:  # noqa: ANN401 - h5py has no types
+        """Return a node; None if it does not exist, or its partition."""
+        try:
+            return file.get(path)
+        except (RuntimeError, OSError) as err:
+            message = f"{self.file}: {path}: expected a dataset, got a link that leads nowhere"
+            raise N5FormatError(f"{message}: {err}", kind="file") from err
+
+    def _factors(self, file: Any, path: str) -> list[list[float]]:  # noqa: ANN401 - h5py has no types
+        """Read the factors of the levels, x first."""
+        node = self._node(file, path)
+        shape = getattr(node, "shape", None)
+        if shape is None or len(shape) != 2 or shape[1] != 3:
+            message = f"{self.file}: {path}: expected three factors for each level, got {node}"
+            raise N5FormatError(message, kind="member")
+        factors: list[list[float]] = np.asarray(node, float).tolist()
+        return factors
 
     def _holds(self, node: Any) -> bool:  # noqa: ANN401 - h5py has no types
         """Whether a node, and its elements, may be shown."""
@@ -135,19 +152,23 @@ class Hdf5Views:
             return True
         if getattr(node, "external", None) or getattr(node, "is_virtual", False):
             return False  # elements in any other files
-        return Path(node.file.filename).resolve().is_relative_to(Path(self.file).resolve().parent)
+        return (
+            Path(node.file.filename).resolve().is_relative_to(Path(self.file.path).resolve().parent)
+        )
 
     def _level(self, path: str, dataset: Any, by: tuple[float, ...], stated: object) -> MadeDataset:  # noqa: ANN401 - h5py has no types
+        if not hasattr(dataset, "dtype"):
+            message = f"{self.file}: {path}: expected a dataset, got a group"
+            raise N5FormatError(message, kind="member")
         stored = dataset.dtype.name
         name = stated.decode() if isinstance(stated, bytes) else stated
         # Java stores uint16 as int16, and states no type in older files
         kind = "uint16" if stored == "int16" and name in (None, "uint16") else stored
         fits = name in (None, kind) and kind in _TYPES
-        if dataset.ndim != 3 or len(by) != 3 or not fits:
+        if dataset.ndim != 3 or not fits:
             raise N5UnsupportedError(
-                f"{self.file}: {path}: expected three axes, three factors and elements of a type "
-                f"of N5, got the shape {dataset.shape}, {dataset.dtype} (dataType: {name}) and "
-                f"the factors {by}",
+                f"{self.file}: {path}: expected three axes and elements of a type of N5, got "
+                f"the shape {dataset.shape}, {dataset.dtype} (dataType: {name})",
                 kind="data-type",
             )
         dimensions = to_n5(CTuple(dataset.shape))
@@ -161,21 +182,3 @@ class Hdf5Views:
             file=self.file,
             path=path,
         )
-
-
-@contextmanager
-def _opened(path: str) -> Iterator[Any]:
-    """Open a file of HDF5 to read it."""
-    try:
-        import h5py  # noqa: PLC0415 - an extra
-    except ImportError as err:
-        raise N5MissingDependencyError("h5py", "reading HDF5", "hdf5") from err
-    with _LOCK:
-        try:
-            file = h5py.File(path, "r")
-        except FileNotFoundError:
-            raise
-        except OSError as err:  # which does not name the file
-            raise OSError(f"{path}: expected a file of HDF5, got {err}") from err
-        with file:
-            yield file

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["BdvImages"]
 
 _NUMBER = "(0|[1-9][0-9]{0,8})"
-_VIEW = re.compile(f"setup{_NUMBER}/timepoint{_NUMBER}")
+_SETUP = re.compile(f"setup{_NUMBER}")
+_VIEW = re.compile(f"{_SETUP.pattern}/timepoint{_NUMBER}")
 _LEVEL = re.compile(f"{_VIEW.pattern}/s{_NUMBER}(?=/|$)")
 _ROOT = b'{"n5": "2.0.0"}'
 
@@ -36,6 +37,9 @@ class BdvImages(MadeDatasets):
         super().__init__()
         self.source = source
         self._levels: dict[ViewId, Mapping[int, MadeDataset]] = {}
+        self._timepoints: dict[int, dict[int, None]] = {}  # of each setup
+        for setup, timepoint in source.views:
+            self._timepoints.setdefault(setup, {})[timepoint] = None
 
     def __str__(self) -> str:
         return str(self.source)
@@ -52,13 +56,20 @@ class BdvImages(MadeDatasets):
         self.__init__(source)  # type: ignore[misc] # with no memory
 
     @override
+    def close(self) -> None:
+        super().close()
+        self.source.close()
+
+    @override
     def confined(self) -> BdvImages:
         return BdvImages(self.source.confined())
 
     async def _view(self, view: ViewId) -> Mapping[int, MadeDataset]:
         """Return the levels of a view by number; none if its image does not exist."""
+        setup, timepoint = view
         if view not in self._levels:
-            self._levels[view] = await self.source.levels(view)
+            exists = timepoint in self._timepoints.get(setup, {})
+            self._levels[view] = await self.source.levels(view) if exists else {}
         return self._levels[view]
 
     @override
@@ -76,9 +87,11 @@ class BdvImages(MadeDatasets):
     @override
     async def _children(self, path: str) -> Sequence[str]:
         if not path:
-            return [*dict.fromkeys(f"setup{setup}" for setup, _ in self.source.views)]
+            return [f"setup{setup}" for setup in self._timepoints]
         if "/" not in path:
-            return [f"timepoint{t}" for s, t in self.source.views if path == f"setup{s}"]
+            match = _SETUP.fullmatch(path)
+            timepoints = () if match is None else self._timepoints.get(int(match[1]), ())
+            return [f"timepoint{timepoint}" for timepoint in timepoints]
         match = _VIEW.fullmatch(path)
         view = {} if match is None else await self._view((int(match[1]), int(match[2])))
         return [f"s{number}" for number in view]

@@ -39,3 +39,6 @@ class ViewLevels(Protocol):
 
     def confined(self) -> ViewLevels:
         """Return the same views, without local files that links take out of the container."""
+
+    def close(self) -> None:
+        """Close what is open; reading opens it again."""

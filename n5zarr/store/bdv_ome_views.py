@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from n5zarr.conventions.bdv_ome import factors_of, leading_indices, level_paths
+from n5zarr.conventions.bdv_ome import factors_of, leading_indices, level_paths, n_space_axes
 from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
@@ -75,7 +75,11 @@ class OmeViews:
     @property
     def views(self) -> Sequence[ViewId]:
         """The views that may exist."""
-        return list(self.images)
+        return tuple(self.images)
+
+    def close(self) -> None:
+        """Close the store of the images."""
+        self.store.close()
 
     def confined(self) -> OmeViews:
         """Return the same views, without local files that links take out of the container."""
@@ -83,9 +87,7 @@ class OmeViews:
 
     async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
         """Open the levels of a view, by number; none if it does not exist."""
-        view_image = self.images.get(view)
-        if view_image is None:
-            return {}
+        view_image = self.images[view]
         path = normalize_path(view_image.path)
         try:
             if path not in self._opened:
@@ -110,7 +112,9 @@ class OmeViews:
     def _levels(self, view: ViewImage, image: _Image) -> dict[int, MadeDataset]:
         """Return the levels of a view in its image."""
         shapes = [None if array is None else array.shape for array in image.arrays]
-        factors = factors_of(image.attributes, shapes)
+        ndim = next(len(shape) for shape in shapes if shape is not None)
+        n_space = n_space_axes(view, image.attributes, ndim)
+        factors = factors_of(image.attributes, shapes, n_space)
         levels: dict[int, MadeDataset] = {}
         for number, array in enumerate(image.arrays):
             if array is not None:  # a level that is not written yet
@@ -118,5 +122,5 @@ class OmeViews:
                 if leading is not None:
                     where = join(self.name, image.paths[number])
                     stated = factors_attribute(factors[number])
-                    levels[number] = zarr_dataset(array, where, leading, stated)
+                    levels[number] = zarr_dataset(array, where, leading, stated, n_ones=3 - n_space)
         return levels

@@ -16,6 +16,7 @@ from n5zarr.conventions.bdv_settings import SetupSettings, parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import option_error
 from n5zarr.format.foreign import format_of_name
+from n5zarr.storage.hdf5_file import hdf5_file
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
@@ -334,7 +335,9 @@ def _with_images(container: Place, loader: Loader) -> Place:
             isinstance(container.location, Path),
             f"{container.location}: expected HDF5 on a local disk, got a URL; download it first",
         )
-        return Place(BdvImages(Hdf5Views(str(container.location), tuple(sorted(loader.images)))))
+        return Place(
+            BdvImages(Hdf5Views(hdf5_file(str(container.location)), tuple(sorted(loader.images))))
+        )
     storage = open_storage(container, read_only=True)
     images = storage.store
     if not images.read_only:  # else the store of local files would create a missing directory

@@ -49,9 +49,15 @@ class ZarrDataset(MadeDataset):
     array: zarr.AsyncArray[Any]
     leading: tuple[int, ...] = ()
 
+    @property
+    def n_ones(self) -> int:
+        """The number of axes of one element that the dataset has before those of the array."""
+        return len(self.dimensions) - (self.array.ndim - len(self.leading))
+
     @override
     async def values(self, box: tuple[slice, ...]) -> np.ndarray:
-        found = np.asarray(await self.array.getitem((*self.leading, *box)))
+        found = np.asarray(await self.array.getitem((*self.leading, *box[self.n_ones :])))
+        found = found.reshape((1,) * self.n_ones + found.shape)
         return found.view("u1") if found.dtype == bool else found
 
     @override
@@ -64,9 +70,10 @@ class ZarrDataset(MadeDataset):
         by = [s // c for s, c in zip(stored, self.array.chunks[n:], strict=True)]
         found: list[N5Tuple] = []
         for _, coords in await self._stored():
-            each = zip(coords, by, to_c(self.grid), strict=True)
+            each = zip(coords, by, to_c(self.grid)[self.n_ones :], strict=True)
             inside = [range(c * k, min((c + 1) * k, end)) for c, k, end in each]
-            found += [to_n5(CTuple(position)) for position in product(*inside)]
+            ones = (0,) * self.n_ones
+            found += [to_n5(CTuple((*ones, *position))) for position in product(*inside)]
         return sorted(found)
 
     @override
@@ -102,6 +109,8 @@ def zarr_dataset(
     where: str,
     leading: tuple[int, ...] = (),
     attributes: Mapping[str, JSON] | None = None,
+    *,
+    n_ones: int = 0,
 ) -> ZarrDataset:
     """Make the dataset of an array of Zarr.
 
@@ -115,20 +124,22 @@ def zarr_dataset(
         Indices along its first axes.
     attributes : mapping, optional
         Attributes beside the keys of a dataset.
+    n_ones : int, optional
+        Number of axes of one element that the dataset has before those of the array.
 
     Raises
     ------
     N5UnsupportedError
         Its elements have no type of N5, or it has no axes (``kind="data-type"``).
     """
-    n = len(leading)
+    n, ones = len(leading), (1,) * n_ones
     kind = "uint8" if array.dtype == bool else str(array.dtype.name)
     if kind not in {known.value for known in DataType if known.is_numeric} or array.ndim <= n:
         message = f"{where}: expected integers or floats of a type of N5, got {array.dtype}"
         raise N5UnsupportedError(f"{message} of {array.ndim} dimensions", kind="data-type")
     return ZarrDataset(
-        dimensions=to_n5(CTuple(array.shape[n:])),
-        block_size=to_n5(CTuple(array.chunks[n:])),
+        dimensions=to_n5(CTuple((*ones, *array.shape[n:]))),
+        block_size=to_n5(CTuple((*ones, *array.chunks[n:]))),
         data_type=DataType(kind),
         attributes=attributes or {},
         array=array,

@@ -25,6 +25,7 @@ __all__ = [
     "lists_to_write",
     "numbers_of",
     "rows_by_list",
+    "table_of",
 ]
 
 type Key = tuple[int, int, str]
@@ -45,6 +46,12 @@ _TAKEN = {".", "..", "interestpoints", "correspondences", "attributes.json"}
 _LONGEST = 255  # bytes of a name in most file systems
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\]|\s\Z")
+
+
+def table_of(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
+    """Make the table of one list."""
+    own = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label}
+    return pd.DataFrame({**own, **columns})
 
 
 def numbers_of(column: pd.Series) -> np.ndarray[Any, Any]:

@@ -3,42 +3,31 @@
 from __future__ import annotations
 
 import posixpath
-import warnings
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.creating import create_array
-from n5zarr.arrays.opening import open_array, open_node
+from n5zarr.arrays.opening import open_node
 from n5zarr.container.options import require
-from n5zarr.container.walk import Walk
 from n5zarr.conventions.interest_points import (
     CONTAINER,
     CORRESPONDENCES,
     POINTS,
     PointList,
     base_path,
-    list_of_path,
     listed_in,
-    parse_id_map,
     with_lists,
 )
-from n5zarr.errors import (
-    ErrorsAt,
-    N5Error,
-    N5FormatError,
-    N5UnsupportedError,
-    N5Warning,
-)
-from n5zarr.format.attributes import GroupAttributes
+from n5zarr.conventions.packed_points import PACKED_CONTAINER
+from n5zarr.errors import ErrorsAt, N5Error, N5FormatError
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import XmlFile, xml_file
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import existing_node
+from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.interest_point_tables import (
     AXES,
     LIST_COLUMNS,
@@ -50,14 +39,14 @@ from n5zarr.xarray.interest_point_tables import (
     numbers_of,
     rows_by_list,
 )
-from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.xarray.points_in_n5 import PointsInN5
+from n5zarr.xarray.points_in_zarr import PointsInZarr
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["InterestPoints", "read_interest_points", "write_interest_points"]
@@ -74,7 +63,8 @@ class InterestPoints(NamedTuple):
     points : pandas.DataFrame
         A row for each point, with the columns ``timepoint``, ``setup`` and ``label`` of its list,
         its ``id`` in the list, and ``x``, ``y``, ``z`` in full-resolution elements, before any
-        registration. More columns, such as ``intensities``, if the list has such datasets.
+        registration. More columns, such as ``intensities`` in N5 or ``intensity`` in Zarr, if a
+        list has them.
     correspondences : pandas.DataFrame
         A row for each pair of points: ``timepoint``, ``setup``, ``label`` and ``id`` of the first
         point, the same columns with ``corresponding_`` for the second point, and
@@ -102,7 +92,8 @@ def read_interest_points(
     ----------
     location : path, URL or zarr store
         The XML of the project, whichever format its images have: reads the lists that it names,
-        from ``interestpoints.n5`` beside it. Or such a container: reads all lists in it.
+        from ``interestpoints.zarr`` beside it, or from ``interestpoints.n5`` those that are not
+        there, as BigStitcher does. Or one of both: reads all lists in it.
     label : str, optional
         The label of the lists to read; all by default.
     storage_options, backend : optional
@@ -118,7 +109,8 @@ def read_interest_points(
     FileNotFoundError
         There is no list, or a list that the XML names is missing.
     N5Error
-        A list is broken, or has an old format: text files, or Java objects.
+        A list is broken, or has an old format: text files, or Java objects; or BigStitcher has
+        lists of ``interestpoints.zarr`` in files of its own (``kind="foreign"``).
 
     Examples
     --------
@@ -126,16 +118,20 @@ def read_interest_points(
     >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
     >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
     """
-    file, store = _open(place_of(location, storage_options, backend), read_only=True)
+    file, sources = _sources(place_of(location, storage_options, backend))
     with ErrorsAt(str(file or "")):
-        lists = _lists_in(store) if file is None else listed_in(file.read())
+        lists = sources[0].lists() if file is None else listed_in(file.read())
     lists = [each for each in lists if label in (None, each.label)]
     if file is None and not lists:
+        raise FileNotFoundError(f"{sources[0]}: expected lists of interest points, got none")
+    points = [_read(sources, "points", each) for each in lists]
+    missing = [each.path for each, table in zip(lists, points, strict=True) if table is None]
+    if missing:
+        places = " or ".join(map(str, sources))
         raise FileNotFoundError(
-            f"{store}: expected groups tpId_0_viewSetupId_0/label, ..., got none"
+            f"{places}: expected a list of interest points at {missing[0]}, got nothing"
         )
-    points = [_read(_read_points, store, each) for each in lists]
-    pairs = [_read(_read_correspondences, store, each) for each in lists]
+    pairs = [_read(sources, "correspondences", each) for each in lists]
     return InterestPoints(
         points=_joined_tables(
             points, dict.fromkeys([*LIST_COLUMNS, "id"], "i8") | dict.fromkeys(AXES, "f8")
@@ -146,114 +142,62 @@ def read_interest_points(
 
 
 def _read(
-    read: Callable[[N5Store, PointList], pd.DataFrame], store: N5Store, each: PointList
-) -> pd.DataFrame:
-    """Read a table of a list; errors name the list."""
-    try:
-        return read(store, each)
-    except N5Error:
-        raise
-    except (ValueError, TypeError, OverflowError) as err:
-        raise N5FormatError(
-            f"expected a list of BigStitcher: {err}", kind="member", where=f"{store}: /{each.path}"
-        ) from err
+    sources: Sequence[PointsInZarr | PointsInN5],
+    what: Literal["points", "correspondences"],
+    each: PointList,
+) -> pd.DataFrame | None:
+    """Read a table of a list from the first place that has it; errors name the list."""
+    for source in sources:
+        try:
+            table: pd.DataFrame | None = getattr(source, what)(each)
+        except N5Error:
+            raise
+        except (ValueError, TypeError, OverflowError) as err:
+            message = f"expected a list of BigStitcher: {err}"
+            raise N5FormatError(message, kind="member", where=f"{source}: /{each.path}") from err
+        if table is not None:
+            return table
+    return None
+
+
+def _sources(place: Place) -> tuple[XmlFile | None, list[PointsInZarr | PointsInN5]]:
+    """Open the places that may have lists, as BigStitcher looks for them: Zarr, then N5.
+
+    Also return the XML if the location is one.
+    """
+    file = xml_file(place)
+    packed = _packed_beside(file)
+    if file is None and not place.path and not isinstance(place.location, N5Store):
+        packed = PointsInZarr.at(place)
+    if file is None and packed is not None:
+        return None, [packed]
+    in_n5 = PointsInN5(_open(place, read_only=True)[1])
+    return file, [in_n5] if packed is None else [packed, in_n5]
+
+
+def _packed_beside(file: XmlFile | None) -> PointsInZarr | None:
+    """Open the lists in Zarr beside the XML; None if there are none."""
+    if file is None:
+        return None
+    with ErrorsAt(str(file)):
+        location = file.beside(posixpath.join(base_path(file.read()), PACKED_CONTAINER))
+        return PointsInZarr.at(file.place_for(location))
 
 
 def _open(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Store]:
-    """Open the container of the points; also return the XML if the location is one."""
+    """Open the container of the points in N5; also return the XML if the location is one."""
     file = xml_file(place)
     if file is not None:
         with ErrorsAt(str(file)):
             place = file.place_for(file.beside(posixpath.join(base_path(file.read()), CONTAINER)))
     store, path = open_container(place, read_only=read_only)
-    require(not path, f"{store}: expected the XML or interestpoints.n5, got the node {path}")
+    require(not path, f"{store}: expected the XML, interestpoints.n5 or .zarr, got the node {path}")
     return file, store
 
 
-def _lists_in(store: N5Store) -> list[PointList]:
-    """Return the lists of a container, in BigStitcher's order in the XML."""
-    root = existing_node(store, "", "groups tpId_0_viewSetupId_0/label, ...")
-    found = Walk(store.container.nodes, store.run).run("", root)
-    parents = (each.path.rpartition("/")[0] for each, _ in found if each.name == "interestpoints")
-    return sorted(each for each in map(list_of_path, parents) if each is not None)
-
-
-def _read_points(store: N5Store, each: PointList) -> pd.DataFrame:
-    path = join(each.path, "interestpoints")
-    node = store.node(path)
-    where = f"{store}: /{path}"
-    if node is None:
-        raise FileNotFoundError(
-            f"{where}: expected a list of interest points, got nothing; newer versions of "
-            "BigStitcher store them in interestpoints.zarr, which is not N5"
-        )
-    if not isinstance(node, GroupAttributes) or node.attributes.get("type") != "list":
-        kind = node.attributes.get("type") if isinstance(node, GroupAttributes) else "a dataset"
-        raise N5UnsupportedError(
-            f"expected interest points of the type 'list', got {kind!r}", kind="member", where=where
-        )
-    columns: dict[str, Any] = {}
-    locations = np.empty((0, 3))
-    children = dict(store.run(store.container.nodes.children(path)))
-    for name in sorted(n for n, child in children.items() if isinstance(child, DatasetView)):
-        values = np.asarray(open_array(store, path=join(path, name))[...])
-        if name == "loc":
-            locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
-        else:
-            columns[name] = _signed(values) if name == "id" else values.ravel()
-    columns |= dict(zip(AXES, locations.T, strict=False))
-    sizes = {name: len(values) for name, values in columns.items()}
-    if "id" not in columns or len(set(sizes.values())) != 1:
-        message = f"expected id and loc with equal numbers of values, got {sizes or 'nothing'}"
-        raise N5FormatError(message, kind="member", where=where)
-    return _table(each, columns)
-
-
-def _read_correspondences(store: N5Store, each: PointList) -> pd.DataFrame:
-    path = join(each.path, "correspondences")
-    node = store.node(path)
-    if node is None:
-        return pd.DataFrame()
-    where = f"{store}: /{path}"
-    version = node.attributes.get("correspondences") if isinstance(node, GroupAttributes) else None
-    if not isinstance(node, GroupAttributes) or str(version or 1).partition(".")[0] not in (
-        "1",
-        "2",
-    ):
-        message = f"expected correspondences of version 1 or 2, got {version or 'a dataset'}"
-        raise N5UnsupportedError(message, kind="version", where=where)
-    with ErrorsAt(where):
-        lists = parse_id_map(node.attributes.get("idMap"))
-    if not lists:
-        return pd.DataFrame()
-    data = np.asarray(open_array(store, path=join(path, "data"))[...])
-    if data.ndim != 2 or data.shape[1] not in (3, 4) or not set(data[:, 2].tolist()) <= set(lists):
-        message = f"data: expected 4 x N numbers, the third in idMap, got shape {data.shape[::-1]}"
-        raise N5FormatError(message, kind="member", where=where)
-    others = pd.DataFrame([lists[number] for number in data[:, 2].tolist()], columns=OTHER_COLUMNS)
-    columns = {
-        "id": _signed(data[:, 0]),
-        **{name: others[name] for name in OTHER_COLUMNS},
-        "corresponding_id": _signed(data[:, 1]),
-        "consensus_set": _signed(data[:, 3]) if data.shape[1] == 4 else -1,
-    }
-    return _table(each, columns)
-
-
-def _signed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Convert numbers that Java stored as unsigned: the largest one is -1."""
-    return values.ravel().astype(np.int64)
-
-
-def _table(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
-    """Make the table of one list."""
-    own = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label}
-    return pd.DataFrame({**own, **columns})
-
-
-def _joined_tables(frames: Iterable[pd.DataFrame], empty: Mapping[str, str]) -> pd.DataFrame:
+def _joined_tables(frames: Iterable[pd.DataFrame | None], empty: Mapping[str, str]) -> pd.DataFrame:
     """Join tables; without rows, make an empty table of the expected columns."""
-    filled = [frame for frame in frames if len(frame)]
+    filled = [frame for frame in frames if frame is not None and len(frame)]
     if filled:
         return pd.concat(filled, ignore_index=True)
     types = {k: "str" if k.endswith("label") else v for k, v in empty.items()}
@@ -315,8 +259,7 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
         targets = lists_to_write(found, lists, [] if xml is None else listed_in(xml))
         check_tables(found, pairs, targets)
         _ = xml and with_lists(xml, list(targets.values()))  # may raise: call it before any writing
-    if not overwrite:
-        _check_new(store, targets.values())
+    _check_new(store, targets.values(), _packed_beside(file), overwrite=overwrite)
     _write(store, targets, found, pairs)
     if file is not None:
         _name_in_xml(file, list(targets.values()))
@@ -344,24 +287,27 @@ def _write(
 
 
 def _name_in_xml(file: XmlFile, lists: list[PointList]) -> None:
-    """Add lists to the XML; warn if BigStitcher reads points from another place."""
+    """Add lists to the XML."""
     file.update(lambda xml: xml and with_lists(xml, lists))
-    store = file.beside(posixpath.join(base_path(file.read()), "interestpoints.zarr"))
-    with suppress(FileNotFoundError):
-        XmlFile.at(file.place_for(f"{store}/zarr.json")).read()
-        message = f"{store}: BigStitcher reads its lists from there, not from N5"
-        warnings.warn(message, N5Warning, stacklevel=3)
 
 
-def _check_new(store: N5Store, targets: Iterable[PointList]) -> None:
-    """Reject lists that exist."""
+def _check_new(
+    store: N5Store, targets: Iterable[PointList], packed: PointsInZarr | None, *, overwrite: bool
+) -> None:
+    """Reject lists that exist, and lists that BigStitcher would read from another place."""
+    there = [each.path for each in targets if packed is not None and packed.has(each)]
+    require(
+        not there,
+        f"{packed}: expected new lists, as BigStitcher reads {there} from there and not from N5; "
+        "choose other labels",
+    )
     names = ("interestpoints", "correspondences")
     exists = [
         each.path
         for each in targets
         if any(store.node(join(each.path, name)) is not None for name in names)
     ]
-    if exists:
+    if exists and not overwrite:
         raise FileExistsError(
             f"{store}: expected no lists of these names without overwrite=True, got {exists}"
         )

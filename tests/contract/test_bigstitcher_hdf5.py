@@ -20,6 +20,7 @@ import zarr
 import n5zarr
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.images.find import find_images
+from n5zarr.storage.hdf5_file import hdf5_file
 from n5zarr.store.bdv_hdf5_views import Hdf5Views
 from tests.command import printed
 from tests.contract import bigstitcher as project
@@ -144,6 +145,38 @@ def test_mistakes_are_told(tmp_path: Path) -> None:
         n5zarr.open_bdv(xml)
 
 
+@pytest.mark.parametrize(
+    ("path", "node", "message"),
+    [
+        ("t00002/s00", h5py.SoftLink("/t00002/s00"), "expected a dataset, got a link that leads"),
+        ("s00", h5py.SoftLink("/s00"), "s00: expected a dataset, got a link that leads nowhere"),
+        ("s00/resolutions", None, "s00/resolutions: expected three factors .* got None"),
+        ("s00/resolutions", np.ones(3), "s00/resolutions: expected three factors for each level"),
+        ("t00002/s00/0/cells/a", np.ones(3), "t00002/s00/0/cells: expected a dataset, got a group"),
+    ],
+)
+def test_broken_files_are_told(tmp_path: Path, path: str, node: Any, message: str) -> None:
+    xml = write_project(tmp_path)
+    with h5py.File(tmp_path / "my %20.h5", "r+") as file:
+        del file[path.removesuffix("/a")]
+        if node is not None:
+            file[path] = node
+    with pytest.raises(N5Error, match=message):
+        n5zarr.open_bdv(xml)
+
+
+def test_partitions_that_are_missing_have_no_data(tmp_path: Path) -> None:
+    """As views that the XML lists as missing: HDF5 cannot follow the link to their file."""
+    xml = write_project(tmp_path, partitions=True)
+    (tmp_path / "part-5.h5").unlink()
+    (tmp_path / "part-8.h5").unlink()
+    (tmp_path / "part-8.h5").symlink_to("part-8.h5")  # to itself
+    with pytest.warns(n5zarr.N5Warning, match="without data: 5, 8"):
+        opened: Any = n5zarr.open_bdv(xml)["setup0/s0"]
+    assert opened["present"].values.tolist() == [True, True, False, False]
+    np.testing.assert_array_equal(opened["data"].sel(timepoint=2), elements(0, 2, 0))
+
+
 def test_confined_views_have_no_elements_of_other_folders(tmp_path: Path) -> None:
     """A server shows partitions beside the file, and nothing that links lead to elsewhere."""
     folder, outside = tmp_path / "served", tmp_path / "outside"
@@ -166,7 +199,7 @@ def test_confined_views_have_no_elements_of_other_folders(tmp_path: Path) -> Non
             "t00000/s02/0/cells", (2, 3, 5), "i2", external=[(str(outside / "raw"), 0, 60)]
         )
         file.create_virtual_dataset("t00000/s03/0/cells", layout)
-    views = Hdf5Views(str(main), tuple((setup, 0) for setup in range(4)))
+    views = Hdf5Views(hdf5_file(str(main)), tuple((setup, 0) for setup in range(4)))
     box = (slice(None),) * 3
     for confined, expected in ((views, [1, 1, 1, 1]), (views.confined(), [1, 0, 0, 0])):
         found = [asyncio.run(confined.levels((setup, 0))) for setup in range(4)]

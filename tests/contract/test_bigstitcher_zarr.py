@@ -6,9 +6,7 @@ import asyncio
 import json
 import pickle
 import re
-import warnings
 from functools import partialmethod
-from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import fsspec
@@ -328,64 +326,3 @@ def test_nothing_is_written(sharded: Path) -> None:
         store.with_read_only(read_only=False)
     with pytest.raises(ValueError, match="read-only"):
         zarr.create_group(n5zarr.N5Store(store), path="new")
-
-
-# ------------------------------------------------------------------------------------- MoBIE
-
-# MoBIE XmlN5OmeZarrImageLoader (element ome.zarr) and XmlN5S3OmeZarrImageLoader (those of
-# bdv.n5.s3), mobie-io of 2021 to 2023; N5OMEZarrImageLoader: setups are channels, time points
-# indices of t. pybdv metadata.py writes the first one.
-OME = '<ImageLoader format="bdv.ome.zarr"><ome.zarr type="relative">my %20.ome.zarr</ome.zarr>'
-
-
-def mobie(folder: Path, attributes: dict[str, Any], axes: str, setups: list[int]) -> Path:
-    """Write one image: setups 0 and 3 of the project as channels, its time points 0 and 2."""
-    root = folder / "my %20.ome.zarr"
-    zarr.create_group(str(root), zarr_format=2, attributes=attributes)
-    for level in (0, 1):
-        each = [[project.elements(s, t, level) for s in setups] for t in (0, 2)]
-        values = np.array(each)
-        values = values if "t" in axes else values[0]
-        values = values if "c" in axes else values[..., 0, :, :, :]
-        array = zarr.create_array(str(root), name=str(level), data=values, zarr_format=2)
-        assert array.ndim == len(axes)
-    text = project.project_xml(numbers=setups)
-    for number, setup in enumerate(setups):
-        text = text.replace(f'setup="{setup}"', f'setup="{number}"')
-        text = text.replace(
-            f"<id>{setup}</id>\n        <name>", f"<id>{number}</id>\n        <name>"
-        )
-    text = re.sub("<integerpattern>.*<", "<integerpattern>0-1<", text)
-    text = text.replace('timepoint="2"', 'timepoint="1"')
-    xml = folder / "dataset.xml"
-    xml.write_text(written.with_loader(text, f"{OME}</ImageLoader>"))
-    return xml
-
-
-@pytest.mark.parametrize(
-    ("version", "axes"),
-    [("0.1", "tczyx"), *product(("0.3", "0.4"), ("tczyx", "czyx", "tzyx", "zyx"))],
-)
-def test_channels_of_an_image_are_setups(tmp_path: Path, version: str, axes: str) -> None:
-    attributes: dict[str, Any] = written.image_attributes(0, len(axes))
-    image = attributes["multiscales"][0]
-    image["axes"] = [{"name": axis} if version == "0.4" else axis for axis in axes]
-    if version == "0.1":
-        del image["axes"]
-    if version != "0.4":  # shapes tell the factors
-        image["datasets"] = [{"path": "0"}, {"path": "1"}]
-    setups = [0, 3] if "c" in axes else [0]
-    xml = mobie(tmp_path, attributes, axes, setups)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of time points without data
-        opened: Any = n5zarr.open_bdv(xml)
-    for level in (0, 1):
-        for number, setup in enumerate(setups):
-            # setups differ in position, so that each has a node; one setup alone is a dimension
-            node = opened[f"setup{number}/s{level}"] if "c" in axes else opened[f"s{level}"]
-            data = node["data"] if "c" in axes else node["data"].isel(setup=0)
-            assert data["channel"].item() == project.CHANNELS[SETUPS[setup].channel]
-            assert data["x"].values[1] - data["x"].values[0] == pytest.approx(0.2 * (level + 1))
-            for index, timepoint in enumerate((0, 2)[: 2 if "t" in axes else 1]):
-                expected = project.elements(setup, timepoint, level)
-                np.testing.assert_array_equal(data.isel(timepoint=index), expected)

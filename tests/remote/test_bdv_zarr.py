@@ -9,6 +9,8 @@ import pytest
 import xarray as xr
 
 import n5zarr
+from n5zarr.storage.place import place_of
+from n5zarr.viewing.serve.location import ServedLocation
 from tests.contract import bigstitcher as project
 from tests.contract import bigstitcher_zarr as written
 from tests.remote.conftest import client, fsspec_options, upload
@@ -50,6 +52,27 @@ def test_mobies_loader_names_an_image_on_s3(
         data: Any = tree["s0/data"]
         np.testing.assert_array_equal(data[0, 0], project.elements(0, 0, 0))
         assert data["channel"].values.tolist() == ["GFP"]
+    n5zarr.convert(xml, tmp_path / "o.n5", level=1)
+    copy: Any = n5zarr.open(tmp_path / "o.n5", path="setup0/timepoint0/s1")
+    np.testing.assert_array_equal(copy[...], project.elements(0, 0, 1))
+    picture = np.asarray(n5zarr.thumbnail(xml))
+    assert picture.std() > 0
+    served = ServedLocation(place_of(xml))
+    assert [image.path for image in served.images().images] == ["left_green"]
+    assert served.first_dataset() == "setup0/timepoint0/s0"
+
+
+@pytest.mark.parametrize("name", ["bdv.ome.zarr.s3", "bdv.n5.s3"])
+def test_a_missing_container_on_s3_is_told(s3_server: str, tmp_path: Path, name: str) -> None:
+    loader = f"""<ImageLoader format="{name}">
+      <Key>none.zarr</Key>
+      <ServiceEndpoint>{s3_server}</ServiceEndpoint>
+      <BucketName>{BUCKET}</BucketName>
+    </ImageLoader>"""
+    xml = tmp_path / "remote.xml"
+    xml.write_text(written.with_loader(project.project_xml(numbers=[0]), loader))
+    with pytest.raises(FileNotFoundError, match=r"remote\.xml.*none\.zarr"):
+        n5zarr.open_bdv(xml)
 
 
 @pytest.mark.filterwarnings("ignore:.*the registration turns or shears:n5zarr.N5Warning")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from n5zarr.errors import N5UnsupportedError, N5Warning
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, SourceTree
-from n5zarr.tools.optional import import_optional
+from n5zarr.storage.hdf5_file import Hdf5File, hdf5_file, import_h5py
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["hdf5_tree"]
-
-_LOCK = threading.Lock()  # h5py reads with one thread at a time anyway
 
 
 def hdf5_tree(file: str, path: str) -> SourceTree:
@@ -47,8 +44,9 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
     N5MissingDependencyError
         h5py is not installed.
     """
-    h5py = _h5py()
-    with h5py.File(file, "r") as store:
+    h5py = import_h5py()
+    opened = hdf5_file(file)
+    with opened.opened() as store:
         top = store.get(path or "/")
         if top is None:
             raise FileNotFoundError(
@@ -56,7 +54,7 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
             )
         name = join(file, path)
         if isinstance(top, h5py.Dataset):
-            return SourceTree(name, {"": _source(file, path, top)}, {})
+            return SourceTree(name, {"": _source(opened, path, top)}, {})
         arrays: dict[str, ArraySource] = {}
         groups: dict[str, dict[str, JSON]] = {}
         refused: dict[str, Exception] = {}
@@ -65,7 +63,7 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
                 groups[below] = _attributes(node)
                 continue
             try:
-                arrays[below] = _source(file, join(path, below), node)
+                arrays[below] = _source(opened, join(path, below), node)
             except N5UnsupportedError as err:
                 refused[below] = err
     return SourceTree(name, arrays, groups, refused)
@@ -73,7 +71,7 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
 
 def _nodes(top: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - h5py has no types
     """Yield all groups and datasets by path, also behind links; warn of broken links."""
-    h5py = _h5py()
+    h5py = import_h5py()
     pending: list[tuple[str, Any, tuple[Any, ...]]] = [("", top, ())]
     while pending:
         path, group, above = pending.pop()
@@ -96,21 +94,17 @@ def _warn(message: str) -> None:
     warnings.warn(message, N5Warning, stacklevel=5)
 
 
-def _h5py() -> Any:  # noqa: ANN401 - h5py has no types
-    return import_optional("h5py", "reading HDF5", "hdf5")
-
-
 @dataclass(frozen=True)
 class _Values:
-    """The elements of a dataset; opens the file only to read, so that it can change meanwhile."""
+    """The elements of a dataset."""
 
-    file: str
+    file: Hdf5File
     path: str
     shape: tuple[int, ...]
     is_text: bool
 
     def __getitem__(self, box: Box) -> np.ndarray:
-        with _LOCK, _h5py().File(self.file, "r") as file:
+        with self.file.opened() as file:
             dataset = file[self.path or "/"]
             if self.is_text:
                 return np.asarray(dataset.asstr()[box], object)
@@ -119,11 +113,11 @@ class _Values:
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
         if self.is_text:  # what is missing may not be "", which it is in the copy
             return None
-        with _LOCK, _h5py().File(self.file, "r") as file:
+        with self.file.opened() as file:
             return stored_chunks(file[self.path or "/"], within)
 
 
-def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 - h5py has no types
+def _source(file: Hdf5File, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 - h5py has no types
     """Make the source of a dataset.
 
     Raises
@@ -131,7 +125,7 @@ def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 
     N5UnsupportedError
         It has no elements, or they are references or of variable length (``kind="data-type"``).
     """
-    h5py = _h5py()
+    h5py = import_h5py()
     is_text = h5py.check_string_dtype(dataset.dtype) is not None
     dtype: Any = VariableLengthUTF8() if is_text else dataset.dtype
     is_odd = dataset.dtype.kind == "O" and not is_text
@@ -144,7 +138,7 @@ def _source(file: str, path: str, dataset: Any) -> ArraySource:  # noqa: ANN401 
     names = [dim.label or None for dim in dataset.dims]
     fill = None if is_text else dataset.fillvalue
     return ArraySource(
-        name=join(file, path),
+        name=join(str(file), path),
         values=_Values(file, path, shape, is_text),
         dtype=dtype,
         chunks=dataset.chunks or automatic_block_size(shape),

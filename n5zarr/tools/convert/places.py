@@ -6,18 +6,21 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
+from zipfile import BadZipFile, ZipFile
 
 import zarr
 from zarr.abc.store import Store
-from zarr.storage import StorePath
+from zarr.storage import StorePath, ZipStore
 
 from n5zarr.container.options import check_option
 from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.errors import option_error
-from n5zarr.format.foreign import format_of_name
+from n5zarr.errors import N5FormatError, option_error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
 from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS
+from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import Place
 from n5zarr.store.bdv_xml import xml_file
@@ -25,6 +28,7 @@ from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
 from n5zarr.tools.convert.checks import check_writable
+from n5zarr.tools.convert.from_bioio import bioio_tree, is_for_bioio
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_tiff import tiff_tree
 from n5zarr.tools.convert.from_zarr import zarr_tree
@@ -39,7 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.format.foreign import Foreign
     from n5zarr.format.order import CTuple
     from n5zarr.images.ome_version import OmeVersion
-    from n5zarr.images.source import SourceTree
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Format", "open_destination", "open_shards", "open_source"]
@@ -56,8 +59,9 @@ def open_source(
 ) -> SourceTree:
     """Open a source in any format, N5 if nothing tells another one.
 
-    Names tell XML, TIFF, HDF5, and N5 with ``.n5``; else documents tell N5 and Zarr. Of N5 and
-    Zarr, only the nodes that ``paths`` select are read, and the groups that hold them.
+    Names tell XML, TIFF, HDF5, archives, files of BioIO's readers, and N5 with ``.n5``; else
+    documents tell N5 and Zarr. Of N5 and Zarr, only the nodes that ``paths`` select are read, and
+    the groups that hold them.
 
     Raises
     ------
@@ -68,12 +72,10 @@ def open_source(
     if file is not None:
         return project_tree(file, zarr_format, paths)
     if isinstance(place.location, Path) and not place.path:
-        path = place.location.absolute()
-        if format_of_name(path.name) == "tiff":
-            return tiff_tree(str(path))
-        for above in (path, *path.parents):
-            if format_of_name(above.name) == "hdf5" and above.is_file():
-                return hdf5_tree(str(above), "/".join(path.parts[len(above.parts) :]))
+        found = _file_tree(place.location.absolute())
+        if isinstance(found, SourceTree):
+            return found
+        place = found or place
     if not (isinstance(place.location, N5Store) or place.is_named_n5):
         storage = open_storage(replace(place, path=""), read_only=True)
         node = storage.run(read_zarr_node(place.path))
@@ -81,6 +83,39 @@ def open_source(
             store = _open_zarr(StorePath(storage.store, normalize_path(place.path)), node)
             return zarr_tree(store, storage, paths)
     return n5_tree(place, zarr_format, paths)
+
+
+def _file_tree(path: Path) -> SourceTree | Place | None:
+    """Open a file in another format, or return the place in an archive; None for a directory."""
+    if format_of_name(path.name) == "tiff":
+        return tiff_tree(str(path))
+    if is_for_bioio(path.name) and path.is_file():
+        return bioio_tree(str(path))
+    for above in (path, *path.parents):
+        kind = format_of_name(above.name)
+        if kind in ("hdf5", "zip") and above.is_file():
+            inner = "/".join(path.parts[len(above.parts) :])
+            return hdf5_tree(str(above), inner) if kind == "hdf5" else _in_zip(above, inner)
+    return None
+
+
+def _in_zip(path: Path, inner: str) -> Place:
+    """Return the place of a node in an archive, whose hierarchy may be in a directory of it.
+
+    Raises
+    ------
+    N5FormatError
+        It is no archive, or holds neither N5 nor Zarr (``kind="foreign"``).
+    """
+    try:
+        with ZipFile(path) as archive:
+            root = root_in_zip(archive.namelist(), {ATTRIBUTES_JSON, *ZARR_DOCUMENTS})
+    except BadZipFile as err:
+        raise N5FormatError(f"{path}: expected a zip archive, got {err}", kind="foreign") from err
+    if root is None:
+        message = f"{path}: expected an archive of N5 or Zarr, got one without any of their files"
+        raise N5FormatError(message, kind="foreign")
+    return Place(ZipStore(path, mode="r"), join(root, inner))
 
 
 def _open_zarr(place: StorePath, node: Foreign) -> AnyArray | zarr.Group:
@@ -166,6 +201,8 @@ def _format(root: object, path: str) -> Format:
         if inner.isdisjoint({"n5", "zarr"} - {form}):
             return form
         got = f", got {path} in it"
+    if form == "zip":
+        got = ", got an archive: write a folder and pack it, python -m zipfile -c OUT.zip FOLDER"
     raise option_error(
         f"{text}: expected a destination that ends in .n5 or .zarr{got}; or choose the format "
         "with to='n5', 'zarr', 'zarr2' or 'ome-zarr' (--to)"

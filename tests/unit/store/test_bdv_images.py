@@ -1,0 +1,120 @@
+"""A project with very many views costs no more for each of them."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from itertools import product
+from typing import TYPE_CHECKING, override
+
+import numpy as np
+import pytest
+
+from n5zarr.format.data_type import DataType
+from n5zarr.format.order import N5Tuple
+from n5zarr.store.bdv_images import BdvImages
+from n5zarr.store.made_datasets import MadeDataset
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Mapping, Sequence
+
+    from n5zarr.store.bdv_levels import ViewId
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ones(MadeDataset):
+    """A level of ones in one block."""
+
+    @override
+    async def values(self, box: tuple[slice, ...]) -> np.ndarray:
+        return np.ones([s.stop - s.start for s in box], "u1")
+
+    @override
+    async def positions(self) -> list[N5Tuple]:
+        return [N5Tuple((0, 0, 0))]
+
+    @override
+    async def n_bytes_stored(self) -> int:
+        return 3 * 5 * 7
+
+
+LEVEL = Ones(
+    dimensions=N5Tuple((7, 5, 3)),
+    block_size=N5Tuple((7, 5, 3)),
+    data_type=DataType.UINT8,
+)
+
+
+class Counted:
+    """Views that count what is asked."""
+
+    def __init__(self, n_setups: int, n_timepoints: int) -> None:
+        self._views = list(product(range(n_setups), range(n_timepoints)))
+        self.asked: list[str | ViewId] = []
+
+    @property
+    def views(self) -> Sequence[ViewId]:
+        self.asked.append("views")
+        return self._views
+
+    async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
+        self.asked.append(view)
+        return {0: LEVEL}
+
+    def confined(self) -> Counted:
+        return self
+
+    def close(self) -> None:
+        self.asked.append("close")
+
+
+@pytest.fixture
+def source() -> Counted:
+    return Counted(1000, 100)
+
+
+async def all_of(keys: AsyncIterator[str]) -> list[str]:
+    return [key async for key in keys]
+
+
+def test_views_are_looked_through_once(source: Counted) -> None:
+    async def use() -> None:
+        images = BdvImages(source)
+        assert len(await all_of(images.list_dir(""))) == 1001
+        for setup in (3, 999):
+            names = await all_of(images.list_dir(f"setup{setup}"))
+            assert names == [f"timepoint{t}" for t in range(100)]
+        assert source.asked == ["views"]
+        view = "setup999/timepoint99"
+        assert await all_of(images.list_dir(view)) == ["s0"]
+        for prefix in (view, f"{view}/", f"{view}/s0", f"{view}/s0/"):
+            found = await all_of(images.list_prefix(prefix))
+            assert found == [f"{view}/s0/attributes.json", f"{view}/s0/0/0/0"]
+        assert await images.getsize_prefix(view) == len(LEVEL.document) + 3 * 5 * 7
+        document = await images.get(f"{view}/s0/attributes.json")
+        assert document is not None
+        assert json.loads(document.to_bytes())["dimensions"] == [7, 5, 3]
+        assert source.asked == ["views", (999, 99)]
+
+    asyncio.run(use())
+
+
+@pytest.mark.parametrize(
+    "path", ["setup1000/timepoint0", "setup0/timepoint100", "setup01/timepoint0", "setup0/other"]
+)
+def test_other_views_are_not_asked_for(source: Counted, path: str) -> None:
+    async def use() -> None:
+        images = BdvImages(source)
+        assert not await images.exists(f"{path}/s0/attributes.json")
+        assert not await images.exists(f"{path}/s0/0/0/0")
+        assert await all_of(images.list_prefix(f"{path}/")) == []
+        assert await all_of(images.list_dir(path)) == []
+        assert source.asked == ["views"]
+
+    asyncio.run(use())
+
+
+def test_closing_closes_the_views(source: Counted) -> None:
+    BdvImages(source).close()
+    assert source.asked == ["views", "close"]
