@@ -33,6 +33,7 @@ __all__ = [
     "named_nodes",
     "ome_part",
     "paths_in",
+    "plate_or_well",
     "read_levels",
     "without_ome",
 ]
@@ -69,6 +70,19 @@ class OmeLevel(NamedTuple):
 def ome_part(attributes: Mapping[str, JSON], key: str) -> JSON:
     """Return a part of the metadata of a group: in ``ome`` since 0.5; None if it is missing."""
     return mapping(attributes.get("ome")).get(key, attributes.get(key))
+
+
+def plate_or_well(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the parts of the metadata of a group that make it a plate or a well, if it is one.
+
+    Examples
+    --------
+    >>> plate_or_well({"ome": {"version": "0.5", "well": {"images": []}}, "plate": "P7"})
+    {'well': {'images': []}}
+    """
+    members = {"plate": "wells", "well": "images"}
+    parts = {key: mapping(ome_part(attributes, key)) for key in members}
+    return {key: part for key, part in parts.items() if isinstance(part.get(members[key]), list)}
 
 
 def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     import zarr
     from zarr.types import AnyArray
 
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
@@ -156,7 +157,7 @@ def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree
         arrays = {path: _filled(array) for path, array in arrays.items()}
     images = {image.path: image_attributes(image, version) for image in found.images}
     lists = {
-        path: without_ome(found.groups.get(path, {})) | ome_attributes(version, metadata)
+        path: _beside(found.groups.get(path, {}), metadata) | ome_attributes(version, metadata)
         for path, metadata in found.lists.items()
     }
     return replace(
@@ -165,6 +166,11 @@ def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree
         groups=dict(sorted({**found.groups, **lists, **images}.items())),
         files=_files(found),
     )
+
+
+def _beside(attributes: Mapping[str, JSON], metadata: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return the attributes of a group that its metadata of OME-Zarr do not replace."""
+    return {key: v for key, v in without_ome(attributes).items() if key not in metadata}
 
 
 def _filled(array: ArraySource) -> ArraySource:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.conventions.listed import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
+from n5zarr.conventions.ome_zarr import ome_part, plate_or_well
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
@@ -264,11 +265,12 @@ class _Describer:
             groups.pop(candidate.path, None)
             if image.path != candidate.path:
                 groups[candidate.path] = {}
-        lists = self._lists_of_labels()
+        lists = self._lists_of_labels() | self._plates()
         self._note_few_levels()
-        if "" not in self._images:
+        if "" not in self._images and self._is_collection(lists.get("", {})):
             series = sorted(map(self._place, self._images - self._labels or self._labels))
-            lists |= series_metadata(series)
+            for path, listed in series_metadata(series).items():
+                lists[path] = {**lists.get(path, {}), **listed}
             groups.pop("OME", None)  # which holds only the list of them
         return Images(
             source=self._tree,
@@ -278,6 +280,17 @@ class _Describer:
             lists=lists,
             notes=tuple(dict.fromkeys(self._found.notes)),
         )
+
+    def _plates(self) -> dict[str, Mapping[str, JSON]]:
+        """Return the metadata of plates and wells, as the source has them."""
+        parts = {path: plate_or_well(own) for path, own in self._found.groups.items()}
+        return {path: part for path, part in parts.items() if part and path not in self._images}
+
+    def _is_collection(self, root: Mapping[str, JSON]) -> bool:
+        """Whether the root lists its images: that of a plate does so only if it did before."""
+        own = self._found.groups.get("", {})
+        is_listed = ome_part(own, "bioformats2raw.layout") is not None
+        return is_listed or not plate_or_well(root)
 
     def _of_no_image(self, path: str, own: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """Remove the attributes that call a group without levels an image."""

@@ -30,7 +30,7 @@ OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3}
 
 DEFAULT_VERSION: OmeVersion = "0.5"
 
-_VERSIONED_IN_0_4 = {"omero", "image-label"}  # beside each image of multiscales
+_VERSIONED_IN_0_4 = {"omero", "image-label", "plate", "well"}  # beside each image of multiscales
 
 
 def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[str, JSON]:
