@@ -51,6 +51,10 @@ _OmeVersion = Annotated[
     Literal["0.4", "0.5"] | None,
     typer.Option(help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3. Default: that of --to, or 0.5."),
 ]
+_Drafts = Annotated[
+    bool,
+    typer.Option("--drafts", help="Label multisets whole, in a draft of Zarr that may change."),
+]
 _PainteraLabels = Annotated[
     list[str] | None,
     typer.Option(
@@ -108,6 +112,7 @@ def convert(
     coords: Annotated[
         bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
     ] = False,
+    drafts: _Drafts = False,
     chunks: _Chunks = None,
     shards: _Shards = None,
     compression: Compression = None,
@@ -144,6 +149,7 @@ def convert(
         labels=labels or (),
         paintera_labels=paintera_labels or (),
         coords=coords,
+        drafts=drafts,
         chunks=chunks,
         shards=shards,
         compression=compression,

@@ -79,10 +79,14 @@ def _described(tree: SourceTree) -> SourceTree:
 
 
 def _image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-    """Return the first image of a group, in the form of 0.5."""
+    """Return the first image of a group, in the form of 0.5; None for levels of COSEM.
+
+    Copies of N5 in Zarr have COSEM's ``multiscales``, whose levels have a ``transform``.
+    """
     images = mapping(attributes.get("ome")).get("multiscales", attributes.get("multiscales"))
     image = first_of(images)
-    return image if "datasets" in image else None
+    is_cosem = any("transform" in mapping(entry) for entry in entries_in(image))
+    return image if "datasets" in image and not is_cosem else None
 
 
 class _Level(NamedTuple):

@@ -25,6 +25,7 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import copy_of
+from n5zarr.tools.convert.drafts import check_drafts, draft_copy, with_multisets
 from n5zarr.tools.convert.files import Copied, TaskSize, opaque_folders, plan_opaque
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
@@ -135,6 +136,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     labels: str | Sequence[str] = (),
     paintera_labels: str | Sequence[str] = (),
     coords: bool = False,
+    drafts: bool = False,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
@@ -183,6 +185,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     coords : bool, optional
         From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
         so that ``xr.open_zarr`` finds positions and units.
+    drafts : bool, optional
+        Copy label multisets whole to Zarr v3, and back, in a draft of Zarr extensions that may
+        change; see :func:`n5zarr.register_drafts`. Else Zarr gets the most frequent labels.
     chunks, shards : int or sequence of int, optional
         Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
         Several numbers apply only to arrays with as many axes. Default: the source's chunks, no
@@ -247,6 +252,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
+    check_drafts(target, drafts=drafts, shown=ome or coords)
     layout = Layout.of(chunks, shards, compression)
     sizes = check_sizes("shards_of_java", shards_of_java)
     source_place = place_of(source, storage_options, backend)
@@ -257,10 +263,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         folders = opaque_folders(found, target)
         check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
-        found = _as_written(found, target, version, wanted_labels)
-        if of_paintera:
-            given = RunOptions(scheduler, n_workers)
-            found = as_paintera(found, target, of_paintera, given, is_read=not dry_run)
+        found = _as_written(found, target, version, wanted_labels, drafts=drafts)
+        given = RunOptions(scheduler, n_workers)
+        found = as_paintera(found, target, of_paintera, given, is_read=not dry_run)
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
         options, size = _run_options(found, target, (scheduler, n_workers, progress), max_memory)
@@ -279,6 +284,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
             "coords": coords,
             "labels": wanted_labels,
             "paintera_labels": of_paintera,
+            "drafts": drafts,
             "shards_of_java": sizes,
             **_described_job(found, target, layout),
         }
@@ -316,9 +322,16 @@ def _open(
 
 
 def _as_written(
-    found: SourceTree, target: Destination, version: OmeVersion | None, labels: Sequence[str]
+    found: SourceTree,
+    target: Destination,
+    version: OmeVersion | None,
+    labels: Sequence[str],
+    *,
+    drafts: bool,
 ) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
+    if drafts:
+        found = with_multisets(found, target)
     if isinstance(target, N5Destination) and found.container is None:
         return from_ome(found)
     return found if version is None else ome_tree(images_in(found, labels=labels), version)
@@ -410,7 +423,7 @@ def plan_copies(
             target.create_group(path, attributes)
     for path, data in found.files.items():
         target.add_file(path, data)
-    return [
-        copy_of(source, target.create_array(path, source, layout), size)
-        for path, source in found.arrays.items()
+    written = [
+        (source, target.create_array(path, source, layout)) for path, source in found.arrays.items()
     ]
+    return [draft_copy(*each, size) or copy_of(*each, size) for each in written]
