@@ -54,15 +54,16 @@ LONG_FUNCTIONS = {
     "n5zarr.arrays.creating.create_array": 143,
     "n5zarr.arrays.label_multisets.read_label_multisets": 61,
     "n5zarr.arrays.label_multisets.write_label_multisets": 62,
-    "n5zarr.cli.convert.convert": 91,  # an option of the command in each of them
+    "n5zarr.cli.convert.convert": 90,  # an option of the command in each of them
     "n5zarr.arrays.opening.open_node": 99,
     "n5zarr.codecs.single_block.decode_block": 65,
     "n5zarr.hdmf.conversion.convert": 80,
     "n5zarr.store.set_geometry.set_geometry": 78,
-    "n5zarr.tools.convert.convert.convert": 176,
+    "n5zarr.tools.convert.convert.convert": 181,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
     "n5zarr.tools.projects.write.write_bdv": 123,
     "n5zarr.tools.rechunk.rechunk": 77,
+    "n5zarr.tools.sidecar.sidecar": 62,
     "n5zarr.tools.pyramid.build.build_pyramid": 132,
     "n5zarr.tools.diff.nodes.compare": 73,
     "n5zarr.tools.convert.download.download": 88,

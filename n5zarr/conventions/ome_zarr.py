@@ -91,9 +91,13 @@ def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-    """Return the first image of a group; None if it has none."""
+    """Return the first image of a group; None if it has none, or levels of COSEM.
+
+    Copies of N5 in Zarr have COSEM's ``multiscales``, whose levels have a ``transform``.
+    """
     image = first_of(ome_part(attributes, "multiscales"))
-    return image if "datasets" in image else None
+    is_cosem = any("transform" in mapping(entry) for entry in entries_in(image))
+    return image if "datasets" in image and not is_cosem else None
 
 
 def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:

@@ -870,3 +870,19 @@ def test_a_dataset_that_holds_other_nodes_is_not_replaced(mine: Path) -> None:
         n5zarr.rechunk(mine, "em/s0", chunks=9)
     with pytest.raises(N5UnrepresentableError, match="expected chunks, a compression or both"):
         n5zarr.rechunk(mine)
+
+
+def test_positions_of_cosem_stay_there_and_back(tmp_path: Path) -> None:
+    where = tmp_path / "a.n5/em/s0"
+    n5zarr.create_array(
+        where, shape=(5, 7, 11), dtype="u2", axes="zyx", units=["nm"] * 3,
+        resolution=[40, 5, 4], offset=[3, 2, 1],
+    )  # fmt: skip
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.zarr")
+    n5zarr.convert(tmp_path / "b.zarr", tmp_path / "c.n5")
+    for name in ("em", "em/s0"):
+        documents = [
+            json.loads((tmp_path / root / name / "attributes.json").read_text())
+            for root in ("a.n5", "c.n5")
+        ]
+        assert documents[0] == documents[1]

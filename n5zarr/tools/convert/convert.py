@@ -19,6 +19,7 @@ from n5zarr.tools.convert.checks import (
     check_places,
     check_whole,
 )
+from n5zarr.tools.convert.drafts import check_drafts, with_multisets
 from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
@@ -58,6 +59,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     labels: str | Sequence[str] = (),
     paintera_labels: str | Sequence[str] = (),
     coords: bool = False,
+    drafts: bool = False,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
@@ -109,6 +111,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     coords : bool, optional
         From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
         so that ``xr.open_zarr`` finds positions and units.
+    drafts : bool, optional
+        Copy label multisets whole to Zarr v3, and back, in a draft of Zarr extensions that may
+        change; see :func:`n5zarr.register_drafts`. Else Zarr gets the most frequent labels.
     chunks, shards : int or sequence of int, optional
         Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
         Several numbers apply only to arrays with as many axes. Default: the source's chunks, no
@@ -179,6 +184,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
+    check_drafts(target, drafts=drafts, shown=ome or coords)
     layout = Layout.of(chunks, shards, compression)
     sizes = check_sizes("shards_of_java", shards_of_java)
     source_place = place_of(source, storage_options, backend)
@@ -191,13 +197,12 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_places(found, target)
         resaving = None if new is None else Resaving.of(found, new)
         written = (
-            _as_written(found, target, version, wanted_labels)
+            _as_written(found, target, version, wanted_labels, drafts=drafts)
             if resaving is None
             else resaving.tree(found)
         )
-        if of_paintera:
-            given = RunOptions(scheduler, n_workers)
-            written = as_paintera(written, target, of_paintera, given, is_read=not dry_run)
+        given = RunOptions(scheduler, n_workers)
+        written = as_paintera(written, target, of_paintera, given, is_read=not dry_run)
         options = RunOptions(scheduler, n_workers, progress)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
     if resaving is not None:
@@ -210,6 +215,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "coords": coords,
         "labels": wanted_labels,
         "paintera_labels": of_paintera,
+        "drafts": drafts,
         "shards_of_java": sizes,
     }
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
@@ -234,9 +240,16 @@ def _open(
 
 
 def _as_written(
-    found: SourceTree, target: Destination, version: OmeVersion | None, labels: Sequence[str]
+    found: SourceTree,
+    target: Destination,
+    version: OmeVersion | None,
+    labels: Sequence[str],
+    *,
+    drafts: bool,
 ) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
+    if drafts:
+        found = with_multisets(found, target)
     if isinstance(target, N5Destination) and found.container is None:
         return from_ome(found)
     return found if version is None else ome_tree(images_in(found, labels=labels), version)

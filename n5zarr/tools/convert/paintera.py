@@ -53,7 +53,7 @@ def as_paintera(
     target : Destination
         Where it is copied to.
     patterns : sequence of str
-        Path patterns of the arrays.
+        Path patterns of the arrays; none leaves all as they are.
     options : RunOptions
         Where the arrays are searched for their largest label.
     is_read : bool
@@ -65,6 +65,8 @@ def as_paintera(
         No array matches, one is not of integers or is a coarser level, or the destination is not N5
         (``kind="option"``).
     """
+    if not patterns:
+        return found
     name = "paintera_labels (--paintera-labels)"
     require(isinstance(target, N5Destination), f"{name}: expected N5 as destination", str(target))
     wants = PathPatterns(patterns).wants
