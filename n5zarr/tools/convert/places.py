@@ -66,7 +66,8 @@ def open_source(
     """Open a source in any format, N5 if nothing tells another one.
 
     Names tell XML, TIFF, HDF5, archives, files of BioIO's readers, and N5 with ``.n5``; else
-    documents tell N5 and Zarr. Of N5 and Zarr, only the nodes that ``paths`` select are read, and the groups that hold them.
+    documents tell N5 and Zarr. Of N5 and Zarr, only the nodes that ``paths`` select are read, and
+    the groups that hold them.
 
     Raises
     ------
