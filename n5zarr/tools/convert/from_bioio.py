@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -43,6 +44,9 @@ _PACKAGES = {suffix: package for package, suffixes in _READERS.items() for suffi
 _NAMES = {"T": "t", "C": "c", "Z": "z", "Y": "y", "X": "x", "M": "m"}
 
 
+_LOCK = threading.Lock()
+
+
 def is_for_bioio(name: str) -> bool:
     """Whether the name of a file ends as those that a reader of BioIO opens.
 
@@ -74,7 +78,7 @@ def bioio_tree(file: str) -> SourceTree:
     FileNotFoundError
         The file does not exist.
     N5FormatError
-        No reader that is installed can read the file (``kind="foreign"``).
+        The reader cannot read the file (``kind="foreign"``).
     N5MissingDependencyError
         BioIO, or its reader for such files, is not installed.
     """
@@ -153,8 +157,17 @@ class _Scene(NamedTuple):
 
 @lru_cache(maxsize=64)
 def _scene(values: _Values) -> _Scene:
-    image = _opened(values.file, values.opening)
-    image.set_scene(values.scene)
+    with _LOCK:  # the scene is a state of the image
+        image = _opened(values.file, values.opening)
+        try:
+            image.set_scene(values.scene)
+            return _described(image)
+        except Exception as err:  # of any kind: readers come from many people
+            message = f"{values.file}: expected an image that BioIO's reader understands, got "
+            raise N5FormatError(f"{message}{type(err).__name__}: {err}", kind="foreign") from err
+
+
+def _described(image: Any) -> _Scene:  # noqa: ANN401 - BioIO's
     array, letters = image.dask_data, str(image.dims.order)
     sizes = dict(zip(letters, array.shape, strict=True))
     kept = [letter for letter in letters if sizes[letter] > 1 or letter in "YX"]
@@ -169,10 +182,13 @@ def _placed(image: Any) -> tuple[dict[str, float], dict[str, str]]:  # noqa: ANN
 
     Without a unit, lengths are micrometres and times are seconds.
     """
-    given = {letter: getattr(image.scale, letter, None) for letter in "TZYX"}
+    try:
+        sizes, properties = image.scale, image.dimension_properties
+    except AttributeError:  # of readers without sizes of pixels
+        return {}, {}
+    given = {letter: getattr(sizes, letter, None) for letter in "TZYX"}
     given = {k: v.total_seconds() if isinstance(v, timedelta) else v for k, v in given.items()}
     scale = {k: float(v) for k, v in given.items() if v is not None and 0 < v < np.inf}
-    properties = image.dimension_properties
     units = {k: getattr(getattr(properties, k, None), "unit", None) for k in scale}
     default = {"T": "s", "Z": "µm", "Y": "µm", "X": "µm"}
     return scale, {k: str(unit or default[k]) for k, unit in units.items()}

@@ -12,11 +12,12 @@ import numpy as np
 from zarr.dtype import VariableLengthUTF8
 
 from n5zarr.arrays.stored_chunks import stored_chunks
-from n5zarr.errors import N5UnsupportedError, N5Warning
+from n5zarr.errors import N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.storage.hdf5_file import Hdf5File, hdf5_file, import_h5py
+from n5zarr.tools.convert.hdf5_axes import axes_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,6 +54,7 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
                 f"{file}: no dataset or group {path!r}; there are {', '.join(store)}"
             )
         name = join(file, path)
+        _refuse_project(file, top, path)
         if isinstance(top, h5py.Dataset):
             return SourceTree(name, {"": _source(opened, path, top)}, {})
         arrays: dict[str, ArraySource] = {}
@@ -67,6 +69,15 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
             except N5UnsupportedError as err:
                 refused[below] = err
     return SourceTree(name, arrays, groups, refused)
+
+
+def _refuse_project(file: str, top: Any, path: str) -> None:  # noqa: ANN401 - h5py has no types
+    """Raise for BigDataViewer's HDF5: sizes, names and levels are in its XML, in part."""
+    if not path and {"t00000", "s00"} <= {*top} and "s00/resolutions" in top:
+        raise option_error(
+            f"{file}: expected the XML of BigDataViewer that names this file, got the file itself; "
+            f"its datasets are {file}/t00000/s00/0/cells, ..."
+        )
 
 
 def _nodes(top: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 - h5py has no types
@@ -135,7 +146,8 @@ def _source(file: Hdf5File, path: str, dataset: Any) -> ArraySource:  # noqa: AN
             f"{file}: {path}: expected numbers or text, got {what}", kind="data-type"
         )
     shape = dataset.shape
-    names = [dim.label or None for dim in dataset.dims]
+    attributes = _attributes(dataset)
+    axes = axes_of(dataset, attributes)
     fill = None if is_text else dataset.fillvalue
     return ArraySource(
         name=join(str(file), path),
@@ -143,8 +155,11 @@ def _source(file: Hdf5File, path: str, dataset: Any) -> ArraySource:  # noqa: AN
         dtype=dtype,
         chunks=dataset.chunks or automatic_block_size(shape),
         fill_value=fill.item() if isinstance(fill, np.generic) else fill,
-        attributes=_attributes(dataset),
-        dimension_names=names if any(names) else None,
+        attributes=attributes,
+        dimension_names=axes.names,
+        units=axes.units,
+        resolution=axes.resolution,
+        offset=axes.offset,
     )
 
 
