@@ -85,7 +85,7 @@ def convert(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="SOURCE", help="N5, Zarr, HDF5, TIFF, whole or a part; or BigDataViewer's XML."
+            metavar="SOURCE", help="N5, Zarr, HDF5, TIFF, CZI, ..., or BigDataViewer's XML."
         ),
     ],
     destination: Annotated[
@@ -136,7 +136,7 @@ def convert(
     jobs: Jobs,
     access: Access,
 ) -> Result:
-    """Copy N5, Zarr, HDF5 or TIFF to N5 or Zarr: a dataset, a group or a container.
+    """Copy N5, Zarr, HDF5, TIFF or CZI to N5 or Zarr: a dataset, a group or a container.
 
     If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x).
     DESTINATION can be opened only when it is complete.

@@ -86,8 +86,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     Parameters
     ----------
     source : path, URL or zarr store
-        N5 or Zarr: an array, a group or a whole container; or BigDataViewer's XML. In N5,
-        OME-Zarr images get N5's attributes, and levels named ``s0``, ``s1``, ....
+        N5, Zarr (also zipped) or HDF5, whole or a part; BigDataViewer's XML, TIFF, files of BioIO.
+        In N5, OME-Zarr images get N5's attributes, and levels named ``s0``, ``s1``, ....
     destination : path, URL or zarr store
         Where to write the copy: ``"out.zarr"``, ``"out.n5/em/s0"``. The path of an XML file,
         ``"new/dataset.xml"``, takes a project of BigDataViewer or BigStitcher: writes its images
