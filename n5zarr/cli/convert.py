@@ -48,8 +48,11 @@ _Format = Annotated[
     typer.Option(help="Format of DESTINATION: Zarr v3, Zarr v2 or N5. Default: by its suffix."),
 ]
 _OmeVersion = Annotated[
-    Literal["0.4", "0.5"] | None,
-    typer.Option(help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3. Default: that of --to, or 0.5."),
+    Literal["0.4", "0.5", "0.6.dev4"] | None,
+    typer.Option(
+        help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3, 0.6.dev4 is a draft with coordinate "
+        "systems, in Zarr v3. Default: that of --to, or 0.5."
+    ),
 ]
 _Shards = Annotated[
     Any,
