@@ -16,6 +16,7 @@ from n5zarr.conventions.describe import choose_convention, describe_axes, descri
 from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
+from n5zarr.conventions.ome_draft import REGISTRATION, from_06, is_06
 from n5zarr.format.order import CTuple, to_n5
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "OmeLevel",
+    "as_05",
     "describe_image",
     "image_in",
     "level_paths",
@@ -180,7 +182,7 @@ def read_levels(
     if not paths:
         return {}
     first = shapes[next(iter(paths.values()))]
-    image = _as_05(image, len(first))
+    image = as_05(image, len(first))
     axes: dict[int, Sequence[Axis]] = {}
     for number, path in paths.items():
         names = tuple(path.split("/"))
@@ -231,6 +233,9 @@ def describe_image(
     described = without_ome(attributes)
     kept = {key: ome_part(attributes, key) for key in _KEPT}
     described |= {key: value for key, value in kept.items() if value is not None}
+    image = image_in(attributes) or {}
+    if is_06(image) and REGISTRATION in (found := from_06(image)):
+        described[REGISTRATION] = found[REGISTRATION]
     for level in levels.values():
         described = set_level(described, group, level.name, level.written)
     if is_alone:
@@ -238,17 +243,12 @@ def describe_image(
     return described
 
 
-def _as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
+def as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
     """Return an image with axes and transforms in the places of 0.5.
 
     0.1 and 0.2 have no axes; 0.6 has them in coordinate systems, and sequences of transforms.
     """
-    found = dict(image)
-    systems = found.get("coordinateSystems")
-    if "axes" not in found and isinstance(systems, list) and systems:
-        found["axes"] = first_of(systems).get("axes")
-        # those of the image lead to other systems
-        found.pop("coordinateTransformations", None)
+    found = from_06(image) if is_06(image) else dict(image)
     if "axes" not in found:
         found["axes"] = [*_FIVE[-ndim:]]
     if not isinstance(found["axes"], list):

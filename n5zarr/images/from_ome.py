@@ -6,13 +6,15 @@ paths.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import require
 from n5zarr.conventions.model import MisfitError
+from n5zarr.conventions.ome_draft import other_systems
 from n5zarr.conventions.ome_zarr import describe_image, image_in, level_paths, read_levels
-from n5zarr.errors import ErrorsAt, option_error
+from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 
@@ -75,6 +77,9 @@ def _levels(
 ) -> dict[int, OmeLevel]:
     """Read the axes of the existing levels of an image, by number."""
     try:
+        for system in other_systems(image):
+            message = f"the transform to {system!r} is omitted, as N5 has no place for it"
+            warnings.warn(f"{group or '/'}: {message}", N5Warning, stacklevel=4)
         paths = {path: join(group, path) for path in level_paths(image)}
         shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
         return read_levels(image, shapes)

@@ -13,6 +13,8 @@ from posixpath import relpath
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container.options import require
+from n5zarr.conventions.model import MisfitError
+from n5zarr.conventions.ome_draft import DRAFT, REGISTRATION, is_registration
 from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.conventions.units import in_full, is_count, ratio
 from n5zarr.errors import option_error
@@ -201,11 +203,19 @@ def image_attributes(image: Image, version: OmeVersion = DEFAULT_VERSION) -> dic
             steps.append({"type": "translation", "translation": [*level.translation]})
         path = level.path.removeprefix(image.path).strip("/")
         datasets.append({"path": path, "coordinateTransformations": steps})
-    multiscale: JSON = {"name": image.name, "axes": axes, "datasets": datasets}
+    others = dict(image.attributes)
+    multiscale: dict[str, JSON] = {"name": image.name, "axes": axes}
+    names = [axis.name for axis in image.axes]
+    if version == DRAFT and is_registration(others.get(REGISTRATION), names):
+        multiscale[REGISTRATION] = others.pop(REGISTRATION)  # which it expresses
+    multiscale["datasets"] = datasets
     ome: dict[str, JSON] = {"multiscales": [multiscale]}
     ome |= {} if image.omero is None else {"omero": dict(image.omero)}
     ome |= {"image-label": _label_source(image.path, image.image_of)} if image.is_labels else {}
-    return {**image.attributes, **ome_attributes(version, ome)}
+    try:
+        return {**others, **ome_attributes(version, ome)}
+    except MisfitError as err:
+        raise option_error(f"{image.path or image.name}: {err}") from err
 
 
 def _label_source(label: str, image: str | None) -> dict[str, JSON]:

@@ -2,6 +2,7 @@
 
 - 0.5 is Zarr v3: https://ngff.openmicroscopy.org/0.5/. One attribute, ``ome``, has the metadata and
   the version.
+- 0.6.dev4 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.conventions.ome_draft`.
 - 0.4 is Zarr v2: https://ngff.openmicroscopy.org/0.4/. Each part of the metadata is an attribute,
   and those that describe images have the version. Groups that hold levels name their axes, too.
 
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Literal
 
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.model import first_of, mapping
+from n5zarr.conventions.ome_draft import DRAFT, as_06
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_VERSION", "OME_FORMATS", "OmeVersion", "ome_attributes"]
 
-type OmeVersion = Literal["0.4", "0.5"]
+type OmeVersion = Literal["0.4", "0.5", "0.6.dev4"]
 
-OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3}
+OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6.dev4": 3}
 """The format of Zarr that each version prescribes."""
 
 DEFAULT_VERSION: OmeVersion = "0.5"
@@ -38,7 +40,7 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
 
     Parameters
     ----------
-    version : {"0.4", "0.5"}
+    version : {"0.4", "0.5", "0.6.dev4"}
         The version to write.
     metadata : mapping
         ``multiscales``, ``omero``, ``labels`` and so on, without a version.
@@ -56,9 +58,11 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
     attributes = dict(metadata)
     for key in metadata.keys() & _VERSIONED_IN_0_4:
         attributes[key] = _stated(metadata[key], version if version == "0.4" else None)
-    if version == "0.5":
-        return {"ome": {"version": version, **attributes}}
     images = metadata.get("multiscales")
+    if version == DRAFT and isinstance(images, list):
+        attributes["multiscales"] = [as_06(mapping(image)) for image in images]
+    if version != "0.4":
+        return {"ome": {"version": version, **attributes}}
     if isinstance(images, list):
         attributes["multiscales"] = [_stated(image, version) for image in images]
         axes = first_of(images).get("axes")

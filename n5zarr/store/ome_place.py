@@ -18,7 +18,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.made_keys import MadeKeys
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
-from n5zarr.storage.requests import read_each
+from n5zarr.storage.requests import read_each, read_key
 from n5zarr.storage.url import is_chain, split_query
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_images import OmeImages
@@ -170,9 +170,9 @@ def _is_ome(storage: Storage, path: str) -> bool:
 
 def read_zarr_node(path: str) -> Steps[Foreign | None]:
     """Recognise a node of Zarr; None if it has a document of N5, or none."""
-    names = [ATTRIBUTES_JSON, *sorted(ZARR_DOCUMENTS)]
-    document, *others = yield from read_each([join(path, name) for name in names])
-    if document is not None:
+    if (yield from read_key(join(path, ATTRIBUTES_JSON))) is not None:
         return None
-    there = {name: data for name, data in zip(names[1:], others, strict=True) if data is not None}
+    names = sorted(ZARR_DOCUMENTS)
+    documents = yield from read_each([join(path, name) for name in names])
+    there = {name: data for name, data in zip(names, documents, strict=True) if data is not None}
     return zarr_node(there, there.get("zarr.json"))

@@ -215,12 +215,11 @@ async def read_node(
             return ZarrNode(is_array, _object(attributes, join(name, path, "zarr.json")))
     if zarr_format == 3:
         return None
-    is_array, is_group, own = await asyncio.gather(
-        store.exists(join(path, ".zarray")),
-        store.exists(join(path, ".zgroup")),
-        _json(store, join(path, ".zattrs"), name),
+    array, group, own = await asyncio.gather(
+        *(_json(store, join(path, each), name) for each in (".zarray", ".zgroup", ".zattrs"))
     )
-    return ZarrNode(is_array, own) if is_array or is_group or own is not None else None
+    is_there = any(each is not None for each in (array, group, own))
+    return ZarrNode(array is not None, own) if is_there else None
 
 
 async def _json(store: Store, key: str, name: str) -> dict[str, JSON] | None:

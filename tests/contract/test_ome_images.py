@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import pickle
 import shutil
 import warnings
 from pathlib import Path
 from typing import Any
+from urllib.error import HTTPError
+from urllib.request import urlopen
 
 import numpy as np
 import pytest
@@ -161,6 +164,25 @@ def test_a_server_shows_its_images_as_n5(written: Path, tmp_path: Path) -> None:
         np.testing.assert_array_equal(picture(f"{server.url}ome/"), expected)
     with n5zarr.view(written) as shown:
         assert shown.url.endswith("/view")
+
+
+def test_statistics_and_levels_are_those_of_the_elements(written: Path) -> None:
+    found = n5zarr.block_statistics(written, "s1")
+    data = elements()[1]
+    assert (found.minimum, found.maximum, found.n_elements) == (data.min(), data.max(), data.size)
+    level = n5zarr.open_level(written, level=1)
+    np.testing.assert_array_equal(level["s1"], data)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need a privilege there")
+def test_a_server_shows_no_images_behind_links_that_lead_out(written: Path, tmp_path: Path) -> None:
+    by_ome_zarr_py(tmp_path / "secret", "0.4" if (written / ".zgroup").exists() else "0.5")
+    (written / "linked").symlink_to(tmp_path / "secret", target_is_directory=True)
+    assert len(find_images(written)) == 4
+    with n5zarr.serve(written) as server:
+        urlopen(f"{server.url}n5/s1/attributes.json").close()  # noqa: S310
+        with pytest.raises(HTTPError, match="404"):
+            urlopen(f"{server.url}n5/linked/s1/attributes.json")  # noqa: S310
 
 
 # ---------------------------------------------------------------------------- keys

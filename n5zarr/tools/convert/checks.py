@@ -11,6 +11,7 @@ from zarr.storage import FsspecStore
 
 from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.container.options import require
+from n5zarr.conventions.ome_draft import DRAFT
 from n5zarr.errors import (
     N5BlockError,
     N5UnsupportedError,
@@ -79,6 +80,9 @@ def check_ome(
         f"{version!r}; without to (--to), the version chooses the format",
         where,
     )
+    if version == DRAFT:
+        message = f"{where}: OME-Zarr {DRAFT} is a draft: few programs read it, and it may change"
+        warnings.warn(message, N5Warning, stacklevel=3)
     return version or of_target
 
 

@@ -18,6 +18,7 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
 from n5zarr.conventions.listed import entries_in
 from n5zarr.conventions.model import centre_shifts, mapping
+from n5zarr.conventions.ome_draft import intrinsic_of, is_06, level_transforms
 from n5zarr.conventions.ome_zarr import image_in
 from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.path import join
@@ -282,11 +283,14 @@ def _place(job: _Job, level: ChosenLevel) -> tuple[tuple[float, ...], tuple[floa
 def _list_levels(job: _Job) -> None:
     """List the levels in ``multiscales``, and keep all other metadata of the group."""
     entries: list[JSON] = []
+    image = image_in(job.image.attributes) or {}
+    system = intrinsic_of(image) if is_06(image) else None
     for name, level in zip(job.names, job.levels, strict=True):
         scale, translation = _place(job, level)
         steps: list[JSON] = [{"type": "scale", "scale": [*scale]}]
         if any(translation):
             steps.append({"type": "translation", "translation": [*translation]})
+        steps = steps if system is None else level_transforms(name, steps, system)
         entries.append({"path": name, "coordinateTransformations": steps})
 
     def listed(found: Mapping[str, JSON]) -> dict[str, JSON]:

@@ -16,6 +16,7 @@ from n5zarr._zarr_private import sync
 from n5zarr.container.options import require
 from n5zarr.conventions.listed import entries_in
 from n5zarr.conventions.model import MisfitError, mapping
+from n5zarr.conventions.ome_draft import from_06, is_06
 from n5zarr.conventions.ome_zarr import image_in, level_paths, ome_part, paths_in, read_levels
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
@@ -149,6 +150,7 @@ def _read(location: OmeLocation) -> OmeImage:
     except FileNotFoundError as err:
         message = f"expected the array {paths[0]!r}, which multiscales lists, got none"
         raise option_error(message) from err
+    image = from_06(image) if is_06(image) else image
     own = {key: value for key, value in image.items() if key != "coordinateTransformations"}
     levels = read_levels(own, {paths[0]: first.shape})
     require(levels, "multiscales: axes: expected those of the first level, got none")

@@ -16,8 +16,9 @@ from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.options import require
 from n5zarr.conventions.listed import entries_in, path_of
-from n5zarr.conventions.model import mapping
-from n5zarr.conventions.ome_zarr import image_in, named_nodes, ome_part, paths_in
+from n5zarr.conventions.model import MisfitError, mapping
+from n5zarr.conventions.ome_draft import is_06
+from n5zarr.conventions.ome_zarr import as_05, image_in, named_nodes, ome_part, paths_in
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
 from n5zarr.storage.requests import list_each, read_each
@@ -156,9 +157,7 @@ class OmeCheck:
         if images is not None and not (isinstance(images, list) and images):
             problems.append(f"multiscales: expected a list of images, got {images!r:.40}")
         for image in images if isinstance(images, list) else ():
-            version = str(mapping(image).get("version", "0.4"))
-            facts = self._facts(path, image)
-            problems += check_image(image, facts, is_old=version in ("0.1", "0.2", "0.3"))
+            problems += self._check_image(path, image)
         problems += [*check_lists(attributes), *paths_out(attributes)]
         for problem in dict.fromkeys(problems):
             yield finding("ome-zarr", path, problem)
@@ -166,6 +165,15 @@ class OmeCheck:
             if name not in ("labels", "OME") and not self._read(join(path, name)):
                 message = f"expected a node at {name!r}, which is listed, got none"
                 yield finding("ome-zarr", path, message)
+
+    def _check_image(self, path: str, image: JSON) -> list[str]:
+        members = mapping(image)
+        try:
+            members = as_05(members, 0) if is_06(members) else members
+        except MisfitError as err:
+            return [str(err)]
+        is_old = members.get("version", "0.4") in ("0.1", "0.2", "0.3")
+        return [*check_image(dict(members), self._facts(path, image), is_old=is_old)]
 
     def _facts(self, path: str, image: JSON) -> dict[str, ArrayFacts | None]:
         facts: dict[str, ArrayFacts | None] = {}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions.listed import path_of
 from n5zarr.conventions.model import MisfitError, brief, mapping, numbers
+from n5zarr.conventions.ome_draft import DRAFT
 from n5zarr.conventions.ome_zarr import level_paths, ome_part
 
 if TYPE_CHECKING:
@@ -21,7 +22,13 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["ArrayFacts", "check_image", "check_lists", "check_version", "paths_out"]
+__all__ = [
+    "ArrayFacts",
+    "check_image",
+    "check_lists",
+    "check_version",
+    "paths_out",
+]
 
 _ORDER = {"time": 0, "channel": 1, "space": 2}
 _CLOSE = 1.0 + 1e-6  # elements by which a level may be larger or smaller than its scale says
@@ -49,7 +56,7 @@ def check_version(attributes: Mapping[str, JSON], zarr_format: int) -> Iterator[
     """Yield what is wrong with the versions that a group states."""
     if zarr_format == 3:
         version = mapping(attributes.get("ome")).get("version")
-        if version != "0.5":
+        if version not in ("0.5", DRAFT):
             yield f"ome: version: expected '0.5' in Zarr v3, got {brief(version)}"
         return
     images = attributes.get("multiscales")
