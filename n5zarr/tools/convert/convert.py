@@ -25,7 +25,7 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.drafts import check_drafts, draft_copy, with_multisets
+from n5zarr.tools.convert.drafts import check_drafts, multiset_copy, with_multisets
 from n5zarr.tools.convert.files import Copied, TaskSize, opaque_folders, plan_opaque
 from n5zarr.tools.convert.from_zarr import coords_tree
 from n5zarr.tools.convert.layout import Layout
@@ -426,4 +426,4 @@ def plan_copies(
     written = [
         (source, target.create_array(path, source, layout)) for path, source in found.arrays.items()
     ]
-    return [draft_copy(*each, size) or copy_of(*each, size) for each in written]
+    return [multiset_copy(*each, size) or copy_of(*each, size) for each in written]
