@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names
-from n5zarr.errors import N5Error
+from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import (
     DATASET_KEYS,
     ZARR_KEY,
@@ -153,6 +153,12 @@ def _resize(raw: RawObject, members: Members) -> None:
     expected = f"a dataset of {members.element.stored} in blocks {members.block_size}"
     got = "a group"
     if isinstance(described, DatasetAttributes):
+        if described.is_label_multiset:
+            message = (
+                "expected numbers to resize, got label multisets, whose blocks at the end Java "
+                "reads by the size of the dataset; copy them to a new dataset"
+            )
+            raise N5UnsupportedError(message, kind="data-type")
         # for numpy's type names, which zarr-python 2 wrote, only the block size is compared
         stored = described.data_type if described.numpy_type is None else members.element.stored
         got = f"a dataset of {stored} in blocks {described.block_size}"

@@ -14,9 +14,9 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from tests.command import printed
-from tests.multisets import voxels_of
+from tests.multisets import random_voxels, voxels_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -137,3 +137,26 @@ def test_what_does_not_fit_is_an_error(
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.convert(source, tmp_path / destination, paintera_labels=pattern)
     assert not (tmp_path / destination).exists()
+
+
+def test_other_blocks_keep_all_labels(tmp_path: Path) -> None:
+    where, voxels = tmp_path / "y.n5/a", random_voxels(np.random.default_rng(3), (5, 7, 11))
+    each = [voxels[p] for p in sorted(voxels)]
+    multisets = n5zarr.LabelMultisets.from_csr(
+        np.cumsum([0, *map(len, each)]),
+        np.array([label for one in each for label in one], "u8"),
+        [count for one in each for count in one.values()],
+        (5, 7, 11),
+    )
+    n5zarr.create_array(where, shape=(5, 7, 11), chunks=(2, 3, 4), label_multiset=True)
+    n5zarr.write_label_multisets(where, multisets)
+    n5zarr.convert(where, tmp_path / "x.n5/a", chunks=(3, 2, 5), verify=True)
+    assert voxels_of(n5zarr.read_label_multisets(tmp_path / "x.n5/a")) == voxels
+    n5zarr.convert(where, tmp_path / "x.n5/a", chunks=(3, 2, 5), resume=True)
+    some = n5zarr.LabelMultisets([[[0]]], [0, 2], [7, 9], [2, 3])
+    n5zarr.write_label_multisets(tmp_path / "x.n5/a", some, start=(4, 6, 10))
+    with pytest.raises(N5Error, match="expected the values of"):
+        n5zarr.convert(where, tmp_path / "x.n5/a", chunks=(3, 2, 5), resume=True)
+    n5zarr.rechunk(where, chunks=(4, 4, 4))
+    assert attributes_of(where)["blockSize"] == [4, 4, 4]
+    assert voxels_of(n5zarr.read_label_multisets(where)) == voxels

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import zarr
+from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError
@@ -262,3 +263,26 @@ def test_label_multisets_hold_only_labels(
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.create_array(tmp_path / "x.n5", **{"shape": (2, 3)} | options, label_multiset=True)
     assert not (tmp_path / "x.n5").exists()
+
+
+def test_label_multisets_are_not_resized(java: Path) -> None:
+    before = files_of(java)
+    array = n5zarr.open_array(java, "r+", path="labels/s0")
+    with pytest.raises(N5UnsupportedError, match="got label multisets"):
+        array.resize((4, 5, 6))
+    assert files_of(java) == before
+
+
+@pytest.mark.parametrize("options", [{"axis_order": "F"}, {"zarr_format": 2}, {"codecs": "n5"}])
+def test_every_presentation_creates_and_writes_them(options: dict[str, Any]) -> None:
+    store = n5zarr.N5Store(MemoryStore(), **options)
+    labels = np.arange(105, dtype="u8").reshape(3, 5, 7)
+    for chunks in [(2, 2, 3), (2, 3, 2)]:
+        n5zarr.create_array(
+            store, path="a", data=labels, chunks=chunks, label_multiset=True, overwrite=True
+        )
+    assert n5zarr.read_label_multisets(store, "a")[1, 2, 3] == {int(labels[1, 2, 3]): 1}
+    array: Any = zarr.open_array(store, path="a", mode="r+")
+    array[0] = 7
+    labels[0] = 7
+    assert np.array_equal(array[...], labels)

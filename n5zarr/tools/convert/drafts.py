@@ -1,4 +1,4 @@
-"""Copy label multisets whole between N5 and the draft data type of Zarr."""
+"""Copy label multisets whole: to other blocks of N5, to the draft of Zarr, and back."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, override
 
 import numpy as np
 
+from n5zarr.arrays.box import Box
+from n5zarr.arrays.label_multisets import LabelDataset
 from n5zarr.codecs.compress import codec_of, decompress_all
 from n5zarr.codecs.label_multiset import draft_of_multisets, encode_multisets, multisets_of_draft
 from n5zarr.codecs.multiset_merging import fitted
@@ -20,7 +22,7 @@ from n5zarr.format.path import join
 from n5zarr.images.encoded_chunks import read_chunks
 from n5zarr.storage.requests import get_each
 from n5zarr.store.multiset_drafts import LabelMultisetType, compression_of, register_drafts
-from n5zarr.tools.convert.copying import ChunkCopy
+from n5zarr.tools.convert.copying import ChunkCopy, ValueCopy
 from n5zarr.tools.convert.files import Copied, Folder
 from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Destination, N5Target
@@ -32,14 +34,15 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import Box as Slices
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
     from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
-    from n5zarr.tools.convert.copying import Way
+    from n5zarr.tools.convert.copying import ArrayCopy, Way
     from n5zarr.tools.convert.files import Task, TaskSize
     from n5zarr.tools.convert.target import ArrayTarget, Destination
 
-__all__ = ["MultisetCopy", "check_drafts", "draft_copy", "with_multisets"]
+__all__ = ["MultisetCopy", "check_drafts", "multiset_copy", "with_multisets"]
 
 
 def check_drafts(target: Destination, *, drafts: bool, shown: bool) -> None:
@@ -81,11 +84,48 @@ def _has_multisets(source: ArraySource) -> bool:
     return source.blocks is not None and source.blocks.view.content is Content.LABELS
 
 
-def draft_copy(source: ArraySource, target: ArrayTarget, size: TaskSize) -> MultisetCopy | None:
-    """Return the copy of an array from or to the draft; None for any other array."""
+def multiset_copy(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCopy | None:
+    """Return the copy of label multisets to or from the draft, or to other blocks of N5.
+
+    None for any other array, and for the same blocks, which are copied as files.
+    """
     if source.label_multiset and (_is_draft(source) or _has_multisets(source)):
         return MultisetCopy(source, target, size)
+    is_n5 = isinstance(target, N5Target) and target.blocks.view.content is Content.LABELS
+    if is_n5 and _has_multisets(source) and target.array.chunks != source.chunks:
+        return MultisetValueCopy(source, target, size)
     return None
+
+
+class MultisetValueCopy(ValueCopy):
+    """Copies label multisets to blocks of another size."""
+
+    way: ClassVar[Way] = "values"
+
+    @property
+    def _datasets(self) -> tuple[LabelDataset, LabelDataset]:
+        assert isinstance(self.target, N5Target)  # noqa: S101 - see `multiset_copy`
+        both = self.source.blocks, self.target.blocks
+        one, other = (LabelDataset(b.store, b.path, b.view) for b in both if b is not None)
+        return one, other
+
+    @override
+    def copy(self, part: tuple[Slices, list[Slices], int]) -> Copied:
+        _, written, n_units = part
+        source, target = self._datasets
+        for box in map(_as_box, written):
+            target.write(box, source.read(box))
+        return Copied(n_units)
+
+    @override
+    def compare(self, part: Slices) -> None:
+        one, other = (draft_of_multisets(d.read(_as_box(part))) for d in self._datasets)
+        if one != other:
+            raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
+
+
+def _as_box(part: Slices) -> Box:
+    return Box(tuple(s.start for s in part), tuple(s.stop for s in part))
 
 
 @dataclass(frozen=True, eq=False)

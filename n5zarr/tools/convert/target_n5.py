@@ -26,7 +26,6 @@ from n5zarr.images.source import N5Blocks
 from n5zarr.storage.requests import read_each
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.target import ArrayTarget, Destination
-from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
@@ -163,7 +162,7 @@ class N5Destination(Destination):
 
 def _is_read_only(blocks: N5Blocks) -> bool:
     """Whether the values of a dataset cannot be written unchanged."""
-    return blocks.view.content is Content.LABELS or isinstance(blocks.compression, Jpeg)
+    return isinstance(blocks.compression, Jpeg)
 
 
 def _changed(blocks: N5Blocks, chunks: tuple[int, ...], layout: Layout) -> bytes:

@@ -19,7 +19,7 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.drafts import draft_copy
+from n5zarr.tools.convert.drafts import multiset_copy
 from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.target_n5 import N5Destination
 
@@ -300,7 +300,7 @@ def plan_copies(
     written = [
         (source, target.create_array(path, source, layout)) for path, source in found.arrays.items()
     ]
-    return [draft_copy(*each, size) or copy_of(*each, size) for each in written]
+    return [multiset_copy(*each, size) or copy_of(*each, size) for each in written]
 
 
 def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> list[Copied]:

@@ -77,6 +77,26 @@ def test_blocks_on_disk_of_java_have_the_same_header() -> None:
         assert again[20:] == bytes.fromhex(block["bytes"])
 
 
+def test_java_makes_the_same_labels_and_levels() -> None:
+    """``multisets.jsonl``; 0.12.1 orders equally frequent labels, which a limit cuts, at random."""
+    cases = [json.loads(line) for line in (JAVA / "multisets.jsonl").read_text().splitlines()]
+    assert {case["version"] for case in cases} == {"0.15.1", "0.12.1"}
+    for case in cases:
+        shape, factors = tuple(case["dims"][::-1]), tuple(case["factors"][::-1])
+        multisets = multisets_of_payload(bytes.fromhex(case["payload"]), CTuple(shape))
+        assert payload_of_multisets(multisets).hex() == case["payload"]
+        is_empty = multisets.totals().ravel() == 0  # INVALID in Java
+        labels = np.array(case["argMax"], "i8").view("u8")
+        assert (multisets.argmax().ravel() == labels)[~is_empty].all()
+        found = downsampled(multisets, factors, case["limit"])
+        if case["limit"] < 1:
+            assert payload_of_multisets(found).hex() == case["downscaled"]
+            continue
+        theirs = multisets_of_payload(bytes.fromhex(case["downscaled"]), CTuple(found.shape))
+        for position, entries in voxels_of(theirs).items():  # 0.12.1 leaves empty lists empty
+            assert sorted(entries.values()) == sorted(filter(None, found[position].values()))
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 5), (7, 11), (13,), (1, 1, 1), (2, 3, 2, 3)])
 def test_random_multisets_go_there_and_back(shape: tuple[int, ...]) -> None:
     voxels = random_voxels(RNG, shape)
