@@ -66,8 +66,8 @@ def validate(
 ) -> None:
     """Check every document and every block of a container, or of a part of it.
 
-    Without --deep, check headers, sizes and both ends of each block. A note reports something legal
-    but unusual.
+    Without --deep, check headers, sizes and both ends of each block; of OME-Zarr, check only the
+    metadata. A note reports something legal but unusual.
 
     The exit status is 0 if there are no errors or warnings, or if repairs solved all of them; 1 if
     some are left; 2 if LOCATION cannot be checked.

@@ -19,7 +19,7 @@ _NUMBER = "(0|[1-9][0-9]{0,8})"
 _SETUP = re.compile(f"setup{_NUMBER}")
 _VIEW = re.compile(f"{_SETUP.pattern}/timepoint{_NUMBER}")
 _LEVEL = re.compile(f"{_VIEW.pattern}/s{_NUMBER}(?=/|$)")
-_ROOT = b'{"n5": "2.0.0"}'
+_ROOT = b"{}"  # of no version of N5
 
 
 class BdvImages(MadeDatasets):
