@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from n5zarr.store.bdv_views import Levels
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["find_in_bdv", "name_of", "placed_levels", "space_axes"]
+__all__ = ["find_in_bdv", "images_of_setups", "name_of", "placed_levels", "space_axes"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,13 +110,21 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
             for problem in next(iter(placed.values())).problems:
                 problems.setdefault(problem, []).append(each.path)
             images.append(_describe(tree, each, placed, description, settings.get(setup)))
+    notes = tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items())
+    return images_of_setups(tree, images, notes)
+
+
+def images_of_setups(
+    tree: SourceTree, images: Sequence[Image], notes: tuple[str, ...] = ()
+) -> Images:
+    """Return the images of a project, without the arrays beside them."""
     return Images(
         source=tree,
         images=tuple(images),
         arrays={},
         groups={},
         lists=series_metadata([image.path for image in images]),
-        notes=tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items()),
+        notes=notes,
     )
 
 

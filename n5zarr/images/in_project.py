@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.bdv_write import view_image
 from n5zarr.conventions.model import Axis
-from n5zarr.images.image import Images
-from n5zarr.images.in_bdv import name_of, placed_levels, space_axes
-from n5zarr.images.ome import align_axes, series_metadata
+from n5zarr.images.in_bdv import images_of_setups, name_of, placed_levels, space_axes
+from n5zarr.images.ome import align_axes
 from n5zarr.images.stacked import stacked
 from n5zarr.store.bdv_views import described_views, find_views
 
@@ -22,12 +21,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.conventions.bdv_registrations import View
-    from n5zarr.images.image import Image
+    from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
 
     type Level = tuple[ArraySource, Sequence[Axis]]
 
-__all__ = ["image_of_view", "images_of_views", "project_images"]
+__all__ = ["image_of_view", "project_images"]
 
 _BEFORE = (Axis(name="t", type="time"), Axis(name="c", type="channel"))
 
@@ -61,7 +60,7 @@ def project_images(tree: SourceTree) -> Images:
                 if timepoint in (by_time := levels[level])
             ]
             images.append(image_of_view((setup, timepoint), name, own))
-    return images_of_views(tree, images)
+    return images_of_setups(tree, images)
 
 
 def image_of_view(view: View, name: str, levels: Sequence[Level]) -> Image:
@@ -81,15 +80,3 @@ def image_of_view(view: View, name: str, levels: Sequence[Level]) -> Image:
     of_time = f"{name}, time point {view[1]}"
     bare = {level: replace(array, attributes={}) for level, array in arrays.items()}
     return align_axes(axes).image(view_image(*view), of_time, bare, {})
-
-
-def images_of_views(tree: SourceTree, images: Sequence[Image]) -> Images:
-    """Return the images of a project, in a container of their own."""
-    return Images(
-        source=tree,
-        images=tuple(images),
-        arrays={},
-        groups={},
-        lists=series_metadata([image.path for image in images]),
-        notes=(),
-    )

@@ -14,7 +14,8 @@ from n5zarr.conventions.bdv_write import view_image
 from n5zarr.conventions.model import Axis
 from n5zarr.format.order import to_n5
 from n5zarr.images.find import ome_tree
-from n5zarr.images.in_project import image_of_view, images_of_views
+from n5zarr.images.in_bdv import images_of_setups
+from n5zarr.images.in_project import image_of_view
 from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.store.register import transforms_of
 from n5zarr.tools.projects.views import ENTITIES
@@ -167,7 +168,7 @@ class ProjectData:
                 image_of_view(view, self.setups[view[0]].name, [(array, self._axes(view[0]))])
                 for view, array in arrays.items()
             ]
-            return ome_tree(images_of_views(SourceTree(name, {}, {}), images), ome_version)
+            return ome_tree(images_of_setups(SourceTree(name, {}, {}), images), ome_version)
         groups: dict[str, dict[str, JSON]] = {"": {}}
         for (number, timepoint), array in arrays.items():
             setup = self.setups[number]
