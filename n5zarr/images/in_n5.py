@@ -46,6 +46,7 @@ __all__ = ["find_in_n5"]
 
 # of groups: what describes the axes of the levels, in the order of N5
 _OF_AXES = LEVELS_KEYS | {"scales", "pixelResolution", "offset", "multiScale", "n5"}
+_COLUMNS, _ROWS = 3, 16  # a table has few columns, and so many rows for each of them, or more
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,10 +172,19 @@ def _add_dataset(
     """Add a dataset that is not a level, as an image if it can be one, else as an array."""
     is_coordinate = any(placed.path == c.path for d in layout.datasets.values()
                         for c in d.coordinates.values())  # fmt: skip
-    if is_coordinate or placed.view.ndim < 2 or placed.view.kind.dtype.kind not in "buif":
+    is_numeric = placed.view.ndim >= 2 and placed.view.kind.dtype.kind in "buif"
+    if is_coordinate or not is_numeric or _is_table(placed):
         found.others[path] = placed
     else:
         _add_image(found, placed.path, path, {"s0": placed}, {}, above)
+
+
+def _is_table(placed: Placed) -> bool:
+    """Whether a dataset without a place has the shape of a table, as Paintera's segments have."""
+    is_placed = placed.geometry is not None and placed.geometry.is_stated
+    short, long = min(placed.view.shape), max(placed.view.shape)
+    has_columns = placed.view.ndim == 2 and 0 < short <= _COLUMNS
+    return has_columns and not is_placed and long >= _ROWS * short
 
 
 def _add_image(

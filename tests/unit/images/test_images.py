@@ -48,6 +48,20 @@ def test_the_keys_are_those_that_a_conversion_writes(
         assert ome.read(f"labels/s0/{prefix}0/0/1000000") is None
 
 
+def test_tables_are_no_images(tmp_path: Path) -> None:
+    root = tmp_path / "a.n5"
+    n5zarr.create_array(root, path="seg/data", shape=(3, 5, 7), dtype="u8")
+    for path, shape in {"seg/fragment-segment-assignment": (2, 111), "points": (113, 3)}.items():
+        n5zarr.create_array(root, path=path, shape=shape, dtype="u8")
+    n5zarr.create_array(root, path="line", shape=(2, 111), dtype="u1", resolution=[1, 2])
+    n5zarr.create_array(root, path="small", shape=(3, 17), dtype="u1")
+    assert {image.path for image in find_images(root)} == {"seg/data", "line", "small"}
+    assert [image.path for image in find_images(root / "points")] == [""]  # what is asked for
+    n5zarr.convert(root, tmp_path / "a.zarr", ome=True)
+    table = zarr.open_array(tmp_path / "a.zarr", path="seg/fragment-segment-assignment", mode="r")
+    assert table.shape == (2, 111)
+
+
 def values_of(ome: OmeZarrKeys) -> dict[str, bytes]:
     """Read all documents and all chunks that an array may have."""
     keys = list(ome.documents)
