@@ -255,7 +255,8 @@ def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
         ("voxel size", "xarray/"),
         ("delete", "zarr/"),
         ("lz4", "support/"),
-        ("BigStitcher", "other-programs/"),
+        ("BigStitcher", "bigstitcher/"),
+        ("Paintera", "other-programs/"),
     ):
         browser.get(address)
         box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
