@@ -156,6 +156,9 @@ def _read(location: OmeLocation) -> OmeImage:
     except FileNotFoundError as err:
         message = f"expected the array {paths[0]!r}, which multiscales lists, got none"
         raise option_error(message) from err
+    except (ValueError, TypeError, KeyError) as err:
+        message = f"{paths[0]}: expected an array of Zarr, got {err}"
+        raise option_error(message) from err
     image = from_06(image) if is_06(image) else image
     own = {key: value for key, value in image.items() if key != "coordinateTransformations"}
     levels = read_levels(own, {paths[0]: first.shape})
@@ -203,7 +206,7 @@ def is_removable(image: OmeImage, name: str) -> bool:
         return True
     try:
         image.open(name)
-    except (FileNotFoundError, ValueError):
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
         return sync(_holds_only_chunks(image.location.storage.store, image.full(name)))
     return True
 
