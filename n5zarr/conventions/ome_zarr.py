@@ -18,6 +18,7 @@ from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ome_draft import REGISTRATION, from_06, is_06
 from n5zarr.format.order import CTuple, to_n5
+from n5zarr.format.path import is_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,6 +32,7 @@ __all__ = [
     "as_05",
     "describe_image",
     "image_in",
+    "is_inside",
     "level_paths",
     "named_nodes",
     "ome_part",
@@ -120,12 +122,17 @@ def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:
     return [*named, "labels"] if image_in(attributes) is not None else named
 
 
+def is_inside(path: str) -> bool:
+    """Whether a path below a group has the names of nodes alone, none of which leads out."""
+    return all(map(is_name, path.split("/")))
+
+
 def paths_in(listed: JSON) -> list[str]:
     """Return the paths in a list of paths, or of objects with a path; none that leads out."""
     found = []
     for entry in listed if isinstance(listed, list) else ():
         path = path_of({"path": entry} if isinstance(entry, str) else entry)
-        if path and path.partition("/")[0] != "..":
+        if path and is_inside(path):
             found.append(path)
     return found
 
@@ -136,7 +143,8 @@ def level_paths(image: Mapping[str, JSON]) -> list[str]:
     Raises
     ------
     MisfitError
-        A path is missing, leads out of the group or to the group itself, or is listed twice.
+        A path is missing, leads out of the group or to the group itself, is listed twice, or lies
+        in another one.
 
     Examples
     --------
@@ -146,18 +154,25 @@ def level_paths(image: Mapping[str, JSON]) -> list[str]:
     Traceback (most recent call last):
     n5zarr.conventions.model.MisfitError: multiscales: path: expected that of an array below ...
     """
-    paths: list[str] = []
+    paths: dict[str, None] = {}  # in their order
+    above: set[str] = set()  # the groups around them
     for entry in entries_in(image):
         path = path_of(entry)
-        if not path or path.split("/")[0] == "..":
+        if not path or not is_inside(path):
             got = brief(mapping(entry).get("path"))
             expected = "multiscales: path: expected that of an array below the group"
             raise MisfitError(f"{expected}, got {got}")
         if path in paths:
             message = f"multiscales: path: expected each one once, got {path!r} twice"
             raise MisfitError(message)
-        paths.append(path)
-    return paths
+        names = path.split("/")
+        around = {"/".join(names[:n]) for n in range(1, len(names))}
+        if path in above or not around.isdisjoint(paths):
+            message = f"expected arrays that are not in each other, got {path!r} and another one"
+            raise MisfitError(f"multiscales: path: {message}")
+        paths[path] = None
+        above |= around
+    return list(paths)
 
 
 def read_levels(

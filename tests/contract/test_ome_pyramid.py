@@ -297,3 +297,60 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         n5zarr.build_pyramid(tmp_path / "a.zarr", levels=1, overwrite=True)
     with pytest.raises(N5UnrepresentableError, match="expected an image of OME-Zarr, or its first"):
         n5zarr.build_pyramid(tmp_path / "a.zarr" / "1")
+
+
+def test_levels_whose_removal_was_interrupted_are_removed(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    write(path, 3)
+    n5zarr.build_pyramid(path, levels=2)
+    change_image(path, lambda image: image["datasets"].pop())
+    change_image(path, lambda image: image["datasets"].pop())
+    (path / "1" / "zarr.json").unlink()
+    (path / "2" / "zarr.json").unlink()
+    assert n5zarr.build_pyramid(path, levels=2, overwrite=True).removed == ("1", "2")
+    validate_ome(path)
+
+
+def _add_group(path: Path, image: Any) -> None:
+    zarr.open_group(path).create_group("others").create_array("kept", data=elements())
+    image["datasets"].append({**image["datasets"][0], "path": "others"})
+
+
+def _add_parent(path: Path, image: Any) -> None:
+    (path / "0").rename(path / "kept")
+    (path / "a").mkdir()
+    (path / "kept").rename(path / "a" / "0")
+    image["datasets"] = [{**image["datasets"][0], "path": each} for each in ("a/0", "a")]
+
+
+def _add_files(path: Path, image: Any) -> None:
+    (path / "1").mkdir()
+    (path / "1" / "notes.txt").write_text("kept")
+
+
+def _add_image(path: Path, image: Any) -> None:
+    zarr.open_group(path).create_array("1", data=elements(), dimension_names=list("czyx"))
+    first = {**image["datasets"][0], "path": "1"}
+    image["second"] = {**image, "name": "another image", "datasets": [first]}
+
+
+@pytest.mark.parametrize("add", [_add_group, _add_parent, _add_files, _add_image])
+def test_only_levels_of_the_image_are_removed(tmp_path: Path, add: Any) -> None:
+    path = tmp_path / "a.zarr"
+    write(path, 3)
+    change_image(path, lambda image: add(path, image))
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    with pytest.raises(
+        N5UnrepresentableError, match=r"expected (a free name|a level of|arrays that)"
+    ):
+        n5zarr.build_pyramid(path, levels=2, overwrite=True)
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+
+
+def change_image(path: Path, change: Any) -> None:
+    """Change the first image of ``multiscales``; its member ``second`` becomes the next one."""
+    document = json.loads((path / "zarr.json").read_text())
+    images = document["attributes"]["ome"]["multiscales"]
+    change(images[0])
+    images += [second] if (second := images[0].pop("second", None)) else []
+    (path / "zarr.json").write_text(json.dumps(document))

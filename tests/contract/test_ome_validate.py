@@ -100,6 +100,8 @@ def test_what_yaozarrs_refuses_is_found(tmp_path: Path, zarr_format: Any, case: 
 MORE: dict[str, tuple[Any, str]] = {
     "order of levels": (lambda o, i: i["datasets"].reverse(), "expected no larger shape"),
     "outside": (lambda o, i: i["datasets"][1].update(path="../a.zarr/0"), "path: expected that of"),
+    "backslash": (lambda o, i: i["datasets"][1].update(path="..\\1"), "path: expected that of"),
+    "in another": (lambda o, i: i["datasets"][1].update(path="0/1"), "that are not in each other"),
     "itself": (lambda o, i: i["datasets"][1].update(path="."), "path: expected that of an array"),
     "scale and shape": (lambda o, i: steps(i)[0]["scale"].__setitem__(3, 64.0), "scale: expected"),
     "colour": (lambda o, i: o["omero"]["channels"][0].update(color="red"), "channel 0: color"),
@@ -168,6 +170,15 @@ def test_damaged_chunks_are_found_by_deep(tmp_path: Path, zarr_format: Any) -> N
     assert n5zarr.validate(path).ok
     (found,) = n5zarr.validate(path, deep=True).findings
     assert (found.kind, found.path, found.severity) == ("payload", "0", "error")
+    assert found.message.startswith("chunk 1, 2, 0, 1: ")
+
+
+def test_deep_decodes_chunks_that_a_server_does_not_list(tmp_path: Path) -> None:
+    path = image_of(tmp_path / "a.zarr", 3)
+    chunk = path / "0" / "c/1/2/0/1"
+    chunk.write_bytes(chunk.read_bytes()[:-9])
+    with static(tmp_path, lists=False) as url:
+        (found,) = n5zarr.validate(f"{url}/a.zarr", deep=True).findings
     assert found.message.startswith("chunk 1, 2, 0, 1: ")
 
 

@@ -13,6 +13,9 @@ from zarr.storage import StorePath
 
 from n5zarr.container.walk import Selection, Walk
 from n5zarr.conventions.axis_names import XARRAY_KEY
+from n5zarr.conventions.model import MisfitError
+from n5zarr.conventions.ome_zarr import image_in, level_paths
+from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
@@ -22,7 +25,7 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from zarr.types import AnyArray
 
@@ -69,9 +72,41 @@ def _members(group: zarr.Group, paths: PathPatterns) -> Iterable[tuple[str, AnyA
     """Return the nodes below a group; ignore other files, which OME-Zarr collections have."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Object at .* is not recognized", UserWarning)
-        if not paths.select and not paths.exclude:
-            return group.members(max_depth=None)
-        return list(_selected(group, "", paths))
+        if paths.select or paths.exclude:
+            return list(_selected(group, "", paths))
+        found = dict(group.members(max_depth=None))
+    for above in ("", *(path for path, node in found.items() if isinstance(node, zarr.Group))):
+        _check_complete(group, above, found)
+    return found.items()
+
+
+def _check_complete(
+    group: zarr.Group, path: str, found: Mapping[str, AnyArray | zarr.Group]
+) -> None:
+    """Check that the levels of an image are there: zarr leaves out arrays that lack a member.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The document of a node is wrong (``kind="option"``).
+    """
+    node = found[path] if path else group
+    image = image_in(node.attrs.asdict())
+    try:
+        listed = [] if image is None else level_paths(image)
+    except MisfitError:  # which from_ome tells
+        return
+    for full in (join(path, name) for name in listed):
+        if full in found:
+            continue
+        try:
+            zarr.open_array(group.store_path / full, mode="r")
+        except FileNotFoundError:
+            message = f"{full}: omitted, as multiscales lists it, but there is no array"
+            warnings.warn(message, N5Warning, stacklevel=5)
+        except KeyError as err:
+            message = f"{join(str(group.store_path), full)}: expected the document of an array"
+            raise option_error(f"{message} with {err}, got one without it") from err
 
 
 def _selected(

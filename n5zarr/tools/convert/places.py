@@ -14,7 +14,7 @@ from zarr.storage import StorePath, ZipStore
 
 from n5zarr.container.options import check_option
 from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.errors import N5FormatError, option_error
+from n5zarr.errors import N5Error, N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
 from n5zarr.format.path import join, normalize_path
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from n5zarr.format.foreign import Foreign
     from n5zarr.format.order import CTuple
     from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Format", "open_destination", "open_shards", "open_source"]
@@ -80,9 +81,25 @@ def open_source(
         storage = open_storage(replace(place, path=""), read_only=True)
         node = storage.run(read_zarr_node(place.path))
         if node is not None:
-            store = _open_zarr(StorePath(storage.store, normalize_path(place.path)), node)
-            return zarr_tree(store, storage, paths)
+            return _zarr_source(storage, normalize_path(place.path), node, paths)
     return n5_tree(place, zarr_format, paths)
+
+
+def _zarr_source(storage: Storage, path: str, node: Foreign, paths: PathPatterns) -> SourceTree:
+    """Open a hierarchy of Zarr.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        A document is not that of Zarr (``kind="option"``).
+    """
+    try:
+        return zarr_tree(_open_zarr(StorePath(storage.store, path), node), storage, paths)
+    except N5Error:
+        raise
+    except (ValueError, TypeError, KeyError) as err:
+        message = f"expected valid documents of Zarr in it, got {type(err).__name__}: {err}"
+        raise option_error(f"{join(str(storage), path)}: {message}") from err
 
 
 def _file_tree(path: Path) -> SourceTree | Place | None:

@@ -16,7 +16,7 @@ from n5zarr.arrays.boxes import boxes, n_boxes
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
-from n5zarr.conventions.listed import entries_in
+from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import centre_shifts, mapping
 from n5zarr.conventions.ome_draft import intrinsic_of, is_06, level_transforms
 from n5zarr.conventions.ome_zarr import image_in
@@ -36,7 +36,9 @@ from n5zarr.tools.pyramid.ome_image import (
     change_image,
     consolidate_again,
     find_image,
+    is_removable,
     names_like,
+    others_in,
 )
 
 if TYPE_CHECKING:
@@ -146,18 +148,21 @@ def _check_free(job: _Job, options: PyramidOptions) -> tuple[str, ...]:
         f"expected no levels beside {image.paths[0]}, got {', '.join(there)}{more}; {way}"
         "overwrite=True (--overwrite) removes them first",
     )
-    taken = [name for name in beside if not is_interrupted and not _is_array(image, name)]
-    message = f"expected a free name, got {', '.join(taken)}, which is no level"
-    require(not taken, message)
+    listed_by_others = {
+        path_of(entry) for other in others_in(image.attributes) for entry in entries_in(other)
+    }
+    for name in there:
+        require(
+            is_removable(image, name),
+            f"expected a free name, got {name}, which is no level; move it, or give the first "
+            "level another name",
+        )
+        require(
+            name not in listed_by_others,
+            f"{name}: expected a level of the first image in multiscales alone, got one of "
+            "another image, too",
+        )
     return tuple(there)
-
-
-def _is_array(image: OmeImage, name: str) -> bool:
-    try:
-        image.open(name)
-    except (FileNotFoundError, ValueError):
-        return False
-    return True
 
 
 def _remove(image: OmeImage, names: Sequence[str]) -> None:

@@ -23,11 +23,13 @@ from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Update, read_each
+from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from zarr.abc.store import Store
     from zarr.types import AnyArray
 
     from n5zarr.conventions.model import Axis
@@ -40,8 +42,12 @@ __all__ = [
     "change_image",
     "consolidate_again",
     "find_image",
+    "is_removable",
     "names_like",
+    "others_in",
 ]
+
+_CHUNK = re.compile(r"c|(c[/.])?\d+([/.]\d+)*")
 
 
 @dataclass(frozen=True)
@@ -150,6 +156,9 @@ def _read(location: OmeLocation) -> OmeImage:
     except FileNotFoundError as err:
         message = f"expected the array {paths[0]!r}, which multiscales lists, got none"
         raise option_error(message) from err
+    except (ValueError, TypeError, KeyError) as err:
+        message = f"{paths[0]}: expected an array of Zarr, got {err}"
+        raise option_error(message) from err
     image = from_06(image) if is_06(image) else image
     own = {key: value for key, value in image.items() if key != "coordinateTransformations"}
     levels = read_levels(own, {paths[0]: first.shape})
@@ -183,6 +192,31 @@ def _attributes(location: OmeLocation, path: str) -> Mapping[str, JSON]:
 
 def _document(location: OmeLocation) -> str:
     return "zarr.json" if location.zarr_format == 3 else ".zattrs"
+
+
+def others_in(attributes: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    """Return the images of a group after the first one."""
+    images = ome_part(attributes, "multiscales")
+    return [mapping(each) for each in images[1:]] if isinstance(images, list) else []
+
+
+def is_removable(image: OmeImage, name: str) -> bool:
+    """Whether there is a level, nothing, or what is left of a level that was being removed."""
+    if read_incomplete(image.location.storage.store, image.full(name)) is not None:
+        return True
+    try:
+        image.open(name)
+    except (FileNotFoundError, ValueError, TypeError, KeyError):
+        return sync(_holds_only_chunks(image.location.storage.store, image.full(name)))
+    return True
+
+
+async def _holds_only_chunks(store: Store, path: str) -> bool:
+    """Whether no key below a path is that of a document or of a foreign file."""
+    async for key in store.list_prefix(f"{path}/"):
+        if not _CHUNK.fullmatch(key.removeprefix(f"{path}/")):
+            return False
+    return True
 
 
 def names_like(first: str, n: int) -> list[str]:

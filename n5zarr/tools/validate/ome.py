@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
-from itertools import batched, chain
+from itertools import batched, chain, product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import zarr
@@ -18,7 +18,14 @@ from n5zarr.container.options import require
 from n5zarr.conventions.listed import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.conventions.ome_draft import is_06
-from n5zarr.conventions.ome_zarr import as_05, image_in, named_nodes, ome_part, paths_in
+from n5zarr.conventions.ome_zarr import (
+    as_05,
+    image_in,
+    is_inside,
+    named_nodes,
+    ome_part,
+    paths_in,
+)
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
 from n5zarr.storage.requests import list_each, read_each
@@ -178,7 +185,7 @@ class OmeCheck:
     def _facts(self, path: str, image: JSON) -> dict[str, ArrayFacts | None]:
         facts: dict[str, ArrayFacts | None] = {}
         for inner in filter(None, map(path_of, entries_in(mapping(image)))):
-            if inner.partition("/")[0] == "..":
+            if not is_inside(inner):
                 continue
             found = self._array(join(path, inner))
             if isinstance(found, Exception):
@@ -266,8 +273,14 @@ class _Chunks(NamedTuple):
 
 
 def _tasks(array: AnyArray) -> Iterator[_Chunks]:
+    """Yield all stored chunks, or all chunks if storage does not list."""
     listed = stored_chunks(array)
-    rows = chain.from_iterable(() if listed is None else (each.tolist() for each in listed.rows))
+    sizes = zip(array.shape, array.shards or array.chunks, strict=True)
+    rows = (
+        product(*(range(-(-n // size)) for n, size in sizes))
+        if listed is None
+        else chain.from_iterable(each.tolist() for each in listed.rows)
+    )
     n_bytes = math.prod(array.shards or array.chunks) * array.dtype.itemsize
     for some in batched(map(tuple, rows), _CHUNKS):
         yield _Chunks(some, len(some) * n_bytes)

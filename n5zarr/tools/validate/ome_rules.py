@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from n5zarr.conventions.listed import path_of
 from n5zarr.conventions.model import MisfitError, brief, mapping, numbers
 from n5zarr.conventions.ome_draft import DRAFT
-from n5zarr.conventions.ome_zarr import level_paths, ome_part
+from n5zarr.conventions.ome_zarr import is_inside, level_paths, ome_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -245,5 +245,5 @@ def paths_out(attributes: Mapping[str, JSON]) -> Iterator[str]:
     for name, listed in lists.items():
         for entry in listed if isinstance(listed, list) else ():
             path = path_of({"path": entry} if isinstance(entry, str) else entry)
-            if not path or path.partition("/")[0] == "..":
+            if not path or not is_inside(path):
                 yield f"{name}: expected the path of a node below the group, got {brief(entry)}"

@@ -1,0 +1,47 @@
+"""``convert`` from OME-Zarr with wrong documents says so, and loses no level in silence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import n5zarr
+from n5zarr.errors import N5UnrepresentableError
+from tests.contract.test_ome_pyramid import write
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+DAMAGES: dict[str, Any] = {
+    "cut": lambda _: "{",
+    "without a member": lambda text: json.dumps(
+        {key: value for key, value in json.loads(text).items() if key != "fill_value"}
+    ),
+    "codec": lambda text: text.replace('"bytes"', '"nope"'),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_level_is_an_error(tmp_path: Path, damage: str) -> None:
+    path = tmp_path / "a.zarr"
+    write(path, 3)
+    n5zarr.build_pyramid(path, levels=1)
+    document = path / "0" / "zarr.json"
+    document.write_text(DAMAGES[damage](document.read_text()))
+    with pytest.raises(N5UnrepresentableError, match=r"a\.zarr.*: expected"):
+        n5zarr.convert(path, tmp_path / "a.n5")
+    with pytest.raises(N5UnrepresentableError, match="0: expected an array of Zarr"):
+        n5zarr.build_pyramid(path, levels=1, overwrite=True)
+    assert not (tmp_path / "a.n5").exists()
+
+
+def test_a_missing_level_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    write(path, 3)
+    n5zarr.build_pyramid(path, levels=1)
+    shutil.rmtree(path / "0")
+    with pytest.warns(n5zarr.N5Warning, match="0: omitted, as multiscales lists it"):
+        n5zarr.convert(path, tmp_path / "a.n5")
