@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import warnings
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -19,9 +20,6 @@ from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from tests.command import CliRunner
 from tests.contract.test_ome_zarr import ome_of, placed
 from tests.contract.viewers import validate_ome
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 SHAPE = (3, 11, 71, 83)
 FORMATS = pytest.mark.parametrize("zarr_format", [2, 3], ids=["0.4", "0.5"])
@@ -354,3 +352,21 @@ def change_image(path: Path, change: Any) -> None:
     change(images[0])
     images += [second] if (second := images[0].pop("second", None)) else []
     (path / "zarr.json").write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("kind", ["n5", "ome"])
+def test_a_level_that_is_a_link_is_not_removed(tmp_path: Path, kind: str) -> None:
+    """The documents would be those of the place that it leads to."""
+    source = Path(n5zarr.sample_path()) / "em"
+    root, level = (tmp_path / "a.n5", "s1") if kind == "n5" else (tmp_path / "a.zarr", "s1")
+    n5zarr.convert(source, root, ome=kind == "ome", to="n5" if kind == "n5" else None)
+    other = tmp_path / "elsewhere"
+    (root / level).rename(other)
+    try:
+        (root / level).symlink_to(other, target_is_directory=True)
+    except OSError as err:  # Windows, without the right to make links
+        pytest.skip(str(err))
+    before = sorted(other.rglob("*"))
+    with pytest.raises(n5zarr.N5Error, match="expected a directory to remove, got a link"):
+        n5zarr.build_pyramid(root, overwrite=True, levels=1)
+    assert sorted(other.rglob("*")) == before

@@ -4,26 +4,47 @@ from __future__ import annotations
 
 import logging
 from itertools import batched
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container.block_listing import stored_positions
+from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.missing_nodes import existing_node
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from n5zarr.container.block_listing import Ask
     from n5zarr.container.walk import WalkNode
     from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["BlockTask", "block_tasks", "walk"]
+__all__ = ["BlockTask", "block_tasks", "check_no_links", "walk"]
 
 _log = logging.getLogger(__name__)
+
+
+def check_no_links(storage: Storage, paths: Iterable[str]) -> None:
+    """Raise if a node to be removed is a link: its files are those of another place.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        One is a link (``kind="option"``).
+    """
+    root = storage.root
+    for path in paths if root is not None else ():
+        place = Path(str(root), path)
+        require(
+            not (place.is_symlink() or place.is_junction()),
+            f"{place}: expected a directory to remove, got a link to {place.resolve()}; remove the "
+            "link first",
+        )
 
 
 def walk(store: N5Store, path: str, ask: Ask | None = None) -> Iterator[WalkNode]:

@@ -24,6 +24,7 @@ from n5zarr.store.location import check_writable_store, open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import find_ome
+from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.describe import finest_level
@@ -322,6 +323,7 @@ def _remove(store: N5Store, group: str, names: Sequence[str]) -> None:
     if not names:
         return
     paths = [join(group, name) for name in names]
+    check_no_links(store.storage, paths)
     # and the marks: no run may continue a half-removed level
     files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
     store.run(request_each(map(Remove, files)))

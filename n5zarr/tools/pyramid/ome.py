@@ -27,6 +27,7 @@ from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.target import ZarrDestination
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
+from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.methods import choose_method, downsample, halo
@@ -170,8 +171,9 @@ def _remove(image: OmeImage, names: Sequence[str]) -> None:
     if not names:
         return
     storage = image.location.storage
-    change_image(image, lambda found: {**found, "datasets": entries_in(found)[:1]})
     paths = [image.full(name) for name in names]
+    check_no_links(storage, paths)
+    change_image(image, lambda found: {**found, "datasets": entries_in(found)[:1]})
     storage.run(request_each(Remove(join(p, file)) for p in paths for file in _DOCUMENTS))
     storage.run(request_each(map(RemoveTree, paths)))
 
