@@ -164,7 +164,8 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         for target in targets:  # check everything before anything changes
             writer.plan(target, mode, removed)
     if removed is not None:
-        check_not_read((target.data for target in targets), store, removed)
+        variables = (pair for target in targets for pair in target.data.variables.items())
+        check_not_read(variables, store.storage, removed, "mode='w'")
         sync(store.delete_dir(removed))
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])

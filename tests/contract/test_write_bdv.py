@@ -241,3 +241,20 @@ def test_a_project_is_replaced_only_on_demand(tmp_path: Path) -> None:
     np.testing.assert_array_equal(elements(found, tmp_path, (0, 0), 0), numbers(seed=1))
     with pytest.raises(N5UnrepresentableError, match=r"path of an XML file"):
         n5zarr.write_bdv({0: numbers()}, tmp_path / "dataset.n5")
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_a_project_that_is_read_is_not_removed(images: Any, tmp_path: Path) -> None:
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({0: numbers(), 1: numbers(seed=1)}, xml, format=images)
+    tree = n5zarr.open_bdv(xml)
+    lazy: list[Any] = [tree, n5zarr.open_bdv(xml, chunks=None), tree["s0"].to_dataset()]
+    lazy += [tree["s0/data"], {0: tree["s0/data"].isel(setup=0)}, {0: tree["s0/data"].data[0, 0]}]
+    if images == "n5":
+        lazy += [{0: n5zarr.open_array(tmp_path / "dataset.n5", path="setup0/timepoint0/s0")}]
+    for data in lazy:
+        with pytest.raises(N5UnrepresentableError, match=r"overwrite=True would remove the unread"):
+            n5zarr.write_bdv(data, xml, format=images, overwrite=True)
+    n5zarr.write_bdv(tree.load(), xml, format=images, overwrite=True)
+    found = spimdata.read(xml)
+    np.testing.assert_array_equal(elements(found, tmp_path, (1, 0), 0), numbers(seed=1))

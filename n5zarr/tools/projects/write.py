@@ -15,8 +15,9 @@ from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.writing import Plan
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.projects.project import ProjectData, dataset_of
-from n5zarr.tools.projects.views import views_in
+from n5zarr.tools.projects.views import arrays_in, views_in
 from n5zarr.tools.pyramid.build import build_pyramid
+from n5zarr.xarray.sources import check_not_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,8 +105,8 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     FileExistsError
         The XML exists, and ``overwrite`` is false.
     N5UnrepresentableError
-        The data are no views, time points of a setup differ in size, or an option does not apply
-        (``kind="option"``).
+        The data are no views, time points of a setup differ in size, ``overwrite`` would remove
+        data that are not loaded, or an option does not apply (``kind="option"``).
 
     Notes
     -----
@@ -138,6 +139,8 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
         )
     tree = project.tree(str(location), new.ome_version)
     target = open_destination(new.place, new.images, new.ome_version)
+    if overwrite:
+        check_not_read(arrays_in(data), target.storage, target.path, "overwrite=True")
     options = RunOptions(scheduler, n_workers, progress)
     plan = Plan.of(tree, target, Layout.of(chunks, None, compression), options, max_memory)
     plan.run({}, began, overwrite=overwrite, resume=False, verify=False, dry_run=False)
