@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from n5zarr.store.bdv_views import ranges
 from n5zarr.store.bdv_xml import XmlFile, read_project
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["Registrations", "read_registrations", "register", "transforms_of"]
+__all__ = ["Registrations", "check_by_view", "read_registrations", "register", "transforms_of"]
 
 type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
 type Registrations = Mapping[Any, Given]
@@ -122,9 +123,25 @@ def register(
     file = XmlFile.at(place_of(location, storage_options, backend))
     read_project(file)
     with ErrorsAt(str(file)):
+        check_by_view(registrations)
         given = {key: transforms_of(value, name) for key, value in registrations.items()}
         _changed(file.read(), given, replace=replace)  # may raise: call it before any writing
     file.update(lambda xml: xml and _changed(xml, given, replace=replace))
+
+
+def check_by_view(registrations: object) -> None:
+    """Raise if the registrations of a user are no mapping of views.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They are not (``kind="option"``).
+    """
+    require(
+        isinstance(registrations, Mapping),
+        "registrations: expected a mapping of setups, or of (setup, time point), to matrices, got "
+        f"{type(registrations).__name__}",
+    )
 
 
 def transforms_of(given: Any, name: str) -> tuple[ViewTransform, ...]:  # noqa: ANN401 - of a user
@@ -180,25 +197,26 @@ def _changed(
     if description is None:
         raise option_error("expected BigDataViewer's XML, got other text; another program wrote it")
     now = _transforms(xml)
-    wanted: dict[View, tuple[ViewTransform, ...]] = {}
+    times = frozenset(description.timepoints or ())
+    added: dict[View, tuple[ViewTransform, ...]] = {}
     for key, transforms in given.items():
-        for view in _views(description, key):
-            wanted[view] = (*transforms, *(() if replace else now.get(view, ())))
-    changed = with_registrations(xml, wanted)
-    if _transforms(changed) != now | wanted:
+        added |= dict.fromkeys(_views(description, times, key), (*transforms,))
+    kept = {} if replace else now
+    expected = {view: (*transforms, *kept.get(view, ())) for view, transforms in added.items()}
+    changed = with_registrations(xml, added, replace=replace)
+    if _transforms(changed) != now | expected:
         raise option_error("expected a name of characters that XML can hold, got others")
     return changed
 
 
-def _views(description: Description, key: int | View) -> list[View]:
+def _views(description: Description, times: frozenset[int], key: Any) -> list[View]:  # noqa: ANN401 - of a user
     """Return the views that a key names."""
-    times = description.timepoints or ()
-    views = [key] if isinstance(key, tuple) else [(key, t) for t in times]
-    views = [view for view in views if view not in description.missing or view == key]
+    named = [key] if isinstance(key, tuple) and len(key) == 2 else [(key, t) for t in sorted(times)]
+    views = [view for view in named if view not in description.missing or view == key]
     is_known = all(s in description.setups and t in times for s, t in views)
     require(
         views and is_known,
         f"registrations: expected the number of a setup, of {ranges(description.setups)}, alone or "
-        f"with a time point, of {ranges(times) or 'none'}, got {key!r}",
+        f"with a time point, of {ranges(sorted(times)) or 'none'}, got {key!r}",
     )
     return views

@@ -9,6 +9,7 @@ from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv_write import project_xml
 from n5zarr.errors import ErrorsAt
 from n5zarr.storage.place import place_of
+from n5zarr.store.register import check_by_view
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.places import open_destination
@@ -129,6 +130,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     assert new is not None  # noqa: S101 - see above
     new.check_free(may_exist=overwrite)
     with ErrorsAt(str(new.file)):
+        check_by_view(registrations or {})
         project = ProjectData.of(views_in(data), setups or {}, voxel_size, unit)
         xml = project_xml(
             loader=new.loader(project.views),
