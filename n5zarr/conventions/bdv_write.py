@@ -129,7 +129,8 @@ def project_xml(
     for name in _OF_BIGSTITCHER:
         ElementTree.SubElement(root, name)
     ElementTree.indent(root)
-    xml = f"{_DECLARATION}{ElementTree.tostring(root, encoding='unicode')}\n".encode()
+    text = f"{_DECLARATION}{ElementTree.tostring(root, encoding='unicode')}\n"
+    xml = text.encode(errors="surrogatepass")  # these are not well-formed
     problem = parsed_xml(xml)
     if isinstance(problem, str):
         raise option_error(f"expected names of characters that XML can hold, got {problem}")

@@ -207,11 +207,24 @@ def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monke
         (xr.DataArray(numbers(2), dims=[*"qzyx"]), {}, "expected the dimensions"),
         (xr.DataArray(numbers(2, 2), dims=("setup", "tile", "z", "y", "x")), {}, "either setup"),
         (xr.DataArray(numbers(), dims=[*"zyx"], coords={"x": np.arange(71) ** 2}), {}, "evenly"),
-        ({0: numbers()}, {"voxel_size": (1, 1)}, "voxel_size: expected one number for each"),
-        ({0: numbers()}, {"voxel_size": (1, 0, 1)}, "voxel_size: expected numbers above 0"),
+        ({0: numbers()}, {"voxel_size": (1, 1)}, "voxel_size: expected a number above 0 for"),
+        ({0: numbers()}, {"voxel_size": (1, 0, 1)}, "voxel_size: expected a number above 0"),
+        ({0: numbers()}, {"voxel_size": 2}, "voxel_size: expected a number above 0 for each"),
+        (placed(numbers())[:, ::-1], {}, "setup 0: expected ascending positions"),
+        (placed(numbers())[:, ::-1], {"voxel_size": (2, 1, 1)}, "expected ascending positions"),
+        (
+            {(0, 0): placed(numbers()), (0, 1): placed(numbers()).assign_coords(x=np.arange(71))},
+            {},
+            "unit and voxel size of time point 0",
+        ),
+        (xr.DataArray(numbers(2), dims=("setup", *"zyx"), coords={"setup": [-1, 1]}), {}, "got -1"),
+        ({0: numbers()}, {"setups": ["left"]}, "setups: expected a mapping of setups"),
+        ({0: numbers()}, {"setups": {0: "left"}}, "setups: expected a mapping of setups"),
+        ({0: numbers()}, {"registrations": [np.eye(4)]}, "registrations: expected a mapping"),
         ({0: numbers()}, {"setups": {1: {"name": "a"}}}, "setups: expected names"),
         ({0: numbers()}, {"setups": {0: {"colour": "a"}}}, "setups: expected names"),
         ({0: numbers()}, {"setups": {0: {"name": "a\0"}}}, "characters that XML can hold"),
+        ({0: numbers()}, {"setups": {0: {"name": "a\ud800"}}}, "characters that XML can hold"),
         ({0: numbers()}, {"registrations": {1: np.eye(4)}}, "a setup or a view of the data"),
         ({0: numbers()}, {"registrations": {0: np.zeros((3, 4))}}, "that can be inverted"),
         ({0: numbers()}, {"format": "hdf5"}, "format"),
@@ -258,3 +271,20 @@ def test_a_project_that_is_read_is_not_removed(images: Any, tmp_path: Path) -> N
     n5zarr.write_bdv(tree.load(), xml, format=images, overwrite=True)
     found = spimdata.read(xml)
     np.testing.assert_array_equal(elements(found, tmp_path, (1, 0), 0), numbers(seed=1))
+
+
+def test_time_points_may_be_turned_and_stretched(tmp_path: Path) -> None:
+    xml = tmp_path / "moving.xml"
+    times = [0, 2, 3, 5]
+    one = numbers()[:, :11, :13]
+    n5zarr.write_bdv({(7, t): one for t in times}, xml, voxel_size=(1.7, 0.1625, 0.1625))
+    for t in times[1:]:
+        turned = np.eye(3, 4) + np.random.default_rng(t).normal(size=(3, 4)) / 100
+        n5zarr.register(xml, {(7, t): turned + np.outer([107, -211, t], [0, 0, 0, 1])})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # coordinates cannot turn
+        tree = n5zarr.open_bdv(xml)
+    n5zarr.write_bdv(tree, tmp_path / "copy.xml")
+    old, new = spimdata.read(xml), spimdata.read(tmp_path / "copy.xml")
+    for t in times:
+        np.testing.assert_allclose(new.model(7, t), old.model(7, t), rtol=1e-12, atol=1e-9)

@@ -214,7 +214,12 @@ def _check_dims(
 def _number(array: xr.DataArray, name: str, default: int) -> int:
     """Return the number of a setup or time point, if the coordinate has one."""
     if name in array.coords and array.coords[name].dtype.kind in "iu":
-        return int(array.coords[name].item())
+        number = int(array.coords[name].item())
+        require(
+            0 <= number < _END,
+            f"data: expected numbers from 0 to {_END - 1} as coordinate {name}, got {number}",
+        )
+        return number
     return default
 
 
