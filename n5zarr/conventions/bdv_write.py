@@ -76,7 +76,7 @@ def ome_loader(container: str, views: Iterable[View]) -> ElementTree.Element:
 
 def with_loader(xml: bytes, loader: ElementTree.Element) -> bytes:
     """Return XML with another loader, whose path is relative to the XML; keep all other text."""
-    (span,) = elements_at(xml, _LOADER)
+    span, *_ = elements_at(xml, _LOADER)  # as JDOM's getChild: the first one counts
     changes = [(span.start, span.end, indented(loader, 2))]
     base = elements_at(xml, _BASE)
     if base and xml[base[0].body : base[0].body_end].strip() not in (b"", b"."):

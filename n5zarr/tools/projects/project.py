@@ -269,11 +269,7 @@ def _names(
     firsts: Mapping[int, ViewData], given: Mapping[int, Mapping[str, str]]
 ) -> dict[int, dict[str, str]]:
     """Return the names of each setup, and of its channel, tile and so on."""
-    require(
-        isinstance(given, Mapping) and all(isinstance(names, Mapping) for names in given.values()),
-        f"setups: expected a mapping of setups to their names, {{0: {{'name': 'left'}}}}, got "
-        f"{given!r}",
-    )
+    _check_mapping(given)
     unknown = [key for names in given.values() for key in names if key not in ("name", *ENTITIES)]
     require(
         not unknown and given.keys() <= firsts.keys(),
@@ -286,6 +282,15 @@ def _names(
         chosen = {key: str(name) for key, name in given.get(number, {}).items()}
         found[number] = dict.fromkeys(ENTITIES, "0") | own | chosen
     return found
+
+
+def _check_mapping(given: object) -> None:
+    is_right = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
+    require(
+        is_right,
+        "setups: expected a mapping of setups to their names, {0: {'name': 'left'}}, got "
+        f"{given!r}",
+    )
 
 
 def _entities(named: Mapping[int, Mapping[str, str]]) -> list[dict[str, int]]:
