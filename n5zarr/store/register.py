@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["Registrations", "check_by_view", "read_registrations", "register", "transforms_of"]
+__all__ = ["Registrations", "general_first", "read_registrations", "register", "transforms_of"]
 
 type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
 type Registrations = Mapping[Any, Given]
@@ -96,9 +96,9 @@ def register(
         The XML.
     registrations : mapping
         Affine transforms by the numbers of setup and time point, or by the number of a setup for
-        all its time points: a matrix of the shape (3, 4) or (4, 4) that maps ``[x, y, z, 1]``, or a
-        sequence of names and matrices, of which the last one is applied first. The unit is that of
-        :func:`read_registrations`.
+        all its other time points: a matrix of the shape (3, 4) or (4, 4) that maps
+        ``[x, y, z, 1]``, or a sequence of names and matrices, of which the last one is applied
+        first. The unit is that of :func:`read_registrations`.
     name : str, optional
         Name of transforms without a name.
     replace : bool, optional
@@ -123,25 +123,26 @@ def register(
     file = XmlFile.at(place_of(location, storage_options, backend))
     read_project(file)
     with ErrorsAt(str(file)):
-        check_by_view(registrations)
-        given = {key: transforms_of(value, name) for key, value in registrations.items()}
+        by_key = general_first(registrations)
+        given = {key: transforms_of(value, name) for key, value in by_key.items()}
         _changed(file.read(), given, replace=replace)  # may raise: call it before any writing
     file.update(lambda xml: xml and _changed(xml, given, replace=replace))
 
 
-def check_by_view(registrations: object) -> None:
-    """Raise if the registrations of a user are no mapping of views.
+def general_first(registrations: object) -> Registrations:
+    """Return the registrations of a user, those of setups before those of a view, which count.
 
     Raises
     ------
     N5UnrepresentableError
-        They are not (``kind="option"``).
+        They are no mapping (``kind="option"``).
     """
-    require(
-        isinstance(registrations, Mapping),
-        "registrations: expected a mapping of setups, or of (setup, time point), to matrices, got "
-        f"{type(registrations).__name__}",
-    )
+    if not isinstance(registrations, Mapping):
+        raise option_error(
+            "registrations: expected a mapping of setups, or of (setup, time point), to matrices, "
+            f"got {type(registrations).__name__}"
+        )
+    return dict(sorted(registrations.items(), key=lambda item: isinstance(item[0], tuple)))
 
 
 def transforms_of(given: Any, name: str) -> tuple[ViewTransform, ...]:  # noqa: ANN401 - of a user

@@ -87,6 +87,14 @@ def test_transforms_that_are_not_understood_stay(xml: Path) -> None:
     assert [each.name for each in n5zarr.read_registrations(xml)[view]][:2] == ["n5zarr", "\t2D"]
 
 
+def test_the_registration_of_a_view_precedes_that_of_its_setup(xml: Path) -> None:
+    for given in ({3: MOVED, (3, 8): TURNED}, {(3, 8): TURNED, 3: MOVED}):
+        n5zarr.register(xml, given, replace=True)
+        found = spimdata.read(xml)
+        np.testing.assert_array_equal(found.model(3, 8), TURNED)
+        np.testing.assert_array_equal(found.model(3, 0), MOVED)
+
+
 def test_views_without_a_registration_get_one(tmp_path: Path) -> None:
     xml = tmp_path / "dataset.xml"
     text = bigstitcher.project_xml()

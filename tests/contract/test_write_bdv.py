@@ -288,3 +288,17 @@ def test_time_points_may_be_turned_and_stretched(tmp_path: Path) -> None:
     old, new = spimdata.read(xml), spimdata.read(tmp_path / "copy.xml")
     for t in times:
         np.testing.assert_allclose(new.model(7, t), old.model(7, t), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_an_older_xml_does_not_place_new_images(images: Any, tmp_path: Path) -> None:
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({0: numbers()}, xml, format=images, voxel_size=(1, 1, 1))
+    changed: dict[str, Any] = {"voxel_size": (3, 3, 3), "factors": (0, 0, 0)}
+    with pytest.raises(n5zarr.N5Error, match="factors"):  # after the images
+        n5zarr.write_bdv({0: numbers()}, xml, format=images, **changed, overwrite=True)
+    np.testing.assert_array_equal(n5zarr.open_bdv(xml)["s0"].coords["x"][:2], [0, 3])
+    given = {(0, 1): np.diag([1, 1, 2, 1]), 0: np.eye(4)}
+    views = {(0, 0): numbers(), (0, 1): numbers()}
+    n5zarr.write_bdv(views, xml, format=images, overwrite=True, registrations=given)
+    assert n5zarr.read_registrations(xml)[0, 1][0].matrix[2, 2] == 2

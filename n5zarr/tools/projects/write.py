@@ -9,7 +9,7 @@ from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv_write import project_xml
 from n5zarr.errors import ErrorsAt
 from n5zarr.storage.place import place_of
-from n5zarr.store.register import check_by_view
+from n5zarr.store.register import general_first
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.places import open_destination
@@ -111,8 +111,9 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
 
     Notes
     -----
-    The XML is written last. A view has a transform "calibration", the voxel size in BigStitcher's
-    unit, and after it "translation", its position, and "registration", the attribute of that name.
+    The XML is written last, with ``overwrite`` also before the pyramids. A view has a transform
+    "calibration", the voxel size in BigStitcher's unit, and after it "translation", its position,
+    and "registration", the attribute of that name.
 
     Examples
     --------
@@ -130,14 +131,14 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     assert new is not None  # noqa: S101 - see above
     new.check_free(may_exist=overwrite)
     with ErrorsAt(str(new.file)):
-        check_by_view(registrations or {})
+        given = general_first(registrations or {})
         project = ProjectData.of(views_in(data), setups or {}, voxel_size, unit)
         xml = project_xml(
             loader=new.loader(project.views),
             setups=project.setups,
             timepoints=project.timepoints,
             missing=project.missing,
-            registrations=project.transforms(registrations or {}),
+            registrations=project.transforms(given),
         )
     tree = project.tree(str(location), new.ome_version)
     target = open_destination(new.place, new.images, new.ome_version)
@@ -146,6 +147,8 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     options = RunOptions(scheduler, n_workers, progress)
     plan = Plan.of(tree, target, Layout.of(chunks, None, compression), options, max_memory)
     plan.run({}, began, overwrite=overwrite, resume=False, verify=False, dry_run=False)
+    if overwrite:  # an older XML must not place these images, if a pyramid fails
+        new.write(xml)
     if new.ome_version is not None and not isinstance(factors, str):
         factors = (1, 1, *factors)  # of the axes t and c
     for view in project.views if levels != 0 else ():
