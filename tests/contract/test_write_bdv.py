@@ -205,6 +205,7 @@ def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monke
         ({0: numbers(), (0, 0): numbers()}, {}, "each setup and time point once"),
         ({(0, 0): numbers(), (0, 1): numbers()[1:]}, {}, "setup 0: expected the shape"),
         (xr.DataArray(numbers(2), dims=[*"qzyx"]), {}, "expected the dimensions"),
+        (xr.DataArray(numbers(2, 1), dims=["t", "timepoint", *"zyx"]), {}, "one dimension of time"),
         (xr.DataArray(numbers(2, 2), dims=("setup", "tile", "z", "y", "x")), {}, "either setup"),
         (xr.DataArray(numbers(), dims=[*"zyx"], coords={"x": np.arange(71) ** 2}), {}, "evenly"),
         ({0: numbers()}, {"voxel_size": (1, 1)}, "voxel_size: expected a number above 0 for"),

@@ -175,6 +175,11 @@ def _in_array(
     present: xr.DataArray | None = None,
 ) -> Iterator[ViewData]:
     """Yield the views along the axes of an array that are not of space."""
+    named = [_ALIASES.get(str(dim), dim) for dim in array.dims]
+    require(
+        len({*named}) == len(named),
+        f"data: expected one dimension of time points, and one of channels, got {[*array.dims]}",
+    )
     array = array.rename({old: new for old, new in _ALIASES.items() if old in array.dims})
     if "z" not in array.dims:
         array = array.expand_dims("z")
