@@ -11,7 +11,7 @@ import numpy as np
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import NEAR, Setup, write_setup
 from n5zarr.conventions.bdv_registrations import ViewTransform
-from n5zarr.conventions.bdv_write import view_image
+from n5zarr.conventions.bdv_write import project_xml, view_image
 from n5zarr.conventions.model import Axis
 from n5zarr.format.order import to_n5
 from n5zarr.images.find import ome_tree
@@ -22,6 +22,7 @@ from n5zarr.tools.projects.views import ENTITIES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from xml.etree.ElementTree import Element
 
     import numpy.typing as npt
 
@@ -156,6 +157,24 @@ class ProjectData:
             matrix = given.matrix
             transforms.insert(0, _transform(given.name, matrix[:, :3], matrix[:, 3] / finest))
         return tuple(transforms)
+
+    def xml(self, loader: Element, registrations: Registrations) -> bytes:
+        """Write the XML.
+
+        Parameters
+        ----------
+        loader : Element
+            The images.
+        registrations : mapping
+            As for :meth:`transforms`.
+        """
+        return project_xml(
+            loader=loader,
+            setups=self.setups,
+            timepoints=self.timepoints,
+            missing=self.missing,
+            registrations=self.transforms(registrations),
+        )
 
     def tree(self, name: str, ome_version: OmeVersion | None) -> SourceTree:
         """Return the arrays and groups to write.

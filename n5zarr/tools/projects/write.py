@@ -6,7 +6,6 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from n5zarr.container.options import check_option, require
-from n5zarr.conventions.bdv_write import project_xml
 from n5zarr.errors import ErrorsAt
 from n5zarr.storage.place import place_of
 from n5zarr.store.register import general_first
@@ -131,15 +130,8 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     assert new is not None  # noqa: S101 - see above
     new.check_free(may_exist=overwrite)
     with ErrorsAt(str(new.file)):
-        given = general_first(registrations or {})
         project = ProjectData.of(views_in(data), setups or {}, voxel_size, unit)
-        xml = project_xml(
-            loader=new.loader(project.views),
-            setups=project.setups,
-            timepoints=project.timepoints,
-            missing=project.missing,
-            registrations=project.transforms(given),
-        )
+        xml = project.xml(new.loader(project.views), general_first(registrations or {}))
     tree = project.tree(str(location), new.ome_version)
     target = open_destination(new.place, new.images, new.ome_version)
     if overwrite:
