@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "KEYS",
+    "NEAR",
     "Description",
     "Setup",
     "parse_xml",
@@ -53,7 +54,9 @@ KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,9})")
 _TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
-_NEAR = 0.1  # relative difference of equal scales: registrations may stretch a sample
+NEAR = 0.1
+"""Relative difference of equal scales: registrations may stretch a sample."""
+
 _MAX_TIMEPOINTS = 100_000  # each is a block of dask; more are a mistake, or an attack
 _END = 2**31  # numbers are ints in Java
 _NOTHING = 1e-12  # largest rounding error, relative, of a matrix that does not rotate
@@ -225,7 +228,7 @@ class Description:
         """Whether world coordinates are in BigStitcher's unit, the finest voxel size."""
         lengths = np.linalg.norm(np.reshape(registration, (3, 4))[:, :3], axis=0)
         far = _difference(lengths * self.finest, voxel_size)
-        return far < _NEAR and far < _difference(lengths, voxel_size)
+        return far < NEAR and far < _difference(lengths, voxel_size)
 
 
 def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
+    from n5zarr.conventions.xml_text import Span
+
 __all__ = [
     "View",
     "ViewTransform",
@@ -99,8 +101,20 @@ def model_of(transforms: Iterable[ViewTransform]) -> tuple[float, ...]:
     return tuple(model[:3].ravel().tolist())
 
 
-def with_registrations(xml: bytes, views: Mapping[View, Sequence[ViewTransform]]) -> bytes:
+def with_registrations(
+    xml: bytes, views: Mapping[View, Sequence[ViewTransform]], *, replace: bool
+) -> bytes:
     """Return XML with other transforms of views, the one applied first last; keep all other text.
+
+    Parameters
+    ----------
+    xml : bytes
+        The XML.
+    views : mapping of (int, int) to sequence of ViewTransform
+        The transforms of each view.
+    replace : bool
+        Whether they replace those of the XML. Otherwise they are added before them, and the text of
+        those, which may say more than n5zarr reads, stays.
 
     Raises
     ------
@@ -117,7 +131,11 @@ def with_registrations(xml: bytes, views: Mapping[View, Sequence[ViewTransform]]
                 f"expected one registration of setup {view[0]} at time point {view[1]}, got more"
             )
         there.add(view)
-        changes.append((span.start, span.end, indented(registration_element(view, views[view]), 2)))
+        if replace or span.is_empty_tag:
+            element = registration_element(view, views[view])
+            changes.append((span.start, span.end, indented(element, 2)))
+        else:
+            changes.append((span.body, span.body, _first_children(xml, span, views[view])))
     changed = replaced(xml, changes)
     new = [registration_element(v, each) for v, each in views.items() if v not in there]
     if not new:
@@ -125,12 +143,23 @@ def with_registrations(xml: bytes, views: Mapping[View, Sequence[ViewTransform]]
     return with_children(changed, _REGISTRATIONS, [indented(each, 2) for each in new])
 
 
+def _first_children(xml: bytes, span: Span, transforms: Iterable[ViewTransform]) -> str:
+    """Return the text of transforms before the children of an element, with their indent."""
+    body = xml[span.body : span.body_end]
+    before = body[: len(body) - len(body.lstrip())].decode("ascii")
+    return "".join(before + indented(_transform_element(each), 3) for each in transforms)
+
+
 def registration_element(view: View, transforms: Iterable[ViewTransform]) -> ElementTree.Element:
     """Make the element of the registration of a view."""
     setup, timepoint = map(str, view)
     element = ElementTree.Element("ViewRegistration", timepoint=timepoint, setup=setup)
-    for name, rows in transforms:
-        transform = ElementTree.SubElement(element, "ViewTransform", type="affine")
-        ElementTree.SubElement(transform, "Name").text = name
-        ElementTree.SubElement(transform, "affine").text = numbers_text(rows)
+    element.extend(map(_transform_element, transforms))
+    return element
+
+
+def _transform_element(transform: ViewTransform) -> ElementTree.Element:
+    element = ElementTree.Element("ViewTransform", type="affine")
+    ElementTree.SubElement(element, "Name").text = transform.name
+    ElementTree.SubElement(element, "affine").text = numbers_text(transform.rows)
     return element

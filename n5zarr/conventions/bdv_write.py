@@ -76,7 +76,7 @@ def ome_loader(container: str, views: Iterable[View]) -> ElementTree.Element:
 
 def with_loader(xml: bytes, loader: ElementTree.Element) -> bytes:
     """Return XML with another loader, whose path is relative to the XML; keep all other text."""
-    (span,) = elements_at(xml, _LOADER)
+    span, *_ = elements_at(xml, _LOADER)  # as JDOM's getChild: the first one counts
     changes = [(span.start, span.end, indented(loader, 2))]
     base = elements_at(xml, _BASE)
     if base and xml[base[0].body : base[0].body_end].strip() not in (b"", b"."):
@@ -129,7 +129,8 @@ def project_xml(
     for name in _OF_BIGSTITCHER:
         ElementTree.SubElement(root, name)
     ElementTree.indent(root)
-    xml = f"{_DECLARATION}{ElementTree.tostring(root, encoding='unicode')}\n".encode()
+    text = f"{_DECLARATION}{ElementTree.tostring(root, encoding='unicode')}\n"
+    xml = text.encode(errors="surrogatepass")  # these are not well-formed
     problem = parsed_xml(xml)
     if isinstance(problem, str):
         raise option_error(f"expected names of characters that XML can hold, got {problem}")

@@ -98,6 +98,13 @@ class XmlFile(NamedTuple):
         return self._stored() is not None
 
     @property
+    def resolved(self) -> str:
+        """The path or URL, without links: equal for the same file."""
+        if isinstance(self.directory.location, Path):
+            return str((self.directory.location / self.name).resolve())
+        return self.beside(self.name)
+
+    @property
     def settings(self) -> Self:
         """The file of BigDataViewer's display settings beside it."""
         name = re.sub(r"(?i)\.xml(~[0-9]+)?\Z", "", self.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from n5zarr.store.bdv_views import ranges
 from n5zarr.store.bdv_xml import XmlFile, read_project
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["Registrations", "read_registrations", "register", "transforms_of"]
+__all__ = ["Registrations", "general_first", "read_registrations", "register", "transforms_of"]
 
 type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
 type Registrations = Mapping[Any, Given]
@@ -95,9 +96,9 @@ def register(
         The XML.
     registrations : mapping
         Affine transforms by the numbers of setup and time point, or by the number of a setup for
-        all its time points: a matrix of the shape (3, 4) or (4, 4) that maps ``[x, y, z, 1]``, or a
-        sequence of names and matrices, of which the last one is applied first. The unit is that of
-        :func:`read_registrations`.
+        all its other time points: a matrix of the shape (3, 4) or (4, 4) that maps
+        ``[x, y, z, 1]``, or a sequence of names and matrices, of which the last one is applied
+        first. The unit is that of :func:`read_registrations`.
     name : str, optional
         Name of transforms without a name.
     replace : bool, optional
@@ -122,9 +123,26 @@ def register(
     file = XmlFile.at(place_of(location, storage_options, backend))
     read_project(file)
     with ErrorsAt(str(file)):
-        given = {key: transforms_of(value, name) for key, value in registrations.items()}
+        by_key = general_first(registrations)
+        given = {key: transforms_of(value, name) for key, value in by_key.items()}
         _changed(file.read(), given, replace=replace)  # may raise: call it before any writing
     file.update(lambda xml: xml and _changed(xml, given, replace=replace))
+
+
+def general_first(registrations: object) -> Registrations:
+    """Return the registrations of a user, those of setups before those of a view, which count.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They are no mapping (``kind="option"``).
+    """
+    if not isinstance(registrations, Mapping):
+        raise option_error(
+            "registrations: expected a mapping of setups, or of (setup, time point), to matrices, "
+            f"got {type(registrations).__name__}"
+        )
+    return dict(sorted(registrations.items(), key=lambda item: isinstance(item[0], tuple)))
 
 
 def transforms_of(given: Any, name: str) -> tuple[ViewTransform, ...]:  # noqa: ANN401 - of a user
@@ -180,25 +198,26 @@ def _changed(
     if description is None:
         raise option_error("expected BigDataViewer's XML, got other text; another program wrote it")
     now = _transforms(xml)
-    wanted: dict[View, tuple[ViewTransform, ...]] = {}
+    times = frozenset(description.timepoints or ())
+    added: dict[View, tuple[ViewTransform, ...]] = {}
     for key, transforms in given.items():
-        for view in _views(description, key):
-            wanted[view] = (*transforms, *(() if replace else now.get(view, ())))
-    changed = with_registrations(xml, wanted)
-    if _transforms(changed) != now | wanted:
+        added |= dict.fromkeys(_views(description, times, key), (*transforms,))
+    kept = {} if replace else now
+    expected = {view: (*transforms, *kept.get(view, ())) for view, transforms in added.items()}
+    changed = with_registrations(xml, added, replace=replace)
+    if _transforms(changed) != now | expected:
         raise option_error("expected a name of characters that XML can hold, got others")
     return changed
 
 
-def _views(description: Description, key: int | View) -> list[View]:
+def _views(description: Description, times: frozenset[int], key: Any) -> list[View]:  # noqa: ANN401 - of a user
     """Return the views that a key names."""
-    times = description.timepoints or ()
-    views = [key] if isinstance(key, tuple) else [(key, t) for t in times]
-    views = [view for view in views if view not in description.missing or view == key]
+    named = [key] if isinstance(key, tuple) and len(key) == 2 else [(key, t) for t in sorted(times)]
+    views = [view for view in named if view not in description.missing or view == key]
     is_known = all(s in description.setups and t in times for s, t in views)
     require(
         views and is_known,
         f"registrations: expected the number of a setup, of {ranges(description.setups)}, alone or "
-        f"with a time point, of {ranges(times) or 'none'}, got {key!r}",
+        f"with a time point, of {ranges(sorted(times)) or 'none'}, got {key!r}",
     )
     return views

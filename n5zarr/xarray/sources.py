@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import xarray as xr
 import zarr
 from xarray.backends.zarr import ZarrArrayWrapper
 
@@ -27,37 +28,48 @@ from n5zarr.xarray.lazy_arrays import StackedViews
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    import xarray as xr
     from zarr.storage import StorePath
+
+    from n5zarr.storage.interface import Storage
 
 __all__ = ["check_not_read"]
 
 
-def check_not_read(data: Iterable[xr.Dataset], store: N5Store, path: str) -> None:
+def check_not_read(
+    arrays: Iterable[tuple[object, object]], storage: Storage, path: str, option: str
+) -> None:
     """Raise if lazy data come from a node that is about to be removed.
+
+    Parameters
+    ----------
+    arrays : iterable of (name, array)
+        Variables of xarray, or arrays of dask or zarr; others are not looked at.
+    storage, path : Storage, str
+        What is removed.
+    option : str
+        The option of the user that removes it.
 
     Raises
     ------
     N5UnrepresentableError
         The node would be removed before its data are read (``kind="option"``).
     """
-    removed = places_behind(store.storage, path)
-    for ds in data:
-        for name, variable in ds.variables.items():
-            for place in _places(variable):
-                read = place.store
-                storage = read.storage if isinstance(read, N5Store) else open_storage(Place(read))
-                require(
-                    overlap(places_behind(storage, place.path), removed) is None,
-                    f"mode='w' would remove the unread source of {name!r}, {storage}: "
-                    f"/{place.path}; load() the data first, or write to another place",
-                    where=f"{store}: {path or '/'}",
-                )
+    removed = places_behind(storage, path)
+    for name, array in arrays:
+        for place in _places(array):
+            read = place.store
+            source = read.storage if isinstance(read, N5Store) else open_storage(Place(read))
+            require(
+                overlap(places_behind(source, place.path), removed) is None,
+                f"{option} would remove the unread source of {name!r}, {source}: "
+                f"/{place.path}; load() the data first, or write to another place",
+                where=f"{storage}: {path or '/'}",
+            )
 
 
-def _places(variable: xr.Variable) -> Iterator[StorePath]:
-    """Yield the locations of the Zarr arrays behind a variable, including one of dask."""
-    held = getattr(variable, "_data", None)
+def _places(array: object) -> Iterator[StorePath]:
+    """Yield the locations of the Zarr arrays behind a variable, or an array of dask or zarr."""
+    held = getattr(array, "_data", None) if isinstance(array, xr.Variable) else array
     graph = getattr(held, "__dask_graph__", None)
     for source in [held] if graph is None else _sources_in(graph()):
         yield from _places_of(source)

@@ -69,6 +69,32 @@ def test_transforms_are_replaced_and_what_was_read_restores_them(xml: Path) -> N
     assert n5zarr.read_registrations(xml) == before
 
 
+def test_transforms_that_are_not_understood_stay(xml: Path) -> None:
+    text = xml.read_bytes().decode()
+    start = text.index("<ViewTransform", text.index("<ViewRegistration "))
+    end = text.index("</ViewTransform>", start)
+    other = (
+        "<!-- by hand --><ViewTransform type='affine' by=\"me > you\"><Name>\t2D</Name>"
+        "<affine>1.0E0 0 0</affine><more/>"
+    )
+    before = (text[:start] + other + text[end:]).encode()
+    xml.write_bytes(before)
+    view = min(n5zarr.read_registrations(xml))
+    n5zarr.register(xml, {view: MOVED, (0, 2): TURNED})
+    lines = changed_lines(before, xml.read_bytes())
+    assert len(lines) == 2 * 4
+    assert {line[0] for line in lines} == {"+"}
+    assert [each.name for each in n5zarr.read_registrations(xml)[view]][:2] == ["n5zarr", "\t2D"]
+
+
+def test_the_registration_of_a_view_precedes_that_of_its_setup(xml: Path) -> None:
+    for given in ({3: MOVED, (3, 8): TURNED}, {(3, 8): TURNED, 3: MOVED}):
+        n5zarr.register(xml, given, replace=True)
+        found = spimdata.read(xml)
+        np.testing.assert_array_equal(found.model(3, 8), TURNED)
+        np.testing.assert_array_equal(found.model(3, 0), MOVED)
+
+
 def test_views_without_a_registration_get_one(tmp_path: Path) -> None:
     xml = tmp_path / "dataset.xml"
     text = bigstitcher.project_xml()
@@ -86,6 +112,8 @@ def test_views_without_a_registration_get_one(tmp_path: Path) -> None:
     [
         ({9: MOVED}, r"a setup, of 0-1, 3-4, 7, alone or with a time point, of 0, 2, 5, 8, got 9"),
         ({(0, 1): MOVED}, r"got \(0, 1\)"),
+        ({(0, 0, 0): MOVED}, r"got \(0, 0, 0\)"),
+        ([MOVED], "expected a mapping of setups"),
         ({0: np.eye(3)}, r"the shape \(3, 3\)"),
         ({0: np.ones((4, 4))}, r"with the last row"),
         ({0: np.full((3, 4), np.nan)}, "that can be inverted"),

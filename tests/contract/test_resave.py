@@ -179,6 +179,57 @@ def test_sources_that_are_no_project(project: Path, tmp_path: Path) -> None:
     assert project.read_bytes() == before
 
 
+def test_points_of_another_project_are_not_replaced(project: Path, tmp_path: Path) -> None:
+    n5zarr.convert(project, tmp_path / "new/one.xml", to="n5")
+    beads = (
+        tmp_path / "new/interestpoints.n5/tpId_2_viewSetupId_3/beads/interestpoints/attributes.json"
+    )
+    beads.write_text("{}")
+    with pytest.raises(
+        N5UnrepresentableError, match=r"interestpoints\.n5: expected none of another"
+    ):
+        n5zarr.convert(project, tmp_path / "new/two.xml", to="n5")
+    assert beads.read_text() == "{}"
+    assert not list(tmp_path.glob("new/two.*"))
+    newer = tmp_path / "new/interestpoints.zarr"  # precedes the older ones
+    newer.mkdir()
+    newer.joinpath("zarr.json").write_text("{}")
+    with pytest.raises(N5UnrepresentableError, match=r"interestpoints\.zarr: .* got zarr\.json"):
+        n5zarr.convert(project, tmp_path / "new/two.xml", to="n5", overwrite=True)
+    shutil.rmtree(newer)
+    n5zarr.convert(project, tmp_path / "new/two.xml", to="n5", overwrite=True)
+    assert beads.read_text() != "{}"
+
+
+def test_links_to_the_source_are_found(project: Path, tmp_path: Path) -> None:
+    before = project.read_bytes()
+    (tmp_path / "folder").symlink_to(project.parent, target_is_directory=True)
+    (tmp_path / "link.xml").symlink_to(project)
+    for xml in (tmp_path / "folder/dataset.xml", tmp_path / "link.xml"):
+        with pytest.raises(N5UnrepresentableError, match="another XML than that of the source"):
+            n5zarr.convert(project, xml, to="ome-zarr", overwrite=True)
+    assert project.read_bytes() == before
+
+
+def test_an_xml_that_cannot_be_changed_is_found_before_the_copy(
+    project: Path, tmp_path: Path
+) -> None:
+    text = project.read_text()
+    project.write_bytes(text.replace("UTF-8", "UTF-16").encode("utf-16"))
+    with pytest.raises(N5UnrepresentableError, match=r"old/dataset\.xml: expected XML in UTF-8"):
+        n5zarr.convert(project, tmp_path / "new/dataset.xml", to="n5")
+    assert not list(tmp_path.glob("new/*"))
+
+
+def test_the_first_image_loader_counts(project: Path, tmp_path: Path) -> None:
+    """Like ``getChild`` of JDOM, with which Java reads the XML."""
+    other = '<ImageLoader format="bdv.n5"><n5 type="relative">none.n5</n5></ImageLoader>'
+    project.write_text(project.read_text().replace("</ImageLoader>", f"</ImageLoader>{other}"))
+    n5zarr.convert(project, tmp_path / "new/dataset.xml", to="ome-zarr")
+    assert other in (tmp_path / "new/dataset.xml").read_text()
+    xr.testing.assert_identical(tree(tmp_path / "new/dataset.xml"), tree(project))
+
+
 def test_the_command(project: Path, tmp_path: Path) -> None:
     xml = tmp_path / "new/dataset.xml"
     text = printed("convert", project, xml, "--to", "ome-zarr")

@@ -205,13 +205,27 @@ def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monke
         ({0: numbers(), (0, 0): numbers()}, {}, "each setup and time point once"),
         ({(0, 0): numbers(), (0, 1): numbers()[1:]}, {}, "setup 0: expected the shape"),
         (xr.DataArray(numbers(2), dims=[*"qzyx"]), {}, "expected the dimensions"),
+        (xr.DataArray(numbers(2, 1), dims=["t", "timepoint", *"zyx"]), {}, "one dimension of time"),
         (xr.DataArray(numbers(2, 2), dims=("setup", "tile", "z", "y", "x")), {}, "either setup"),
         (xr.DataArray(numbers(), dims=[*"zyx"], coords={"x": np.arange(71) ** 2}), {}, "evenly"),
-        ({0: numbers()}, {"voxel_size": (1, 1)}, "voxel_size: expected one number for each"),
-        ({0: numbers()}, {"voxel_size": (1, 0, 1)}, "voxel_size: expected numbers above 0"),
+        ({0: numbers()}, {"voxel_size": (1, 1)}, "voxel_size: expected a number above 0 for"),
+        ({0: numbers()}, {"voxel_size": (1, 0, 1)}, "voxel_size: expected a number above 0"),
+        ({0: numbers()}, {"voxel_size": 2}, "voxel_size: expected a number above 0 for each"),
+        (placed(numbers())[:, ::-1], {}, "setup 0: expected ascending positions"),
+        (placed(numbers())[:, ::-1], {"voxel_size": (2, 1, 1)}, "expected ascending positions"),
+        (
+            {(0, 0): placed(numbers()), (0, 1): placed(numbers()).assign_coords(x=np.arange(71))},
+            {},
+            "unit and voxel size of time point 0",
+        ),
+        (xr.DataArray(numbers(2), dims=("setup", *"zyx"), coords={"setup": [-1, 1]}), {}, "got -1"),
+        ({0: numbers()}, {"setups": ["left"]}, "setups: expected a mapping of setups"),
+        ({0: numbers()}, {"setups": {0: "left"}}, "setups: expected a mapping of setups"),
+        ({0: numbers()}, {"registrations": [np.eye(4)]}, "registrations: expected a mapping"),
         ({0: numbers()}, {"setups": {1: {"name": "a"}}}, "setups: expected names"),
         ({0: numbers()}, {"setups": {0: {"colour": "a"}}}, "setups: expected names"),
         ({0: numbers()}, {"setups": {0: {"name": "a\0"}}}, "characters that XML can hold"),
+        ({0: numbers()}, {"setups": {0: {"name": "a\ud800"}}}, "characters that XML can hold"),
         ({0: numbers()}, {"registrations": {1: np.eye(4)}}, "a setup or a view of the data"),
         ({0: numbers()}, {"registrations": {0: np.zeros((3, 4))}}, "that can be inverted"),
         ({0: numbers()}, {"format": "hdf5"}, "format"),
@@ -241,3 +255,51 @@ def test_a_project_is_replaced_only_on_demand(tmp_path: Path) -> None:
     np.testing.assert_array_equal(elements(found, tmp_path, (0, 0), 0), numbers(seed=1))
     with pytest.raises(N5UnrepresentableError, match=r"path of an XML file"):
         n5zarr.write_bdv({0: numbers()}, tmp_path / "dataset.n5")
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_a_project_that_is_read_is_not_removed(images: Any, tmp_path: Path) -> None:
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({0: numbers(), 1: numbers(seed=1)}, xml, format=images)
+    tree = n5zarr.open_bdv(xml)
+    lazy: list[Any] = [tree, n5zarr.open_bdv(xml, chunks=None), tree["s0"].to_dataset()]
+    lazy += [tree["s0/data"], {0: tree["s0/data"].isel(setup=0)}, {0: tree["s0/data"].data[0, 0]}]
+    if images == "n5":
+        lazy += [{0: n5zarr.open_array(tmp_path / "dataset.n5", path="setup0/timepoint0/s0")}]
+    for data in lazy:
+        with pytest.raises(N5UnrepresentableError, match=r"overwrite=True would remove the unread"):
+            n5zarr.write_bdv(data, xml, format=images, overwrite=True)
+    n5zarr.write_bdv(tree.load(), xml, format=images, overwrite=True)
+    found = spimdata.read(xml)
+    np.testing.assert_array_equal(elements(found, tmp_path, (1, 0), 0), numbers(seed=1))
+
+
+def test_time_points_may_be_turned_and_stretched(tmp_path: Path) -> None:
+    xml = tmp_path / "moving.xml"
+    times = [0, 2, 3, 5]
+    one = numbers()[:, :11, :13]
+    n5zarr.write_bdv({(7, t): one for t in times}, xml, voxel_size=(1.7, 0.1625, 0.1625))
+    for t in times[1:]:
+        turned = np.eye(3, 4) + np.random.default_rng(t).normal(size=(3, 4)) / 100
+        n5zarr.register(xml, {(7, t): turned + np.outer([107, -211, t], [0, 0, 0, 1])})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)  # coordinates cannot turn
+        tree = n5zarr.open_bdv(xml)
+    n5zarr.write_bdv(tree, tmp_path / "copy.xml")
+    old, new = spimdata.read(xml), spimdata.read(tmp_path / "copy.xml")
+    for t in times:
+        np.testing.assert_allclose(new.model(7, t), old.model(7, t), rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_an_older_xml_does_not_place_new_images(images: Any, tmp_path: Path) -> None:
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({0: numbers()}, xml, format=images, voxel_size=(1, 1, 1))
+    changed: dict[str, Any] = {"voxel_size": (3, 3, 3), "factors": (0, 0, 0)}
+    with pytest.raises(n5zarr.N5Error, match="factors"):  # after the images
+        n5zarr.write_bdv({0: numbers()}, xml, format=images, **changed, overwrite=True)
+    np.testing.assert_array_equal(n5zarr.open_bdv(xml)["s0"].coords["x"][:2], [0, 3])
+    given = {(0, 1): np.diag([1, 1, 2, 1]), 0: np.eye(4)}
+    views = {(0, 0): numbers(), (0, 1): numbers()}
+    n5zarr.write_bdv(views, xml, format=images, overwrite=True, registrations=given)
+    assert n5zarr.read_registrations(xml)[0, 1][0].matrix[2, 2] == 2

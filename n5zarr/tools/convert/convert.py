@@ -206,7 +206,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         options = RunOptions(scheduler, n_workers, progress)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
     if resaving is not None:
-        plan = replace(plan, others=[*plan.others, *resaving.folders()])
+        beside = resaving.folders(may_exist=overwrite or resume)
+        plan = replace(plan, others=[*plan.others, *beside])
     job: dict[str, JSON] = {
         "select": patterns,
         "exclude": excluded,
@@ -220,7 +221,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     }
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     if resaving is not None and not dry_run:
-        resaving.write(found)
+        resaving.write()
     return done if new is None else replace(done, destination=str(new.file))
 
 

@@ -161,6 +161,10 @@ class Folder(NamedTuple):
         """Return the stored key of a file."""
         return join(self.path, name)
 
+    def names(self) -> set[str]:
+        """Return the names of all files."""
+        return keys_below(self.storage.store, self.path)
+
     def read(self, names: Iterable[str]) -> list[BufferLike | None]:
         """Read files, None for each missing one."""
         return self.storage.run(get_each(list(map(self.key, names))))
@@ -194,7 +198,7 @@ class FileCopy(Copy):
     omitted: str = ""
 
     def _names(self) -> list[str]:
-        return sorted(keys_below(self.source.storage.store, self.source.path) - {self.omitted})
+        return sorted(self.source.names() - {self.omitted})
 
     @override
     def tasks(self, done: set[str]) -> Iterator[Task]:

@@ -11,6 +11,7 @@ from n5zarr.conventions.bdv import view_of
 from n5zarr.conventions.bdv_write import with_loader
 from n5zarr.conventions.interest_points import base_path, labels_in
 from n5zarr.conventions.xml_text import elements_at
+from n5zarr.errors import ErrorsAt
 from n5zarr.images.find import ome_tree
 from n5zarr.images.in_project import project_images
 from n5zarr.storage.opening import open_storage
@@ -38,13 +39,14 @@ class Resaving:
         What is resaved.
     new : NewProject
         Where.
-    xml : bytes
-        The content of the XML of the project.
+    xml, new_xml : bytes
+        The content of the XML of the project, and of the new one.
     """
 
     project: Project
     new: NewProject
     xml: bytes
+    new_xml: bytes
 
     @classmethod
     def of(cls, tree: SourceTree, new: NewProject) -> Resaving:
@@ -53,7 +55,7 @@ class Resaving:
         Raises
         ------
         N5UnrepresentableError
-            It is not (``kind="option"``).
+            It is not, or its XML cannot be changed (``kind="option"``).
         """
         project = tree.project
         require(
@@ -63,18 +65,33 @@ class Resaving:
         )
         assert project is not None  # noqa: S101 - see above
         require(
-            str(project.file) != str(new.file),
+            project.file.resolved != new.file.resolved,
             f"{new.file}: expected another XML than that of the source",
         )
-        return cls(project, new, project.file.read())
+        views = {view_of(tuple(path.split("/"))) for path in tree.arrays}
+        loader = new.loader(sorted(view for view in views if view is not None))
+        xml = project.file.read()
+        with ErrorsAt(str(project.file)):
+            return cls(project, new, xml, with_loader(xml, loader))
 
     def tree(self, found: SourceTree) -> SourceTree:
         """Return the arrays as the new project has them."""
         version = self.new.ome_version
         return found if version is None else ome_tree(project_images(found), version)
 
-    def folders(self) -> list[FileCopy]:
-        """Return copies of the interest points and of the functions beside the XML."""
+    def folders(self, *, may_exist: bool) -> list[FileCopy]:
+        """Return copies of the interest points and of the functions beside the XML.
+
+        Parameters
+        ----------
+        may_exist : bool
+            Whether files that are copied may replace others.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            There are others, which may be another project's (``kind="option"``).
+        """
         names = [*_POINTS] if labels_in(self.xml) else []
         names += ["psf"] if elements_at(self.xml, _PSF) else []
         old = self.project.file
@@ -83,19 +100,20 @@ class Resaving:
             return []
         read = open_storage(old.place_for(source), read_only=True)
         written = open_storage(self.new.file.directory)
-        return [FileCopy(Folder(read, name), Folder(written, name)) for name in names]
+        copies = [FileCopy(Folder(read, name), Folder(written, name)) for name in names]
+        for name, copy in zip(names, copies, strict=True):
+            others = copy.target.names() - (copy.source.names() if may_exist else set())
+            require(
+                not others,
+                f"{self.new.file.beside(name)}: expected none of another project, got "
+                f"{min(others, default='')}; write to another folder, or remove it; "
+                "overwrite=True (--overwrite) replaces files of the same names",
+            )
+        return copies
 
-    def write(self, found: SourceTree) -> None:
-        """Write the XML, and BigDataViewer's display settings.
-
-        Parameters
-        ----------
-        found : SourceTree
-            The arrays of the project.
-        """
-        views = {view_of(tuple(path.split("/"))) for path in found.arrays}
-        loader = self.new.loader(sorted(view for view in views if view is not None))
+    def write(self) -> None:
+        """Write the XML, and BigDataViewer's display settings."""
         with suppress(FileNotFoundError):
             settings = self.project.file.settings.read()
             self.new.file.settings.update(lambda _: settings)
-        self.new.write(with_loader(self.xml, loader))
+        self.new.write(self.new_xml)

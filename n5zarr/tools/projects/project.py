@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from n5zarr.container.options import require
-from n5zarr.conventions.bdv import Setup, write_setup
+from n5zarr.conventions.bdv import NEAR, Setup, write_setup
 from n5zarr.conventions.bdv_registrations import ViewTransform
-from n5zarr.conventions.bdv_write import view_image
+from n5zarr.conventions.bdv_write import project_xml, view_image
 from n5zarr.conventions.model import Axis
 from n5zarr.format.order import to_n5
 from n5zarr.images.find import ome_tree
@@ -21,7 +22,8 @@ from n5zarr.store.register import transforms_of
 from n5zarr.tools.projects.views import ENTITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
+    from xml.etree.ElementTree import Element
 
     import numpy.typing as npt
 
@@ -53,10 +55,13 @@ class ProjectData:
         The views by setup and time point.
     setups : mapping of int to Setup
         The setups by number.
+    voxel_size : sequence of float or None
+        Size along z, y and x of all views, instead of the distance of their positions.
     """
 
     views: Mapping[View, ViewData]
     setups: Mapping[int, Setup]
+    voxel_size: Sequence[float] | None
 
     @classmethod
     def of(
@@ -88,16 +93,17 @@ class ProjectData:
         for view in views:
             first = firsts.setdefault(view.setup, view)
             require(
-                _like(view) == _like(first),
-                f"data: setup {view.setup}: expected the shape, type and voxel size of time point "
-                f"{first.timepoint}, {_like(first)}, got {_like(view)} at {view.timepoint}",
+                _like(view) == _like(first) and _is_near(view, first, voxel_size),
+                f"data: setup {view.setup}: expected the shape, type, unit and voxel size of time "
+                f"point {first.timepoint}, {_like(first)}, {_scales(first)}, got {_like(view)}, "
+                f"{_scales(view)} at {view.timepoint}",
             )
         named = _names(firsts, names)
         setups = {
             number: Setup(
                 name=named[number].get("name", str(number)),
                 voxel_size=_voxel_size(first, voxel_size),
-                unit=unit or _unit(first),
+                unit=str(unit or _unit(first)),
                 attributes=numbers,
                 names={kind: named[number][kind] for kind in ENTITIES},
                 size=to_n5(first.values.shape),
@@ -105,7 +111,7 @@ class ProjectData:
             )
             for (number, first), numbers in zip(firsts.items(), _entities(named), strict=True)
         }
-        return cls({(v.setup, v.timepoint): v for v in views}, setups)
+        return cls({(v.setup, v.timepoint): v for v in views}, setups, voxel_size)
 
     @property
     def timepoints(self) -> list[int]:
@@ -139,9 +145,10 @@ class ProjectData:
 
     def _placed(self, view: View) -> tuple[ViewTransform, ...]:
         """Return the transforms that follow from voxel size and positions."""
-        data, setup = self.views[view], self.setups[view[0]]
+        data = self.views[view]
         finest = min(size for each in self.setups.values() for size in each.voxel_size or ())
-        scale = np.diag(np.divide(setup.voxel_size or (), finest))
+        # its own: a registration may stretch it
+        scale = np.diag(np.divide(_voxel_size(data, self.voxel_size), finest))
         first = np.array([0.0 if axis is None else axis.translation for axis in to_n5(data.axes)])
         transforms = [_transform("calibration", scale, np.zeros(3))]
         if first.any():
@@ -151,6 +158,24 @@ class ProjectData:
             matrix = given.matrix
             transforms.insert(0, _transform(given.name, matrix[:, :3], matrix[:, 3] / finest))
         return tuple(transforms)
+
+    def xml(self, loader: Element, registrations: Registrations) -> bytes:
+        """Write the XML.
+
+        Parameters
+        ----------
+        loader : Element
+            The images.
+        registrations : mapping
+            As for :meth:`transforms`.
+        """
+        return project_xml(
+            loader=loader,
+            setups=self.setups,
+            timepoints=self.timepoints,
+            missing=self.missing,
+            registrations=self.transforms(registrations),
+        )
 
     def tree(self, name: str, ome_version: OmeVersion | None) -> SourceTree:
         """Return the arrays and groups to write.
@@ -209,24 +234,44 @@ def _source(view: ViewData) -> ArraySource:
 
 def _like(view: ViewData) -> tuple[object, ...]:
     """Return what all time points of a setup must have in common."""
-    scales = tuple(None if axis is None else (axis.scale, axis.unit) for axis in view.axes)
-    return tuple(view.values.shape), str(getattr(view.values, "dtype", "")), scales
+    units = tuple(None if axis is None else axis.unit for axis in view.axes)
+    return tuple(view.values.shape), str(getattr(view.values, "dtype", "")), units
+
+
+def _scales(view: ViewData) -> tuple[float, ...]:
+    """Return the distance of positions along z, y and x."""
+    return tuple(1.0 if axis is None else axis.scale for axis in view.axes)
+
+
+def _is_near(view: ViewData, first: ViewData, given: Sequence[float] | None) -> bool:
+    """Whether a registration, which may stretch a time point, explains its voxel size."""
+    sizes, others = _voxel_size(view, given), _voxel_size(first, given)
+    return bool((np.abs(np.log(np.divide(sizes, others))) < NEAR).all())
 
 
 def _voxel_size(view: ViewData, given: Sequence[float] | None) -> tuple[float, ...]:
     """Return the voxel size along x, y and z."""
+    scales = _scales(view)
     require(
-        given is None or len(given) == 3,
-        f"voxel_size: expected one number for each of z, y, x, got {given}",
+        min(scales) > 0,
+        f"data: setup {view.setup}: expected ascending positions along z, y and x, got distances "
+        f"{list(scales)}; data.sortby(['z', 'y', 'x']) sorts them",
     )
-    of_axes = [1.0 if axis is None else axis.scale for axis in view.axes]
-    sizes = tuple(float(size) for size in to_n5(given or of_axes))
+    sizes = scales if given is None else _numbers(given)
     require(
-        all(0 < size < np.inf for size in sizes),
-        f"voxel_size: expected numbers above 0 of setup {view.setup}, along z, y, x, got "
-        f"{list(reversed(sizes))}",
+        len(sizes) == 3 and all(0 < size < np.inf for size in sizes),
+        f"voxel_size: expected a number above 0 for each of z, y, x, got {given!r}",
     )
-    return sizes
+    return to_n5(sizes)
+
+
+def _numbers(given: object) -> tuple[float, ...]:
+    """Return numbers of a user; none of anything else."""
+    try:
+        values = np.asarray(given, float)
+    except (TypeError, ValueError):
+        return ()
+    return tuple(values.tolist()) if values.ndim == 1 else ()
 
 
 def _unit(view: ViewData) -> str:
@@ -244,6 +289,7 @@ def _names(
     firsts: Mapping[int, ViewData], given: Mapping[int, Mapping[str, str]]
 ) -> dict[int, dict[str, str]]:
     """Return the names of each setup, and of its channel, tile and so on."""
+    _check_mapping(given)
     unknown = [key for names in given.values() for key in names if key not in ("name", *ENTITIES)]
     require(
         not unknown and given.keys() <= firsts.keys(),
@@ -256,6 +302,15 @@ def _names(
         chosen = {key: str(name) for key, name in given.get(number, {}).items()}
         found[number] = dict.fromkeys(ENTITIES, "0") | own | chosen
     return found
+
+
+def _check_mapping(given: object) -> None:
+    is_right = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
+    require(
+        is_right,
+        "setups: expected a mapping of setups to their names, {0: {'name': 'left'}}, got "
+        f"{given!r}",
+    )
 
 
 def _entities(named: Mapping[int, Mapping[str, str]]) -> list[dict[str, int]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
 
-__all__ = ["ENTITIES", "SPACE", "ViewData", "views_in"]
+__all__ = ["ENTITIES", "SPACE", "ViewData", "arrays_in", "views_in"]
 
 SPACE = ("z", "y", "x")
 ENTITIES = ("illumination", "channel", "tile", "angle")
@@ -83,6 +83,21 @@ def views_in(data: Data) -> list[ViewData]:
     for one, other in pairwise((view.setup, view.timepoint) for view in views):
         require(one != other, f"data: expected each setup and time point once, got {one} twice")
     return views
+
+
+def arrays_in(data: Data) -> Iterator[tuple[object, object]]:
+    """Yield the arrays of a user's data with their names, each once, nothing of them read."""
+    if isinstance(data, xr.DataTree):
+        for node in data.subtree:
+            yield from node.variables.items()
+    elif isinstance(data, xr.Dataset):
+        yield from data.variables.items()
+    elif isinstance(data, xr.DataArray):
+        yield data.name, data.variable
+    else:
+        for key, value in data.items():
+            is_of_xarray = isinstance(value, xr.Dataset | xr.DataArray)
+            yield from arrays_in(value) if is_of_xarray else [(key, value)]
 
 
 def _views(data: Data) -> Iterator[ViewData]:
@@ -160,6 +175,11 @@ def _in_array(
     present: xr.DataArray | None = None,
 ) -> Iterator[ViewData]:
     """Yield the views along the axes of an array that are not of space."""
+    named = [_ALIASES.get(str(dim), dim) for dim in array.dims]
+    require(
+        len({*named}) == len(named),
+        f"data: expected one dimension of time points, and one of channels, got {[*array.dims]}",
+    )
     array = array.rename({old: new for old, new in _ALIASES.items() if old in array.dims})
     if "z" not in array.dims:
         array = array.expand_dims("z")
@@ -199,7 +219,12 @@ def _check_dims(
 def _number(array: xr.DataArray, name: str, default: int) -> int:
     """Return the number of a setup or time point, if the coordinate has one."""
     if name in array.coords and array.coords[name].dtype.kind in "iu":
-        return int(array.coords[name].item())
+        number = int(array.coords[name].item())
+        require(
+            0 <= number < _END,
+            f"data: expected numbers from 0 to {_END - 1} as coordinate {name}, got {number}",
+        )
+        return number
     return default
 
 

@@ -6,17 +6,18 @@ import time
 from typing import TYPE_CHECKING, Literal
 
 from n5zarr.container.options import check_option, require
-from n5zarr.conventions.bdv_write import project_xml
 from n5zarr.errors import ErrorsAt
 from n5zarr.storage.place import place_of
+from n5zarr.store.register import general_first
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.writing import Plan
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.projects.project import ProjectData, dataset_of
-from n5zarr.tools.projects.views import views_in
+from n5zarr.tools.projects.views import arrays_in, views_in
 from n5zarr.tools.pyramid.build import build_pyramid
+from n5zarr.xarray.sources import check_not_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -104,13 +105,14 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     FileExistsError
         The XML exists, and ``overwrite`` is false.
     N5UnrepresentableError
-        The data are no views, time points of a setup differ in size, or an option does not apply
-        (``kind="option"``).
+        The data are no views, time points of a setup differ in size, ``overwrite`` would remove
+        data that are not loaded, or an option does not apply (``kind="option"``).
 
     Notes
     -----
-    The XML is written last. A view has a transform "calibration", the voxel size in BigStitcher's
-    unit, and after it "translation", its position, and "registration", the attribute of that name.
+    The XML is written last, with ``overwrite`` also before the pyramids. A view has a transform
+    "calibration", the voxel size in BigStitcher's unit, and after it "translation", its position,
+    and "registration", the attribute of that name.
 
     Examples
     --------
@@ -129,18 +131,16 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     new.check_free(may_exist=overwrite)
     with ErrorsAt(str(new.file)):
         project = ProjectData.of(views_in(data), setups or {}, voxel_size, unit)
-        xml = project_xml(
-            loader=new.loader(project.views),
-            setups=project.setups,
-            timepoints=project.timepoints,
-            missing=project.missing,
-            registrations=project.transforms(registrations or {}),
-        )
+        xml = project.xml(new.loader(project.views), general_first(registrations or {}))
     tree = project.tree(str(location), new.ome_version)
     target = open_destination(new.place, new.images, new.ome_version)
+    if overwrite:
+        check_not_read(arrays_in(data), target.storage, target.path, "overwrite=True")
     options = RunOptions(scheduler, n_workers, progress)
     plan = Plan.of(tree, target, Layout.of(chunks, None, compression), options, max_memory)
     plan.run({}, began, overwrite=overwrite, resume=False, verify=False, dry_run=False)
+    if overwrite:  # an older XML must not place these images, if a pyramid fails
+        new.write(xml)
     if new.ome_version is not None and not isinstance(factors, str):
         factors = (1, 1, *factors)  # of the axes t and c
     for view in project.views if levels != 0 else ():
