@@ -176,6 +176,21 @@ def test_minorities_survive_background_of_the_whole_block(tmp_path: Path) -> Non
     assert not (where / "0").exists() or not any(p.is_file() for p in (where / "0").rglob("*"))
 
 
+def test_background_keeps_its_counts(tmp_path: Path) -> None:
+    """Voxels of a missing block hold the background once: a block of other ones is stored."""
+    where = tmp_path / "x.n5" / "labels"
+    n5zarr.create_array(where, shape=(2, 5), chunks=(2, 3), label_multiset=True)
+    multisets = n5zarr.LabelMultisets([[0] * 4 + [1]] * 2, [0, 1, 1], [0], [8])
+    n5zarr.write_label_multisets(where, multisets)
+    n5zarr.open_array(where, "r+")[0] = 0
+    expected = {(z, y): {0: 8} if y < 4 else {} for z in range(2) for y in range(5)}
+    assert voxels_of(n5zarr.read_label_multisets(where)) == expected
+    n5zarr.rechunk(where, chunks=(1, 2))
+    assert voxels_of(n5zarr.read_label_multisets(where)) == expected
+    n5zarr.write_label_multisets(where, n5zarr.LabelMultisets.of(np.zeros((2, 5), "u8")))
+    assert not [p for p in where.rglob("*") if p.is_file() and p.name != "attributes.json"]
+
+
 def test_blocks_of_labels_are_those_of_java(tmp_path: Path) -> None:
     """``N5LabelMultisets.saveLabelMultisetNonEmptyBlock`` of n5-imglib2 c9f4fe7.
 
