@@ -216,7 +216,7 @@ class LabelDataset(NamedTuple):
             for position, stored in zip(some, blocks, strict=True):
                 data = None if stored is None else memoryview(stored)
                 part, own = self._parts(box, position)
-                parts.append((own, used_only(self._block(data, position)[part])))
+                parts.append((own, used_only(self._block(data, position), part)))
         return joined(box.shape, parts)
 
     def write(self, box: Box, multisets: LabelMultisets) -> None:
@@ -244,7 +244,7 @@ class LabelDataset(NamedTuple):
         """Return a block with a part of a box; None for one that reads as a missing block."""
         dataset = self.view.dataset
         part, own = self._parts(box, position)
-        new = multisets[own]
+        new = used_only(multisets, own)
         with ErrorsAt(self._name(position)):
             if stored is not None:
                 check_not_sharded(*in_memory(stored), dataset.data_type, dataset.compression)

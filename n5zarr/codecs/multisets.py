@@ -214,7 +214,7 @@ def _integers(name: str, values: npt.ArrayLike, dtype: str) -> np.ndarray:
 
 def gathered(offsets: np.ndarray, lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets of some lists, one after the other, and the number of each entry."""
-    lengths = np.diff(offsets)[lists]
+    lengths = offsets[lists + 1] - offsets[lists]
     ends = np.cumsum(lengths)
     entries = np.arange(lengths.sum()) + np.repeat(offsets[lists] - (ends - lengths), lengths)
     return np.append(0, ends), entries

@@ -228,6 +228,22 @@ def test_multisets_are_written_at_a_place(tmp_path: Path) -> None:
     assert voxels_of(n5zarr.read_label_multisets(where)) == voxels | moved
 
 
+def test_a_block_costs_the_same_in_any_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block looked at the lists of all voxels: the work grew with the square of the box."""
+    where, n, seen, init = tmp_path / "x.n5", 32, [], n5zarr.LabelMultisets.__init__
+    ones = np.ones(n * n, "i8")
+    multisets = n5zarr.LabelMultisets.from_csr(np.arange(n * n + 1), ones, ones, (n, n))
+    n5zarr.create_array(where, shape=(n, n), chunks=(2, 2), label_multiset=True)
+
+    def counted(self: n5zarr.LabelMultisets, *arrays: Any) -> None:
+        init(self, *arrays)
+        seen.append(len(self.labels))
+
+    monkeypatch.setattr(n5zarr.LabelMultisets, "__init__", counted)
+    n5zarr.write_label_multisets(where, multisets)
+    assert sum(seen) < 9 * n * n
+
+
 def test_boxes_outside_are_an_error_and_nothing_is_written(java: Path) -> None:
     before = files_of(java)
     one = n5zarr.LabelMultisets.of([[[7]]])
