@@ -164,9 +164,13 @@ def test_a_part_of_a_block_keeps_the_other_voxels(tmp_path: Path, pipeline: str)
     assert {str(found[p]) for p in found.keys() - kept.keys()} == {"{12: 1}"}
 
 
-def test_minorities_survive_background_of_the_whole_block(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "pipeline", ["n5zarr.arrays.pipeline.N5", "zarr.core.codec_pipeline.Batched"]
+)
+def test_minorities_survive_background_of_the_whole_block(tmp_path: Path, pipeline: str) -> None:
     where = tmp_path / "x.n5"
-    array = n5zarr.create_array(where, shape=(2, 3), chunks=(2, 3), label_multiset=True)
+    with zarr.config.set({"codec_pipeline.path": f"{pipeline}CodecPipeline"}):
+        array = n5zarr.create_array(where, shape=(2, 3), chunks=(2, 3), label_multiset=True)
     n5zarr.write_label_multisets(where, n5zarr.LabelMultisets([[0]], [0, 2], [0, 9], [5, 2]))
     array[...] = array[...]
     array[1, 1:] = 0
