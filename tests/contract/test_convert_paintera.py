@@ -139,6 +139,24 @@ def test_what_does_not_fit_is_an_error(
     assert not (tmp_path / destination).exists()
 
 
+@pytest.mark.parametrize(
+    ("others", "patterns"),
+    [
+        (["a/data/s0"], ["a/s0"]),  # not chosen
+        (["a/data/s0"], ["a/s0", "a/data/s0"]),
+        (["a/data"], ["a/s0"]),  # the copy would lie inside of it
+    ],
+)
+def test_no_array_takes_the_place_of_another(
+    tmp_path: Path, others: list[str], patterns: list[str]
+) -> None:
+    for path in ["a/s0", *others]:
+        n5zarr.create_array(tmp_path / "y.n5", path=path, data=LABELS)
+    with pytest.raises(N5UnrepresentableError, match="expected no other array at a/data/s0"):
+        n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels=patterns)
+    assert not (tmp_path / "x.n5").exists()
+
+
 def test_other_blocks_keep_all_labels(tmp_path: Path) -> None:
     where, voxels = tmp_path / "y.n5/a", random_voxels(np.random.default_rng(3), (5, 7, 11))
     each = [voxels[p] for p in sorted(voxels)]
