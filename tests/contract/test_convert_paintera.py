@@ -101,6 +101,14 @@ def test_the_finest_level_of_a_pyramid_becomes_the_label_source(
     check(tmp_path / "x.n5/labels", LABELS)
 
 
+@pytest.mark.parametrize("group", ["metadata", "data", "a/data", "a/data/b", "data/data"])
+def test_the_label_source_has_the_name_of_the_group(tmp_path: Path, group: str) -> None:
+    n5zarr.create_array(tmp_path / "y.n5", path=f"{group}/s0", data=LABELS)
+    n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels="*")
+    made = {"metadata": "metadata", "data": "", "a/data": "a", "data/data": "data"}
+    check(tmp_path / "x.n5" / made.get(group, group), LABELS)
+
+
 def test_the_command_has_the_option(source: Path, tmp_path: Path) -> None:
     printed("convert", source, tmp_path / "x.n5", "--paintera-labels", "volumes/*")
     check(tmp_path / "x.n5/volumes/neurons", LABELS)

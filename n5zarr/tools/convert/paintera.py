@@ -107,7 +107,10 @@ def _group_of(path: str, name: str, found: SourceTree) -> str:
         "and n5zarr.build_pyramid makes the others",
         found.name,
     )
-    return path if level is None else above.removesuffix("data").rstrip("/")
+    if level is None:
+        return path
+    source, _, group = above.rpartition("/")
+    return source if group == "data" else above
 
 
 def _check_free(
