@@ -284,6 +284,18 @@ def test_a_damaged_block_is_named_and_kept(java: Path) -> None:
     assert block.read_bytes() == damaged
 
 
+def test_validation_finds_negative_counts(tmp_path: Path) -> None:
+    where = tmp_path / "x.n5"
+    n5zarr.create_array(
+        where / "a", shape=(1,), chunks=(1,), label_multiset=True, compression="raw"
+    )
+    n5zarr.write_label_multisets(where / "a", n5zarr.LabelMultisets([0], [0, 1], [7], [1]))
+    block = where / "a/0"
+    block.write_bytes(block.read_bytes()[:-4] + (-1).to_bytes(4, "little", signed=True))
+    (found,) = n5zarr.find_problems(where, deep=True)
+    assert "expected counts from 0 on, got -1" in str(found)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
