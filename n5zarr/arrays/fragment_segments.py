@@ -165,8 +165,21 @@ def segments_of(labels: npt.ArrayLike, table: np.ndarray) -> np.ndarray:
     -------
     numpy.ndarray
         The segments, uint64, in the shape of ``labels``.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The labels are no integers, or the table is another one (``kind="option"``).
     """
-    found = np.asarray(labels).astype("u8")
+    given, names = np.asarray(labels), getattr(getattr(table, "dtype", None), "names", None)
+    require(
+        given.dtype.kind in "iu" or not given.size, f"labels: expected integers, got {given.dtype}"
+    )
+    require(
+        {"fragment", "segment"} <= {*(names or ())},
+        f"table: expected one of read_fragment_segments, got {type(table).__name__}",
+    )
+    found = given.astype("u8")
     if not len(table):
         return found
     order = np.argsort(table["fragment"], kind="stable")

@@ -113,7 +113,7 @@ def write_label_multisets(
 ) -> None:
     """Write the multisets of a box of voxels, as Paintera does; other voxels keep theirs.
 
-    Blocks with only background are removed, as Java does not write them.
+    Blocks whose voxels all hold the background once are removed: missing blocks are read so.
 
     Parameters
     ----------
@@ -216,7 +216,7 @@ class LabelDataset(NamedTuple):
             for position, stored in zip(some, blocks, strict=True):
                 data = None if stored is None else memoryview(stored)
                 part, own = self._parts(box, position)
-                parts.append((own, used_only(self._block(data, position)[part])))
+                parts.append((own, used_only(self._block(data, position), part)))
         return joined(box.shape, parts)
 
     def write(self, box: Box, multisets: LabelMultisets) -> None:
@@ -241,10 +241,10 @@ class LabelDataset(NamedTuple):
     def _changed(
         self, box: Box, multisets: LabelMultisets, position: N5Tuple, stored: bytes | None
     ) -> bytes | None:
-        """Return a block with a part of a box; None if it has only background."""
+        """Return a block with a part of a box; None for one that reads as a missing block."""
         dataset = self.view.dataset
         part, own = self._parts(box, position)
-        new = multisets[own]
+        new = used_only(multisets, own)
         with ErrorsAt(self._name(position)):
             if stored is not None:
                 check_not_sharded(*in_memory(stored), dataset.data_type, dataset.compression)

@@ -28,11 +28,15 @@ __all__ = [
 ]
 
 
-def used_only(multisets: LabelMultisets) -> LabelMultisets:
-    """Return the same multisets without the lists that no voxel has."""
-    used, lists = np.unique(multisets.lists, return_inverse=True)
+def used_only(multisets: LabelMultisets, part: tuple[slice, ...] = ()) -> LabelMultisets:
+    """Return the same multisets, or those of a part, without the lists that no voxel has.
+
+    The work grows with the part, not with the box that it comes from.
+    """
+    voxels = multisets.lists[part]
+    used, lists = np.unique(voxels, return_inverse=True)
     offsets, entries = gathered(multisets.offsets, used)
-    lists = lists.reshape(multisets.shape)
+    lists = lists.reshape(voxels.shape)
     return LabelMultisets(lists, offsets, multisets.labels[entries], multisets.counts[entries])
 
 

@@ -177,19 +177,22 @@ class LabelMultisets:
 
     def unique_labels(self) -> np.ndarray:
         """Return the labels that voxels of the box hold at least once: sorted, uint64."""
-        return np.unique(self.labels[self._is_used & (self.counts > 0)])
+        return np.unique(self.labels[self._is_used[self.list_of_entry] & (self.counts > 0)])
 
     @property
     def is_background(self) -> bool:
-        """Whether voxels have entries of the background only: Java writes no such block."""
-        return not self.labels[self._is_used].any()
+        """Whether each voxel holds the background once, as those of a missing block do."""
+        is_used = self._is_used
+        starts = self.offsets[:-1][is_used]
+        has_one = bool((np.diff(self.offsets)[is_used] == 1).all())
+        return has_one and not self.labels[starts].any() and bool((self.counts[starts] == 1).all())
 
     @property
     def _is_used(self) -> np.ndarray:
-        """Whether a voxel of the box has an entry, for each entry."""
+        """Whether a voxel of the box has a list, for each list."""
         is_used = np.zeros(len(self.offsets) - 1, bool)
         is_used[self.lists] = True
-        return np.asarray(is_used[self.list_of_entry])
+        return is_used
 
     def _of_voxels(self, of_lists: np.ndarray) -> np.ndarray:
         return np.asarray(of_lists[self.lists])
@@ -211,7 +214,7 @@ def _integers(name: str, values: npt.ArrayLike, dtype: str) -> np.ndarray:
 
 def gathered(offsets: np.ndarray, lists: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the offsets of some lists, one after the other, and the number of each entry."""
-    lengths = np.diff(offsets)[lists]
+    lengths = offsets[lists + 1] - offsets[lists]
     ends = np.cumsum(lengths)
     entries = np.arange(lengths.sum()) + np.repeat(offsets[lists] - (ends - lengths), lengths)
     return np.append(0, ends), entries

@@ -407,10 +407,17 @@ class Chunks:
         return encode_chunk(array, location.view, location.grid_position)
 
     def remove(self, chunk: ChunkKey) -> Steps[None]:
-        """Remove the block of a chunk, if there is one."""
+        """Remove the block of a chunk, if there is one.
+
+        Zarr's pipelines remove chunks of background: of label multisets, other labels stay.
+        """
         # also a block outside the grid: zarr shrinks an array before it removes its chunks
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
-        if location is not None:
+        if location is None:
+            return
+        if location.view.content is Content.LABELS and location.in_grid:
+            yield [Update(location.key, partial(self._relabelled, None, location))]
+        else:
             yield [Remove(location.key, check=self._check_replaced(location))]
 
     def _check_replaced(self, location: BlockLocation) -> Check:

@@ -409,7 +409,8 @@ def relabelled_block(
     Returns
     -------
     bytes or None
-        The block, header first; None if it has only background, as Java writes no such block.
+        The block, header first; None if all its voxels hold the background once, as those of a
+        missing block: Java writes no such block.
 
     Raises
     ------

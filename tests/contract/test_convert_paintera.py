@@ -101,6 +101,14 @@ def test_the_finest_level_of_a_pyramid_becomes_the_label_source(
     check(tmp_path / "x.n5/labels", LABELS)
 
 
+@pytest.mark.parametrize("group", ["metadata", "data", "a/data", "a/data/b", "data/data"])
+def test_the_label_source_has_the_name_of_the_group(tmp_path: Path, group: str) -> None:
+    n5zarr.create_array(tmp_path / "y.n5", path=f"{group}/s0", data=LABELS)
+    n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels="*")
+    made = {"metadata": "metadata", "data": "", "a/data": "a", "data/data": "data"}
+    check(tmp_path / "x.n5" / made.get(group, group), LABELS)
+
+
 def test_the_command_has_the_option(source: Path, tmp_path: Path) -> None:
     printed("convert", source, tmp_path / "x.n5", "--paintera-labels", "volumes/*")
     check(tmp_path / "x.n5/volumes/neurons", LABELS)
@@ -137,6 +145,24 @@ def test_what_does_not_fit_is_an_error(
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.convert(source, tmp_path / destination, paintera_labels=pattern)
     assert not (tmp_path / destination).exists()
+
+
+@pytest.mark.parametrize(
+    ("others", "patterns"),
+    [
+        (["a/data/s0"], ["a/s0"]),  # not chosen
+        (["a/data/s0"], ["a/s0", "a/data/s0"]),
+        (["a/data"], ["a/s0"]),  # the copy would lie inside of it
+    ],
+)
+def test_no_array_takes_the_place_of_another(
+    tmp_path: Path, others: list[str], patterns: list[str]
+) -> None:
+    for path in ["a/s0", *others]:
+        n5zarr.create_array(tmp_path / "y.n5", path=path, data=LABELS)
+    with pytest.raises(N5UnrepresentableError, match="expected no other array at a/data/s0"):
+        n5zarr.convert(tmp_path / "y.n5", tmp_path / "x.n5", paintera_labels=patterns)
+    assert not (tmp_path / "x.n5").exists()
 
 
 def test_other_blocks_keep_all_labels(tmp_path: Path) -> None:

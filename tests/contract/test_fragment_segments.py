@@ -135,3 +135,11 @@ def test_assignments_that_do_not_fit_are_an_error(
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.write_fragment_segments(tmp_path / "x.n5", fragments, segments)
     assert not (tmp_path / "x.n5").exists()
+
+
+def test_other_labels_and_tables_are_an_error() -> None:
+    table = np.zeros(1, [("fragment", "u8"), ("segment", "u8")])
+    with pytest.raises(N5UnrepresentableError, match="labels: expected integers, got float64"):
+        n5zarr.segments_of([1.5], table)
+    with pytest.raises(N5UnrepresentableError, match="table: expected one of read_fragment"):
+        n5zarr.segments_of([1], pd.DataFrame(table))  # type: ignore[arg-type]

@@ -164,9 +164,13 @@ def test_a_part_of_a_block_keeps_the_other_voxels(tmp_path: Path, pipeline: str)
     assert {str(found[p]) for p in found.keys() - kept.keys()} == {"{12: 1}"}
 
 
-def test_minorities_survive_background_of_the_whole_block(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "pipeline", ["n5zarr.arrays.pipeline.N5", "zarr.core.codec_pipeline.Batched"]
+)
+def test_minorities_survive_background_of_the_whole_block(tmp_path: Path, pipeline: str) -> None:
     where = tmp_path / "x.n5"
-    array = n5zarr.create_array(where, shape=(2, 3), chunks=(2, 3), label_multiset=True)
+    with zarr.config.set({"codec_pipeline.path": f"{pipeline}CodecPipeline"}):
+        array = n5zarr.create_array(where, shape=(2, 3), chunks=(2, 3), label_multiset=True)
     n5zarr.write_label_multisets(where, n5zarr.LabelMultisets([[0]], [0, 2], [0, 9], [5, 2]))
     array[...] = array[...]
     array[1, 1:] = 0
@@ -174,6 +178,21 @@ def test_minorities_survive_background_of_the_whole_block(tmp_path: Path) -> Non
     array[0, 0] = 3
     array[0, 0] = 0
     assert not (where / "0").exists() or not any(p.is_file() for p in (where / "0").rglob("*"))
+
+
+def test_background_keeps_its_counts(tmp_path: Path) -> None:
+    """Voxels of a missing block hold the background once: a block of other ones is stored."""
+    where = tmp_path / "x.n5" / "labels"
+    n5zarr.create_array(where, shape=(2, 5), chunks=(2, 3), label_multiset=True)
+    multisets = n5zarr.LabelMultisets([[0] * 4 + [1]] * 2, [0, 1, 1], [0], [8])
+    n5zarr.write_label_multisets(where, multisets)
+    n5zarr.open_array(where, "r+")[0] = 0
+    expected = {(z, y): {0: 8} if y < 4 else {} for z in range(2) for y in range(5)}
+    assert voxels_of(n5zarr.read_label_multisets(where)) == expected
+    n5zarr.rechunk(where, chunks=(1, 2))
+    assert voxels_of(n5zarr.read_label_multisets(where)) == expected
+    n5zarr.write_label_multisets(where, n5zarr.LabelMultisets.of(np.zeros((2, 5), "u8")))
+    assert not [p for p in where.rglob("*") if p.is_file() and p.name != "attributes.json"]
 
 
 def test_blocks_of_labels_are_those_of_java(tmp_path: Path) -> None:
@@ -213,6 +232,22 @@ def test_multisets_are_written_at_a_place(tmp_path: Path) -> None:
     assert voxels_of(n5zarr.read_label_multisets(where)) == voxels | moved
 
 
+def test_a_block_costs_the_same_in_any_box(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block looked at the lists of all voxels: the work grew with the square of the box."""
+    where, n, seen, init = tmp_path / "x.n5", 32, [], n5zarr.LabelMultisets.__init__
+    ones = np.ones(n * n, "i8")
+    multisets = n5zarr.LabelMultisets.from_csr(np.arange(n * n + 1), ones, ones, (n, n))
+    n5zarr.create_array(where, shape=(n, n), chunks=(2, 2), label_multiset=True)
+
+    def counted(self: n5zarr.LabelMultisets, *arrays: Any) -> None:
+        init(self, *arrays)
+        seen.append(len(self.labels))
+
+    monkeypatch.setattr(n5zarr.LabelMultisets, "__init__", counted)
+    n5zarr.write_label_multisets(where, multisets)
+    assert sum(seen) < 9 * n * n
+
+
 def test_boxes_outside_are_an_error_and_nothing_is_written(java: Path) -> None:
     before = files_of(java)
     one = n5zarr.LabelMultisets.of([[[7]]])
@@ -247,6 +282,18 @@ def test_a_damaged_block_is_named_and_kept(java: Path) -> None:
     with pytest.raises(N5BlockError, match="labels/s0: block 0/0/0"):
         n5zarr.write_label_multisets(java, n5zarr.LabelMultisets.of([[[7]]]), "labels/s0")
     assert block.read_bytes() == damaged
+
+
+def test_validation_finds_negative_counts(tmp_path: Path) -> None:
+    where = tmp_path / "x.n5"
+    n5zarr.create_array(
+        where / "a", shape=(1,), chunks=(1,), label_multiset=True, compression="raw"
+    )
+    n5zarr.write_label_multisets(where / "a", n5zarr.LabelMultisets([0], [0, 1], [7], [1]))
+    block = where / "a/0"
+    block.write_bytes(block.read_bytes()[:-4] + (-1).to_bytes(4, "little", signed=True))
+    (found,) = n5zarr.find_problems(where, deep=True)
+    assert "expected counts from 0 on, got -1" in str(found)
 
 
 @pytest.mark.parametrize(

@@ -186,6 +186,17 @@ def test_workers_make_the_same_levels(tmp_path: Path, scheduler: str) -> None:
     assert voxels_of(n5zarr.read_label_multisets(where / "s1")) == downscaled(voxels, (2, 2, 2))
 
 
+@pytest.mark.parametrize("scheduler", [None, "processes"])
+def test_a_store_of_a_path_is_writable(tmp_path: Path, scheduler: Any) -> None:
+    """Its inner store is read-only, as n5zarr writes the files itself."""
+    voxels = random_voxels(np.random.default_rng(6), (5, 7))
+    written(tmp_path / "x.n5/data/s0", voxels, (2, 3))
+    store = n5zarr.N5Store(tmp_path / "x.n5", axis_order="F")
+    n5zarr.build_pyramid(store, "data", factors=(2, 1), levels=1, scheduler=scheduler)
+    made = voxels_of(n5zarr.read_label_multisets(tmp_path / "x.n5/data/s1"))
+    assert made == downscaled(voxels, (1, 2))
+
+
 def test_methods_are_those_of_the_elements(tmp_path: Path) -> None:
     where = tmp_path / "x.n5"
     written(where / "labels/s0", random_voxels(np.random.default_rng(0), (4, 5)), (2, 3))

@@ -23,7 +23,7 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.arrays.boxes import Box
     from n5zarr.format.lenient_json import JSON
@@ -91,6 +91,7 @@ def as_paintera(
         groups[base] = {**groups.get(base, {}), "painteraData": {"type": "label"}, "maxId": max_id}
         data: dict[str, JSON] = {"multiScale": True, "isLabelMultiset": True, "maxId": max_id}
         groups[join(base, "data")] = data | _place(found, path, source)
+        _check_free(join(base, "data/s0"), source, name, arrays)
         arrays[join(base, "data/s0")] = _as_multisets(source, max_id)
     # groups are no longer those of the container
     return replace(found, arrays=arrays, groups=groups, container=None)
@@ -106,7 +107,23 @@ def _group_of(path: str, name: str, found: SourceTree) -> str:
         "and n5zarr.build_pyramid makes the others",
         found.name,
     )
-    return path if level is None else above.removesuffix("data").rstrip("/")
+    if level is None:
+        return path
+    source, _, group = above.rpartition("/")
+    return source if group == "data" else above
+
+
+def _check_free(
+    made: str, source: ArraySource, name: str, arrays: Mapping[str, ArraySource]
+) -> None:
+    """Raise if the copy of an array would take the place of another one, or lie inside of it."""
+    taken = [p for p in arrays if f"{made}/".startswith(f"{p}/") or p.startswith(f"{made}/")]
+    require(
+        not taken,
+        f"{name}: expected no other array at {made}, the place of the label source, got "
+        f"{', '.join(taken)}; exclude one of them, or convert them one by one",
+        source.name,
+    )
 
 
 def _as_multisets(source: ArraySource, max_id: int) -> ArraySource:

@@ -209,7 +209,7 @@ def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
     store, path = open_container(place, path)
     if store.codecs != "n5":  # a given store has its own codecs, which are slower
         store = N5Store(
-            store.store,
+            store.storage,
             codecs="n5",
             zarr_format=3,
             axis_order=store.axis_order,

@@ -11,7 +11,7 @@ import numpy as np
 
 from n5zarr.codecs.block import check_count, check_header, decode_strings
 from n5zarr.codecs.compress import codec_of, measure
-from n5zarr.codecs.label_multiset import decode_labels
+from n5zarr.codecs.label_multiset import decode_multisets
 from n5zarr.codecs.shard import shard_text, stored_shard
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
@@ -175,7 +175,7 @@ def _check_payload(
         decode_strings(block.whole, dataset.ndim, compression)
     elif dataset.is_label_multiset:
         inside = dataset.extent_of(position)
-        decode_labels(block.whole, dataset.ndim, compression, inside)
+        decode_multisets(block.whole, dataset.ndim, compression, inside)
     payload = block.whole[header.n_bytes :]
     n_decoded, n_used = _counts(payload, n_bytes, dataset)
     if n_decoded > n_bytes:
