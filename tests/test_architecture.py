@@ -61,7 +61,7 @@ LONG_FUNCTIONS = {
     "n5zarr.store.set_geometry.set_geometry": 78,
     "n5zarr.tools.convert.convert.convert": 181,
     "n5zarr.viewing.thumbnail.thumbnail": 65,
-    "n5zarr.tools.projects.write.write_bdv": 123,
+    "n5zarr.tools.projects.write.write_bdv": 124,
     "n5zarr.tools.rechunk.rechunk": 77,
     "n5zarr.tools.sidecar.sidecar": 62,
     "n5zarr.tools.pyramid.build.build_pyramid": 132,

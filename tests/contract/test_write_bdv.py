@@ -228,6 +228,11 @@ def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monke
         ({0: numbers()}, {"setups": {0: {"name": "a\ud800"}}}, "characters that XML can hold"),
         ({0: numbers()}, {"registrations": {1: np.eye(4)}}, "a setup or a view of the data"),
         ({0: numbers()}, {"registrations": {0: np.zeros((3, 4))}}, "that can be inverted"),
+        ({0: numbers()}, {"method": "no"}, "method"),
+        ({0: numbers()}, {"factors": (0, 0, 0)}, "factors"),
+        ({0: numbers()}, {"factors": (1, 2)}, "factors"),
+        ({0: numbers()}, {"levels": 99}, "levels: expected at most"),
+        ({0: numbers()}, {"format": "ome-zarr", "factors": (1, 1, 1)}, "factors"),
         ({0: numbers()}, {"format": "hdf5"}, "format"),
         ({0: numbers()}, {"ome_version": "0.5"}, "ome_version"),
     ],
@@ -292,12 +297,21 @@ def test_time_points_may_be_turned_and_stretched(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("images", FORMATS)
-def test_an_older_xml_does_not_place_new_images(images: Any, tmp_path: Path) -> None:
+def test_an_older_xml_does_not_place_new_images(
+    images: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     xml = tmp_path / "dataset.xml"
     n5zarr.write_bdv({0: numbers()}, xml, format=images, voxel_size=(1, 1, 1))
-    changed: dict[str, Any] = {"voxel_size": (3, 3, 3), "factors": (0, 0, 0)}
-    with pytest.raises(n5zarr.N5Error, match="factors"):  # after the images
-        n5zarr.write_bdv({0: numbers()}, xml, format=images, **changed, overwrite=True)
+
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("n5zarr.tools.projects.write.build_pyramid", fail)
+        with pytest.raises(OSError, match="no space left"):  # after the images
+            n5zarr.write_bdv(
+                {0: numbers()}, xml, format=images, voxel_size=(3, 3, 3), overwrite=True
+            )
     np.testing.assert_array_equal(n5zarr.open_bdv(xml)["s0"].coords["x"][:2], [0, 3])
     given = {(0, 1): np.diag([1, 1, 2, 1]), 0: np.eye(4)}
     views = {(0, 0): numbers(), (0, 1): numbers()}

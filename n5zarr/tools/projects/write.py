@@ -17,6 +17,8 @@ from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.projects.project import ProjectData, dataset_of
 from n5zarr.tools.projects.views import arrays_in, views_in
 from n5zarr.tools.pyramid.build import build_pyramid
+from n5zarr.tools.pyramid.choose import choose_levels
+from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.xarray.sources import check_not_read
 
 if TYPE_CHECKING:
@@ -138,11 +140,13 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
         check_not_read(arrays_in(data), target.storage, target.path, "overwrite=True")
     options = RunOptions(scheduler, n_workers, progress)
     plan = Plan.of(tree, target, Layout.of(chunks, None, compression), options, max_memory)
+    if new.ome_version is not None and not isinstance(factors, str):
+        factors = (1, 1, *factors)  # of the axes t and c
+    if levels != 0:
+        _check_pyramids(project, plan, factors, levels, method)
     plan.run({}, began, overwrite=overwrite, resume=False, verify=False, dry_run=False)
     if overwrite:  # an older XML must not place these images, if a pyramid fails
         new.write(xml)
-    if new.ome_version is not None and not isinstance(factors, str):
-        factors = (1, 1, *factors)  # of the axes t and c
     for view in project.views if levels != 0 else ():
         build_pyramid(
             new.place,
@@ -156,3 +160,25 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
             progress=progress,
         )
     new.write(xml)
+
+
+def _check_pyramids(
+    project: ProjectData,
+    plan: Plan,
+    factors: Sequence[int] | Literal["auto"],
+    levels: int | Literal["auto"],
+    method: str,
+) -> None:
+    """Raise for options of the pyramids that do not fit, before anything is written."""
+    written = dict(zip([setup for setup, _ in project.views], plan.copies, strict=True))
+    for number, copy in written.items():
+        array, setup = copy.target.array, project.setups[number]
+        choose_method(method, array.dtype)
+        voxel = (None,) * (array.ndim - 3) + tuple(reversed(setup.voxel_size or ()))
+        choose_levels(
+            array.shape,
+            array.chunks,
+            voxel,
+            factors=None if isinstance(factors, str) else factors,
+            n_levels=None if isinstance(levels, str) else levels,
+        )
