@@ -170,7 +170,15 @@ class LabelMultisets:
         return self._of_voxels(self._sums(self.counts))
 
     def count(self, label: int) -> np.ndarray:
-        """Return how often each voxel holds a label, int64, in the shape of the box."""
+        """Return how often each voxel holds a label, int64, in the shape of the box.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            The label is none: no integer from 0 to 2**64 - 1 (``kind="option"``).
+        """
+        if not (0 <= label < 2**64 and int(label) == label):
+            raise option_error(f"label: expected an integer from 0 to 2**64 - 1, got {label!r}")
         return self._of_voxels(
             self._sums(np.where(self.labels == np.uint64(label), self.counts, 0))
         )

@@ -208,3 +208,10 @@ def test_methods_are_those_of_the_elements(tmp_path: Path) -> None:
     n5zarr.create_array(where / "text/s0", shape=(40,), chunks=(4,), dtype="string")
     with pytest.raises(N5UnsupportedError, match="expected a writable array of numbers"):
         n5zarr.build_pyramid(where / "text")
+
+
+def test_sums_that_java_cannot_hold_are_told_with_their_block(tmp_path: Path) -> None:
+    voxels: Voxels = {(z, x): {7: 2**31 - 1} for z in range(2) for x in range(3)}
+    written(tmp_path / "x.n5/labels/s0", voxels, (2, 3))
+    with pytest.raises(N5UnrepresentableError, match=r"labels/s1/0/0: counts: expected sums up to"):
+        n5zarr.build_pyramid(tmp_path / "x.n5/labels", factors=(2, 2), levels=1)

@@ -15,7 +15,9 @@ from n5zarr.arrays.box import Box
 from n5zarr.arrays.boxes import boxes
 from n5zarr.arrays.label_multisets import LabelDataset
 from n5zarr.codecs.multiset_merging import downsampled, joined, used_only
+from n5zarr.errors import ErrorsAt
 from n5zarr.format.order import from_presented
+from n5zarr.format.path import join
 from n5zarr.tools.pyramid.work import Pass, blocks_of, differing
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ class MultisetPass(Pass):
                 continue
             place = tuple(s.start // n for s, n in zip(box, level.block, strict=True))
             position = target.view.grid_position(place)
-            made = target.encoded(self._compute(level, box))
+            with ErrorsAt(f"{self.store}: {join(level.path, name)}"):
+                made = target.encoded(self._compute(level, box))
             if not self.compares:
                 target.put(position, made)
             elif target.get(position) != made:

@@ -123,6 +123,9 @@ def test_what_multisets_say_of_their_voxels() -> None:
     assert multisets.argmax().tolist() == largest.tolist()
     assert multisets.argmax().dtype == np.uint64
     assert multisets.count(7).tolist() == of_seven.tolist()
+    for wrong in (-1, 2**64, 1.5):
+        with pytest.raises(N5UnrepresentableError, match="label: expected an integer from 0"):
+            multisets.count(wrong)  # type: ignore[arg-type] # 1.5
     used = sorted({label for entries in voxels.values() for label in entries})
     assert multisets.unique_labels().tolist() == used
     part = multisets[1, :, 1:4]
