@@ -48,6 +48,7 @@ RIGHT_SKIPS = {
     ),
     "locks that exclude Java's": "they are Linux's",
     "there are no such (locks|signals|limits)": "the system is Windows",
+    "Windows has no fork and replaces no open file": "the other runs of .ci/run do these tests",
     "the system is not Windows": "`-p tests.windows` runs them in a step of .ci/run",
     "no LD_PRELOAD as on Linux|the file systems and limits are Linux's": "others have none",
     "this user may not mount": "containers of CI may forbid it",

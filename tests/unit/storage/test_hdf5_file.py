@@ -51,6 +51,10 @@ pytestmark = pytest.mark.skipif(
     not sys.platform.startswith("linux"), reason="Linux counts what is read"
 )
 
+not_on_windows = pytest.mark.skipif(
+    vars(module)["os"].name == "nt", reason="Windows has no fork and replaces no open file"
+)
+
 
 def test_it_is_open_until_it_is_idle(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     opens: list[str] = []
@@ -86,6 +90,7 @@ def test_it_is_closed_with_its_last_user(path: str) -> None:
     np.testing.assert_array_equal(read(hdf5_file(path)), VALUES + 1)
 
 
+@not_on_windows
 def test_a_changed_file_is_read_anew(path: str, tmp_path: Path) -> None:
     file = hdf5_file(path)
     read(file)
@@ -125,6 +130,7 @@ def in_child(file: Hdf5File, queue: Any) -> None:
     queue.put([read(file).sum(), read(hdf5_file(file.path)).sum()])
 
 
+@not_on_windows
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_forked_process_reads_it(path: str) -> None:
     file = hdf5_file(path)
