@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Project",
     "XmlFile",
+    "described",
     "named_by",
     "project_or_container",
     "read_project",
@@ -217,14 +218,14 @@ class Project(NamedTuple):
         Its container, or the group of the setups in it.
     description : Description
         Its content.
-    labels : mapping of str to int
-        Number of lists of interest points with each label.
+    xml : bytes
+        The file as it was read.
     """
 
     file: XmlFile
     place: Place
     description: Description
-    labels: Mapping[str, int]
+    xml: bytes
 
     def describe(self) -> dict[str, JSON]:
         """Return the content as plain JSON; tuples named ``..._n5`` are in the order x, y, z."""
@@ -241,7 +242,7 @@ class Project(NamedTuple):
                 {"setup": setup, "timepoint": timepoint}
                 for setup, timepoint in sorted(described.missing)
             ],
-            "interest_points": dict(self.labels),
+            "interest_points": dict(labels_in(self.xml)),
         }
 
     def describe_setup(self, number: int) -> dict[str, JSON]:
@@ -294,6 +295,23 @@ def named_by(project: Project | None) -> Iterator[None]:
         raise NotFoundError(f"{project.file}: its container: {err}") from err
 
 
+def described(file: XmlFile, xml: bytes) -> Description:
+    """Parse the content of an XML file.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It is not BigDataViewer's, or its images have another format (``kind="option"``).
+    """
+    description = parse_xml(xml)
+    if description is None:
+        raise option_error(
+            f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, OME-Zarr or HDF5, "
+            f"got {problem_of(xml)}"
+        )
+    return description
+
+
 def read_project(file: XmlFile) -> Project:
     """Read an XML file.
 
@@ -305,12 +323,7 @@ def read_project(file: XmlFile) -> Project:
         The file is not BigDataViewer's, or its images have another format (``kind="option"``).
     """
     xml = file.read()
-    description = parse_xml(xml)
-    if description is None:
-        problem = problem_of(xml)
-        message = f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, OME-Zarr or "
-        message += f"HDF5, got {problem}"
-        raise option_error(message)
+    description = described(file, xml)
     loader = description.loader
     require(
         loader.images is None or loader.images,
@@ -329,7 +342,7 @@ def read_project(file: XmlFile) -> Project:
         file=file,
         place=_with_images(container, loader),
         description=replace(description, name=str(file)),
-        labels=labels_in(xml),
+        xml=xml,
     )
 
 

@@ -18,7 +18,7 @@ from n5zarr.conventions.xml_text import parsed_xml
 from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_views import ranges
-from n5zarr.store.bdv_xml import XmlFile, read_project
+from n5zarr.store.bdv_xml import XmlFile, described
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,8 +73,9 @@ def read_registrations(
     ['stitching', 'calibration']
     """
     file = XmlFile.at(place_of(location, storage_options, backend))
-    read_project(file)  # raises for any other XML
-    return _transforms(file.read())
+    xml = file.read()
+    described(file, xml)  # raises for any other XML
+    return _transforms(xml)
 
 
 def register(
@@ -121,11 +122,12 @@ def register(
     >>> n5zarr.register("dataset.xml", {(0, 0): moved}, name="stitching")  # doctest: +SKIP
     """
     file = XmlFile.at(place_of(location, storage_options, backend))
-    read_project(file)
+    xml = file.read()
+    described(file, xml)
     with ErrorsAt(str(file)):
         by_key = general_first(registrations)
         given = {key: transforms_of(value, name) for key, value in by_key.items()}
-        _changed(file.read(), given, replace=replace)  # may raise: call it before any writing
+        _changed(xml, given, replace=replace)  # may raise: call it before any writing
     file.update(lambda xml: xml and _changed(xml, given, replace=replace))
 
 

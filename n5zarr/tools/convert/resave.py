@@ -39,13 +39,12 @@ class Resaving:
         What is resaved.
     new : NewProject
         Where.
-    xml, new_xml : bytes
-        The content of the XML of the project, and of the new one.
+    new_xml : bytes
+        The content of the new XML.
     """
 
     project: Project
     new: NewProject
-    xml: bytes
     new_xml: bytes
 
     @classmethod
@@ -70,9 +69,8 @@ class Resaving:
         )
         views = {view_of(tuple(path.split("/"))) for path in tree.arrays}
         loader = new.loader(sorted(view for view in views if view is not None))
-        xml = project.file.read()
         with ErrorsAt(str(project.file)):
-            return cls(project, new, xml, with_loader(xml, loader))
+            return cls(project, new, with_loader(project.xml, loader))
 
     def tree(self, found: SourceTree) -> SourceTree:
         """Return the arrays as the new project has them."""
@@ -92,10 +90,10 @@ class Resaving:
         N5UnrepresentableError
             There are others, which may be another project's (``kind="option"``).
         """
-        names = [*_POINTS] if labels_in(self.xml) else []
-        names += ["psf"] if elements_at(self.xml, _PSF) else []
+        names = [*_POINTS] if labels_in(self.project.xml) else []
+        names += ["psf"] if elements_at(self.project.xml, _PSF) else []
         old = self.project.file
-        source, target = old.beside(base_path(self.xml)), self.new.file.beside(".")
+        source, target = old.beside(base_path(self.project.xml)), self.new.file.beside(".")
         if not names or source == target:
             return []
         read = open_storage(old.place_for(source), read_only=True)

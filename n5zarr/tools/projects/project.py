@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
@@ -137,16 +138,23 @@ class ProjectData:
             There is no such view, or no such matrix (``kind="option"``).
         """
         found = {view: self._placed(view) for view in self.views}
+        of_setup: dict[object, list[View]] = {}
+        for view in found:
+            of_setup.setdefault(view[0], []).append(view)
         for key, value in given.items():
-            chosen = [view for view in found if key in (view, view[0])]
+            chosen = [key] if key in found else of_setup.get(key)
             require(chosen, f"registrations: expected a setup or a view of the data, got {key!r}")
-            found |= dict.fromkeys(chosen, transforms_of(value, "registration"))
+            found |= dict.fromkeys(chosen or (), transforms_of(value, "registration"))
         return found
+
+    @cached_property
+    def _finest(self) -> float:
+        """The smallest extent of a voxel in any setup: BigStitcher's unit."""
+        return min(size for each in self.setups.values() for size in each.voxel_size or ())
 
     def _placed(self, view: View) -> tuple[ViewTransform, ...]:
         """Return the transforms that follow from voxel size and positions."""
-        data = self.views[view]
-        finest = min(size for each in self.setups.values() for size in each.voxel_size or ())
+        data, finest = self.views[view], self._finest
         # its own: a registration may stretch it
         scale = np.diag(np.divide(_voxel_size(data, self.voxel_size), finest))
         first = np.array([0.0 if axis is None else axis.translation for axis in to_n5(data.axes)])
