@@ -21,6 +21,7 @@ from n5zarr.cli.options import (
     MaxMemory,
     Node,
     Overwrite,
+    Parts,
     Progress,
     Resume,
     whole_numbers,
@@ -134,6 +135,7 @@ def convert(
     ] = False,
     dry_run: DryRun = False,
     max_memory: MaxMemory = 1024,
+    parts: Parts,
     jobs: Jobs,
     access: Access,
 ) -> Result:
@@ -172,9 +174,10 @@ def convert(
         destination_backend=of_destination["backend"],
         max_memory=max_memory * MIB,
         progress=progress,
+        **parts.keywords(),
         **jobs.keywords(),
     )
-    return Result(value=done, text=_text(done))
+    return Result(value=done, text=_text(done, parts))
 
 
 def rechunk(
@@ -184,6 +187,7 @@ def rechunk(
     chunks: _Chunks = None,
     compression: Compression = None,
     resume: Resume = False,
+    parts: Parts,
     jobs: Jobs,
 ) -> Result:
     """Change the block size or compression of the datasets below LOCATION, in place.
@@ -197,13 +201,14 @@ def rechunk(
         compression=compression,
         resume=resume,
         progress=progress,
+        **parts.keywords(),
         **jobs.keywords(),
     )
     done = replace(done, destination=location)
-    return Result(value=done, text=_text(done))
+    return Result(value=done, text=_text(done, parts))
 
 
-def _text(done: Conversion) -> Iterator[RenderableType]:
+def _text(done: Conversion, parts: Parts) -> Iterator[RenderableType]:
     table = Table.grid(padding=(0, 2))
     for array in done.arrays[:_MOST_ROWS]:
         shards = f" in shards {array.shards}" if array.shards else ""
@@ -215,6 +220,12 @@ def _text(done: Conversion) -> Iterator[RenderableType]:
     text = f"{done.destination}: {counted(len(done.arrays), 'array')}, {bytes_text(done.n_bytes)}"
     if done.dry_run:
         yield f"{text} of elements, not written"
+    elif parts.part is not None:
+        n_written = sum(array.n_written for array in done.arrays)
+        yield (
+            f"{done.destination}: part {parts.part}, {counted(n_written, 'chunk')} written, in "
+            f"{done.seconds:.1f} s; when all parts have ended, --finish in its place"
+        )
     else:
         checked = ", equal to the source" if done.verified else ""
         yield f"{text}, in {done.seconds:.1f} s{checked}"

@@ -22,6 +22,7 @@ __all__ = [
     "MaxMemory",
     "Node",
     "Overwrite",
+    "Parts",
     "Port",
     "Progress",
     "Resume",
@@ -135,6 +136,27 @@ class Jobs:
             min=1, metavar="N", help="Number of threads or processes. Default: one for each core."
         ),
     ] = None
+
+    def keywords(self) -> dict[str, Any]:
+        """Return the arguments of the library's functions."""
+        return vars(self)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Options of the commands whose work several jobs can share."""
+
+    part: Annotated[
+        str | None,
+        typer.Option(
+            metavar="I/N",
+            help="Do only one of several parts, such as 3/100: a job of a cluster for each; "
+            "--finish follows.",
+        ),
+    ] = None
+    finish: Annotated[
+        bool, typer.Option("--finish", help="End the work of all parts: one job, after all others.")
+    ] = False
 
     def keywords(self) -> dict[str, Any]:
         """Return the arguments of the library's functions."""

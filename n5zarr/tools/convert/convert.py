@@ -29,6 +29,7 @@ from n5zarr.tools.convert.places import open_destination, open_shards, open_sour
 from n5zarr.tools.convert.resave import Resaving
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
+from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
@@ -66,6 +67,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     shards_of_java: int | Sequence[int] | None = None,
     overwrite: bool = False,
     resume: bool = False,
+    part: str | tuple[int, int] | None = None,
+    finish: bool = False,
     verify: bool = False,
     dry_run: bool = False,
     storage_options: Mapping[str, object] | None = None,
@@ -128,9 +131,15 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     overwrite, resume : bool, optional
         Remove an existing destination, after all checks; continue an interrupted run, or compare a
         finished one.
+    part : str or (int, int), optional
+        Copy only one of several parts: ``"3/100"``, from ``"1/100"``. Processes on one or more
+        machines copy a part each, at the same time or not, with otherwise equal options; a part
+        that was killed is repeated.
+    finish : bool, optional
+        After all parts: write the documents, so that the destination can be opened.
     verify, dry_run : bool, optional
-        Compare all values before the documents are written; return what a run would do, and write
-        nothing.
+        Compare all values, or those of a part, before the documents are written; return what a run
+        would do, and write nothing.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for
         :class:`~n5zarr.N5Store`; the same of the destination.
@@ -164,12 +173,13 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     (20, 48, 64)
     """
     began = time.monotonic()
+    division = Division.of(part, finish=finish, overwrite=overwrite)
     place = place_of(destination, destination_options, destination_backend)
     ome = ome or to == "ome-zarr"
     new = NewProject.at(place, to, ome_version)
     if new is not None:
         check_whole(select, exclude, level, labels or paintera_labels, coords=coords)
-        new.check_free(may_exist=overwrite or resume)
+        new.check_free(may_exist=overwrite or resume or finish)
         place, ome, ome_version = new.place, new.ome_version is not None, new.ome_version
     target = open_destination(place, to, ome_version)
     patterns, excluded, wanted_labels = map(listed, (select, exclude, labels))
@@ -203,10 +213,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         )
         given = RunOptions(scheduler, n_workers)
         written = as_paintera(written, target, of_paintera, given, is_read=not dry_run)
-        options = RunOptions(scheduler, n_workers, progress)
+        options = RunOptions(scheduler, n_workers, progress, division)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
     if resaving is not None:
-        beside = resaving.folders(may_exist=overwrite or resume)
+        beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
         plan = replace(plan, others=[*plan.others, *beside])
     job: dict[str, JSON] = {
         "select": patterns,
@@ -219,8 +229,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "drafts": drafts,
         "shards_of_java": sizes,
     }
+    if not division.is_whole:  # the division of arrays depends on it
+        job["max_memory"] = max_memory
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
-    if resaving is not None and not dry_run:
+    if resaving is not None and not (dry_run or division.part):
         resaving.write()
     return done if new is None else replace(done, destination=str(new.file))
 

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource, N5Blocks
     from n5zarr.tools.convert.files import TaskSize
     from n5zarr.tools.convert.target import ArrayTarget
+    from n5zarr.tools.jobs.parts import Owned
 
 __all__ = ["ArrayCopy", "BlockCopy", "Way", "copy_of"]
 
@@ -189,7 +190,7 @@ class ValueCopy(ArrayCopy):
     way: ClassVar[Way] = "values"
 
     @override
-    def tasks(self, done: set[str]) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[Task]:
         """Yield a task for each box to read; those without a stored chunk hold the fill value only.
 
         Its part is the box, the boxes to write, and the number of their units.
@@ -199,10 +200,20 @@ class ValueCopy(ArrayCopy):
         for box in boxes(self.source.shape, steps[0]) if touched is None else touched:
             each = zip(box, self.target.unit, strict=True)
             units = list(product(*(range(s.start // u, -(-s.stop // u)) for s, u in each)))
-            missing = [u for u in units if self.target.key(u) not in done] if done else units
+            missing = units
+            if not owned.is_all:
+                keys = list(map(self.target.key, units))
+                if not owned.owns(keys[0]):  # no two parts read the same box
+                    continue
+                missing = [u for u, k in zip(units, keys, strict=True) if k not in owned.written]
             if missing:
                 parts = [box] if len(missing) == len(units) else list(map(self.box_of, missing))
                 yield Task(self, (box, parts, len(missing)), self.n_bytes_in(box))
+
+    @override
+    def compare_copied(self, part: tuple[Box, list[Box], int]) -> None:
+        for box in part[1]:
+            self.compare(box)
 
     @override
     def copy(self, part: tuple[Box, list[Box], int]) -> Copied:
@@ -227,11 +238,16 @@ class ChunkCopy(ArrayCopy):
         return self.n_bytes_of_unit <= SMALL
 
     @override
-    def tasks(self, done: set[str]) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[Task]:
         units = self.units()
-        if done:
-            units = (unit for unit in units if self.target.key(unit) not in done)
+        if not owned.is_all:
+            units = (unit for unit in units if owned.needs(self.target.key(unit)))
         return self.in_batches(units, self.n_together)
+
+    @override
+    def compare_copied(self, part: Sequence[tuple[int, ...]]) -> None:
+        for position in part:
+            self.compare(self.box_of(position))
 
     @override
     def copy(self, part: Sequence[tuple[int, ...]]) -> Copied:
@@ -288,6 +304,10 @@ class PayloadCopy(ChunkCopy):
         return self.in_batches(units)
 
     @override
+    def compare_copied(self, part: Sequence[tuple[int, ...]]) -> None:
+        self.compare(part)
+
+    @override
     def compare(self, part: Sequence[tuple[int, ...]]) -> None:
         """Compare what is stored; and values, where that differs or cannot be decoded."""
         for position, one, other in zip(part, self.read(part), self.target.read(part), strict=True):
@@ -334,10 +354,10 @@ class BlockCopy(ArrayCopy):
         return _folder(self.blocks), _folder(self.target.blocks)
 
     @override
-    def tasks(self, done: set[str]) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[Task]:
         key, positions = self._folders[1].key, self.blocks.positions()
-        if done:
-            positions = (p for p in positions if key(block_path(p)) not in done)
+        if not owned.is_all:
+            positions = (p for p in positions if owned.needs(key(block_path(p))))
         return self.in_batches(positions)
 
     @override

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.jobs.parts import Owned
 
 __all__ = [
     "BATCH",
@@ -110,13 +111,13 @@ class Copy(ABC):
         return False
 
     @abstractmethod
-    def tasks(self, done: set[str]) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[Task]:
         """Yield the tasks for :meth:`copy`.
 
         Parameters
         ----------
-        done : set of str
-            Keys that an interrupted run has written.
+        owned : Owned
+            What an interrupted run has written, and what other parts write.
         """
 
     @abstractmethod
@@ -136,6 +137,10 @@ class Copy(ABC):
         N5Error
             A value differs (``kind="differs"``).
         """
+
+    def compare_copied(self, part: Any) -> None:  # noqa: ANN401 - each class has its own parts
+        """Compare what :meth:`copy` has written of a part: as :meth:`compare`."""
+        self.compare(part)
 
     def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
         """Yield tasks of a few units each."""
@@ -201,8 +206,8 @@ class FileCopy(Copy):
         return sorted(self.source.names() - {self.omitted})
 
     @override
-    def tasks(self, done: set[str]) -> Iterator[Task]:
-        return self.in_batches(n for n in self._names() if self.target.key(n) not in done)
+    def tasks(self, owned: Owned) -> Iterator[Task]:
+        return self.in_batches(n for n in self._names() if owned.needs(self.target.key(n)))
 
     @override
     def copy(self, part: Sequence[str]) -> Copied:

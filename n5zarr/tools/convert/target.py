@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, override
-from uuid import uuid4
 
 import zarr
 from zarr.buffer import cpu
@@ -33,7 +32,8 @@ from n5zarr.storage.requests import (
     read_each,
     request_each,
 )
-from n5zarr.tools.jobs.incomplete import begin, confirm, finish, read_incomplete
+from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.jobs.parts import WHOLE, Division, Owned
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
@@ -168,7 +168,9 @@ class Output(ABC):
         return self.storage.store.with_read_only(read_only=False)
 
     @contextmanager
-    def writing(self, job: Mapping[str, JSON], *, resume: bool) -> Iterator[set[str]]:
+    def writing(
+        self, job: Mapping[str, JSON], *, resume: bool, division: Division = WHOLE
+    ) -> Iterator[Owned]:
         """Mark the destination as incomplete while its chunks are written; then write documents.
 
         Parameters
@@ -177,21 +179,25 @@ class Output(ABC):
             What is done, and how, for a run that continues this one.
         resume : bool
             Whether to continue an interrupted run.
+        division : Division, optional
+            Which part of the job this run does; documents are written when all have ended.
 
         Yields
         ------
-        set of str
-            Keys that an interrupted run has written.
+        Owned
+            Keys that an interrupted run has written, and those of other parts.
         """
-        run = uuid4().hex
-        done = begin(self.store, self.path, job, resume=resume, run=run)
+        paths = [self.path]
+        run, (done,) = division.begin(self.store, paths, job, resume=resume)
         try:
-            yield {join(self.path, key) for key in done} if self.path else done
-            self.storage.run(confirm(str(self.storage), self.path, run, done))
-            self.commit()
-            finish(self.store, self.path)
+            written = {join(self.path, key) for key in done} if self.path else done
+            yield Owned(written, division.part)
+            division.end(self.storage, paths, run, [done])
+            if division.part is None:
+                self.commit()
+                division.finish(self.storage, paths)
         except Exception as err:
-            err.add_note(f"{self} stays incomplete; {self.resuming}")
+            err.add_note(f"{self} stays incomplete; {division.resuming or self.resuming}")
             raise
 
     @abstractmethod

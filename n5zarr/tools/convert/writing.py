@@ -10,6 +10,7 @@ from operator import add, attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
+from n5zarr.container.options import require
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import compression_to_json
 from n5zarr.tools.convert.checks import (
@@ -22,6 +23,7 @@ from n5zarr.tools.convert.copying import copy_of
 from n5zarr.tools.convert.drafts import multiset_copy
 from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.target_n5 import N5Destination
+from n5zarr.tools.jobs.parts import Owned
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -192,14 +194,22 @@ class Plan:
             As for :func:`~n5zarr.convert`.
         """
         found, target, copies = self.found, self.target, self.copies
-        is_finished = target.check_free(overwrite=overwrite, resume=resume)
+        division = self.options.division
+        is_finished = target.check_free(
+            overwrite=overwrite, resume=resume or not division.is_whole
+        )
+        require(
+            division.part is None or not is_finished,
+            f"{target}: expected a copy whose parts are still written, got a finished one; to copy "
+            "again, remove it first",
+        )
         counts = [Copied() for _ in copies]
         if not dry_run:
             options = self.options.checked(hidden_stores(found, target))
             everything = [*copies, *self.others]
-            if is_finished:
+            if is_finished and not (division.ends and not verify):
                 _compare(everything, target, options)
-            else:
+            elif not is_finished:
                 if overwrite:
                     target.remove()
                 whole = {**job, **_described_job(found, target, self.layout)}
@@ -210,7 +220,7 @@ class Plan:
             arrays=tuple(map(_described, found.arrays, copies, counts)),
             n_groups=len(found.groups),
             seconds=0.0 if dry_run else time.monotonic() - began,
-            verified=(verify or is_finished) and not dry_run,
+            verified=(verify or (is_finished and not division.ends)) and not dry_run,
             dry_run=dry_run,
         )
 
@@ -242,8 +252,11 @@ def _write(
     verify: bool,
 ) -> list[Copied]:
     """Write the destination; return the counts of each copy."""
-    with target.writing(job, resume=resume) as done:
-        counts = run_copies(copies, done, options)
+    division = options.division
+    counts = [Copied() for _ in copies]
+    with target.writing(job, resume=resume, division=division) as owned:
+        if not division.ends:
+            counts = run_copies(copies, owned, options)
         if verify:
             verify_copies(copies, options)
     return counts
@@ -303,21 +316,21 @@ def plan_copies(
     return [multiset_copy(*each, size) or copy_of(*each, size) for each in written]
 
 
-def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> list[Copied]:
+def run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> list[Copied]:
     """Copy everything; return the counts of each copy.
 
     Parameters
     ----------
     copies : sequence of Copy
         What is copied.
-    done : set of str
-        Keys that an interrupted run has written.
+    owned : Owned
+        What an interrupted run has written, and what other parts write.
     options : RunOptions
         Where the tasks run.
     """
     counts = {copy: Copied() for copy in copies}
-    tasks = chain.from_iterable(copy.tasks(done) for copy in copies)
-    total = sum(copy.n_bytes for copy in copies)
+    tasks = chain.from_iterable(copy.tasks(owned) for copy in copies)
+    total = _n_bytes(copies, options)
     for task, copied in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
         counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
     return list(counts.values())
@@ -325,6 +338,12 @@ def run_copies(copies: Sequence[Copy], done: set[str], options: RunOptions) -> l
 
 def _copy(task: Task) -> Copied:
     return task.copy.copy(task.part)
+
+
+def _n_bytes(copies: Sequence[Copy], options: RunOptions) -> int:
+    """Return the bytes of elements that this run copies, about."""
+    part = options.division.part
+    return sum(copy.n_bytes for copy in copies) // (1 if part is None else part.of)
 
 
 def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
@@ -335,10 +354,18 @@ def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
     N5Error
         A value differs (``kind="differs"``).
     """
-    tasks = chain.from_iterable(copy.comparisons() for copy in copies)
-    total = sum(copy.n_bytes for copy in copies)
-    deque(options.each(_verify, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
+    part = options.division.part
+    work, each = _verify, (copy.comparisons() for copy in copies)
+    if part is not None:  # what other parts write need not be there yet
+        work, each = _verify_copied, (copy.tasks(Owned(part=part)) for copy in copies)
+    total = _n_bytes(copies, options)
+    tasks = chain.from_iterable(each)
+    deque(options.each(work, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
 
 
 def _verify(task: Task) -> None:
     task.copy.compare(task.part)
+
+
+def _verify_copied(task: Task) -> None:
+    task.copy.compare_copied(task.part)

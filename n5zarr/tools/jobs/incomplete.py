@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INCOMPLETE_JSON",
+    "PARTS",
+    "RUN",
     "begin",
     "confirm",
     "finish",
@@ -40,7 +42,11 @@ __all__ = [
     "read_incomplete",
 ]
 
-_RUN = "run"  # the run that holds the destination; not a part of the job
+RUN = "run"
+"""The member that names the run which holds the destination; it does not describe the job."""
+
+PARTS = "parts"
+"""The member that says into how many parts the job is divided."""
 
 
 def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
@@ -97,8 +103,14 @@ def begin(
     """
     before = read_incomplete(store, path)
     if before is not None:
-        before.pop(_RUN, None)
+        before.pop(RUN, None)
     where = join(str(store).removeprefix("file://"), path)
+    require(
+        not before or PARTS not in before or PARTS in job,
+        f"{where}: expected no run in parts, got one of {(before or {}).get(PARTS)}; part=... "
+        "(--part) does one of them, finish=True (--finish) ends the run, overwrite=True "
+        "(--overwrite) starts again",
+    )
     require(
         before is None or resume,
         f"{where}: holds the incomplete result of an interrupted run, or of one that is still at "
@@ -114,7 +126,7 @@ def begin(
             f"{[job.get(k) for k in differing]} now; overwrite=True (--overwrite) starts again"
         )
     if before is None or run is not None:
-        named = job if run is None else {**job, _RUN: run}
+        named = job if run is None else {**job, RUN: run}
         data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
         sync(store.set(join(path, INCOMPLETE_JSON), data))
     return keys_below(store, path) - {INCOMPLETE_JSON}
@@ -142,7 +154,7 @@ def confirm(name: str, path: str, run: str, keys: Iterable[str] = ()) -> Steps[N
         One has (``kind="option"``).
     """
     data = yield from read_key(join(path, INCOMPLETE_JSON))
-    if data is None or _parse(data).get(_RUN) != run:
+    if data is None or _parse(data).get(RUN) != run:
         message = "expected one run at a time, but another one has begun to write there"
         raise option_error(message, where=join(name, path))
     for key in keys:

@@ -26,9 +26,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5MissingDependencyError, option_error
+from n5zarr.tools.jobs.parts import WHOLE, WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from n5zarr.tools.jobs.parts import Division
 
 __all__ = ["MAX_MEMORY", "Progress", "RunOptions", "Scheduler", "Task", "run_tasks"]
 
@@ -68,20 +71,29 @@ class RunOptions:
         As for :func:`run_tasks`.
     progress : callable, optional
         Called with the name of a stage, the bytes done and the bytes to do.
+    division : Division, optional
+        Which part of the job the run does.
     """
 
     scheduler: Scheduler = None
     n_workers: int | None = None
     progress: Progress | None = None
+    division: Division = WHOLE
 
     @cached_property
     def _chosen(self) -> Scheduler:
         return (_active_client() or "threads") if self.scheduler is None else self.scheduler
 
+    @property
+    def _n_here(self) -> int:
+        """Number of threads or processes."""
+        here = _n_cores() if self.n_workers is None else self.n_workers
+        return here if self.division.is_whole else min(here, WORKERS)
+
     @cached_property
     def n_at_once(self) -> int:
         """Number of tasks that run at once: on this machine, or on all workers of dask."""
-        here = _n_cores() if self.n_workers is None else self.n_workers
+        here = self._n_here
         if self._chosen in ("threads", "processes") or here < 1:
             return here
         with _executor(self._chosen, here) as (_, n_at_once, _):
@@ -96,7 +108,8 @@ class RunOptions:
             That is not a positive number (``kind="option"``).
         """
         require(max_memory >= 1, f"max_memory: expected bytes above 0, got {max_memory}")
-        return max(1, max_memory // max(1, self.n_at_once))
+        n_workers = self.n_at_once if self.division.is_whole else WORKERS
+        return max(1, max_memory // max(1, n_workers))
 
     def checked(self, hidden: Sequence[str] = ()) -> RunOptions:
         """Check that the scheduler answers, and choose threads for stores of this process.
@@ -153,7 +166,7 @@ class RunOptions:
         if is_light is not None and self._chosen == "threads" and _has_lock():
             work = _Turns(work, is_light)
         for task, result in run_tasks(
-            work, tasks, scheduler=self.scheduler, n_workers=self.n_workers
+            work, tasks, scheduler=self.scheduler, n_workers=self._n_here
         ):
             yield task, result
             n_done = min(total, n_done + task.n_bytes)

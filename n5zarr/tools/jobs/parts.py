@@ -1,0 +1,270 @@
+"""Divide a job into parts that several processes or machines do without a scheduler.
+
+Each part writes the units that it owns, by a hash of their keys, so that the division depends on
+nothing else: not on the order of a listing, nor on what was written before. All parts share the
+mark of an incomplete destination; one that has ended leaves a file of its own beside it. When all
+have ended, a last run writes the documents and removes these files.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, NamedTuple
+from uuid import uuid4
+
+from zarr.buffer import cpu
+
+from n5zarr._zarr_private import sync
+from n5zarr.container.options import require
+from n5zarr.errors import option_error
+from n5zarr.format.path import join
+from n5zarr.storage.requests import Remove, request_each
+from n5zarr.tools.jobs.incomplete import (
+    PARTS,
+    RUN,
+    begin,
+    confirm,
+    finish,
+    keys_below,
+    read_incomplete,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from zarr.abc.store import Store
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.interface import Storage
+
+__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part"]
+
+PART_NAME = re.compile(r"n5zarr-incomplete-part-([0-9]+)\.txt", re.ASCII)
+"""Names of the files in an incomplete destination that parts leave when they end."""
+
+WORKERS = 8
+"""Workers of a part, at most: the tasks of a part must not depend on its machine."""
+
+_ENDING = "the last of the parts"  # the name of the run that writes the documents
+_MOST_NAMED = 8
+
+
+class Part(NamedTuple):
+    """A part of a job.
+
+    Parameters
+    ----------
+    number : int
+        From 1.
+    of : int
+        Number of parts.
+    """
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, given: str | tuple[int, int]) -> Part:
+        """Parse ``"3/100"``.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            It is no part, or not one of so many (``kind="option"``).
+        """
+        pattern = re.compile(r"\s*([0-9]+)\s*(?:/|\s+of\s+)\s*([0-9]+)\s*", re.ASCII)
+        text = given if isinstance(given, str) else "/".join(map(str, given))
+        found = pattern.fullmatch(text)
+        require(found is not None, f"part: expected one such as '3/100', got {given!r}")
+        part = cls(*map(int, found.groups())) if found else cls(0, 0)
+        require(
+            1 <= part.number <= part.of,
+            f"part: expected a number from 1 to {max(1, part.of)}, got {part.number} in "
+            f"{given!r}; the first part is 1/{max(1, part.of)}",
+        )
+        return part
+
+    def __str__(self) -> str:
+        return f"{self.number}/{self.of}"
+
+    def owns(self, key: str) -> bool:
+        """Whether this part, and no other one, does what has a name."""
+        digest = hashlib.blake2b(key.encode(errors="surrogateescape"), digest_size=8).digest()
+        return int.from_bytes(digest) % self.of == self.number - 1
+
+
+class Owned(NamedTuple):
+    """The keys that a run need not write: written before, or left to other parts.
+
+    Parameters
+    ----------
+    written : set of str
+        Keys that an interrupted run has written.
+    part : Part or None, optional
+        The part of this run; None for the whole job.
+    """
+
+    written: Collection[str] = frozenset()
+    part: Part | None = None
+
+    @property
+    def is_all(self) -> bool:
+        """Whether the run writes everything."""
+        return self.part is None and not self.written
+
+    def owns(self, key: str) -> bool:
+        """Whether no other part writes a key."""
+        return self.part is None or self.part.owns(key)
+
+    def needs(self, key: str) -> bool:
+        """Whether this run writes a key."""
+        return key not in self.written and self.owns(key)
+
+
+class Division(NamedTuple):
+    """Which part of a job a run does.
+
+    Parameters
+    ----------
+    part : Part or None
+        The part; None for the whole job, or what is left when all parts have ended.
+    ends : bool
+        Whether all parts have ended, and the run writes the documents.
+    """
+
+    part: Part | None = None
+    ends: bool = False
+
+    @classmethod
+    def of(
+        cls, part: str | tuple[int, int] | None, *, finish: bool, overwrite: bool = False
+    ) -> Division:
+        """Check the options of a job.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            They contradict each other (``kind="option"``).
+        """
+        found = cls(None if part is None else Part.parse(part), finish)
+        require(
+            part is None or not finish,
+            "expected part (--part) or finish (--finish), got both; finish when all parts have "
+            "ended",
+        )
+        require(
+            found.is_whole or not overwrite,
+            "overwrite (--overwrite): expected none with part or finish, as each part would remove "
+            "what others have written; remove the destination first",
+        )
+        return found
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run does all of the job."""
+        return self.part is None and not self.ends
+
+    @property
+    def resuming(self) -> str:
+        """How a run that failed goes on; empty for the whole job."""
+        if self.part is not None:
+            return f"part={str(self.part)!r} (--part {self.part}) again continues this part"
+        return "finish=True (--finish) again ends the run" if self.ends else ""
+
+    def begin(
+        self, store: Store, paths: Sequence[str], job: Mapping[str, JSON], *, resume: bool
+    ) -> tuple[str, list[set[str]]]:
+        """Mark destinations as incomplete, or go on with them.
+
+        Parameters
+        ----------
+        store : Store
+            Where the destinations are, with their keys as they are stored.
+        paths : sequence of str
+            The destinations in it; the first one holds the files of parts that have ended.
+        job : mapping
+            The task and its options: only the same job goes on.
+        resume : bool
+            Whether to continue an interrupted run of the whole job; parts always do.
+
+        Returns
+        -------
+        tuple
+            The name of the run, and for each destination the keys that are written already.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            Parts have not ended, or all have; or the destination is that of another job
+            (``kind="option"``).
+        """
+        run = uuid4().hex
+        if not self.is_whole:
+            before = read_incomplete(store, paths[0]) or {}
+            where = join(str(store).removeprefix("file://"), paths[0])
+            run = self._name_of_run(before, where)
+            of = before.get(PARTS) if self.part is None else self.part.of
+            job, resume = {**job, PARTS: of}, True
+            if self.ends and before.get(RUN) != run:
+                _check_ended(where, keys_below(store, paths[0]), int(str(of)))
+        return run, [begin(store, path, job, resume=resume, run=run) for path in paths]
+
+    def _name_of_run(self, before: Mapping[str, JSON], where: str) -> str:
+        if self.part is None:
+            require(
+                PARTS in before,
+                f"{where}: expected parts to finish, got none; part='1/8' (--part 1/8) writes the "
+                "first of eight",
+            )
+            return _ENDING
+        require(
+            before.get(RUN) != _ENDING,
+            f"{where}: expected parts that are still written, got all of them; finish=True "
+            "(--finish) ends the run",
+        )
+        return f"parts of {self.part.of}"
+
+    def end(
+        self, storage: Storage, paths: Sequence[str], run: str, written: Sequence[Collection[str]]
+    ) -> None:
+        """Check that no other run has begun, and note that a part has ended."""
+        for path, keys in zip(paths, written, strict=True):
+            # other parts may be writing the files that this one takes for unfinished
+            storage.run(confirm(str(storage), path, run, () if self.part is not None else keys))
+        if self.part is not None:
+            key = join(paths[0], f"n5zarr-incomplete-part-{self.part.number}.txt")
+            sync(_writable(storage).set(key, cpu.Buffer.from_bytes(f"{self.part}\n".encode())))
+
+    def finish(self, storage: Storage, paths: Sequence[str]) -> None:
+        """Remove what parts have left, then the marks; that of the first destination goes last."""
+        store = _writable(storage)
+        left = _names_of(keys_below(store, paths[0])) if self.ends else {}
+        storage.run(request_each(Remove(join(paths[0], name)) for name in left.values()))
+        for path in reversed(paths):
+            finish(store, path)
+
+
+WHOLE = Division()
+"""The whole job."""
+
+
+def _writable(storage: Storage) -> Store:
+    return storage.store.with_read_only(read_only=False)
+
+
+def _names_of(names: Collection[str]) -> dict[int, str]:
+    """Return the files of parts that have ended, by number, among names of files."""
+    found = ((name, PART_NAME.fullmatch(name)) for name in names)
+    return {int(match[1]): name for name, match in found if match}
+
+
+def _check_ended(where: str, names: Collection[str], n_parts: int) -> None:
+    missing = sorted({*range(1, n_parts + 1)} - {*_names_of(names)})
+    if missing:
+        named = ", ".join(map(str, missing[:_MOST_NAMED]))
+        more = f", and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
+        raise option_error(
+            f"{where}: expected {n_parts} parts that have ended, got {n_parts - len(missing)}; "
+            f"run part (--part) {named}{more} of {n_parts} again, then finish"
+        )
