@@ -222,10 +222,8 @@ def _text(done: Conversion, parts: Parts) -> Iterator[RenderableType]:
         yield f"{text} of elements, not written"
     elif parts.part is not None:
         n_written = sum(array.n_written for array in done.arrays)
-        yield (
-            f"{done.destination}: part {parts.part}, {counted(n_written, 'chunk')} written, in "
-            f"{done.seconds:.1f} s; when all parts have ended, --finish in its place"
-        )
+        yield f"{done.destination}: {counted(n_written, 'chunk')} written, in {done.seconds:.1f} s"
+        yield parts.next_step
     else:
         checked = ", equal to the source" if done.verified else ""
         yield f"{text}, in {done.seconds:.1f} s{checked}"

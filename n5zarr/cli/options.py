@@ -158,6 +158,11 @@ class Parts:
         bool, typer.Option("--finish", help="End the work of all parts: one job, after all others.")
     ] = False
 
+    @property
+    def next_step(self) -> str:
+        """What to do after a part."""
+        return f"part {self.part} has ended; when all have, the same command with --finish"
+
     def keywords(self) -> dict[str, Any]:
         """Return the arguments of the library's functions."""
         return vars(self)

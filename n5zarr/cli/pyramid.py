@@ -17,6 +17,7 @@ from n5zarr.cli.options import (
     DryRun,
     Jobs,
     MaxMemory,
+    Parts,
     Progress,
     Resume,
     whole_numbers,
@@ -110,6 +111,7 @@ def pyramid(
     resume: Resume = False,
     dry_run: DryRun = False,
     max_memory: MaxMemory = 1024,
+    parts: Parts,
     jobs: Jobs,
     access: Access,
 ) -> Result:
@@ -133,13 +135,15 @@ def pyramid(
         dry_run=dry_run,
         max_memory=max_memory * MIB,
         progress=progress,
+        **parts.keywords(),
         **jobs.keywords(),
         **access.keywords(),
     )
-    return Result(value=made, text=_text(made, "would be" if dry_run else "were"))
+    verb = "would be" if dry_run else "were" if parts.part is None else "are being"
+    return Result(value=made, text=_text(made, verb, parts))
 
 
-def _text(made: Pyramid, verb: str) -> Iterator[RenderableType]:
+def _text(made: Pyramid, verb: str, parts: Parts) -> Iterator[RenderableType]:
     yield Text(f"{made.container}  /{made.path}", "bold")
     if not made.levels:
         yield "s0 is small enough: no levels"
@@ -152,6 +156,8 @@ def _text(made: Pyramid, verb: str) -> Iterator[RenderableType]:
     for level in made.levels:
         table.add_row(*_row(level))
     yield table
+    if parts.part is not None:
+        yield parts.next_step
 
 
 def _row(level: PyramidLevel) -> tuple[str, ...]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -17,8 +17,11 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.locks import alone
 from n5zarr.storage.place import place_of
 from n5zarr.store.location import open_container
+from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.convert import convert
 from n5zarr.tools.convert.writing import Conversion
+from n5zarr.tools.jobs.incomplete import PARTS, read_incomplete
+from n5zarr.tools.jobs.parts import Division
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,6 +43,8 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     chunks: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
     resume: bool = False,
+    part: str | tuple[int, int] | None = None,
+    finish: bool = False,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
@@ -62,6 +67,11 @@ def rechunk(  # noqa: PLR0913 - the options of convert
         As in ``attributes.json``.
     resume : bool, optional
         Whether to continue an interrupted run.
+    part : str or (int, int), optional
+        Write and compare only one of several parts, such as ``"3/100"``: processes on one or more
+        machines do a part each, with otherwise equal options; a part that was killed is repeated.
+    finish : bool, optional
+        After all parts: put the new datasets in place.
     scheduler, n_workers, progress : optional
         ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
         that takes the name of a stage, the bytes done and the bytes to do.
@@ -78,8 +88,8 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     N5UnsupportedError
         The files are not local, or a dataset is a link or holds other nodes (``kind="option"``).
     N5UnrepresentableError
-        Neither ``chunks`` nor ``compression`` is given, an interrupted run has to be resumed, or
-        another run works in the container (``kind="option"``).
+        Neither ``chunks`` nor ``compression`` is given, an interrupted run has to be resumed, parts
+        have not ended, or another run works in the container (``kind="option"``).
 
     Examples
     --------
@@ -100,19 +110,35 @@ def rechunk(  # noqa: PLR0913 - the options of convert
             "n5zarr.convert(...) writes a new container",
             kind="option",
         )
-    options = {"chunks": chunks, "compression": compression}
-    workers = {"scheduler": scheduler, "n_workers": n_workers, "progress": progress}
+    options: dict[str, Any] = {
+        "chunks": chunks,
+        "compression": compression,
+        "scheduler": scheduler,
+        "n_workers": n_workers,
+        "progress": progress,
+    }
+    division = Division.of(part, finish=finish)
     beside = root.parent / f".{root.name}.rechunk"
+    if division.part is not None:  # others are at work, too
+        return _rechunk(root, node, beside, division, resume=False, **options)
     with alone(beside) as is_alone:
         require(
             is_alone,
             f"{beside}: another run of rechunk is writing there; one at a time works in a "
             "container: a group rechunks all datasets below it",
         )
-        return _rechunk(root, node, beside, resume=resume, **options, **workers)
+        return _rechunk(root, node, beside, division, resume=resume or finish, **options)
 
 
-def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: Any) -> Conversion:  # noqa: ANN401 - those of convert
+def _rechunk(
+    root: Path,
+    node: str,
+    beside: Path,
+    division: Division,
+    *,
+    resume: bool,
+    **options: Any,  # noqa: ANN401 - those of convert
+) -> Conversion:
     """Write new datasets beside the container, and put them in place."""
     new = beside / "new.n5"
     written = _written(beside, node, resume=resume)
@@ -120,15 +146,9 @@ def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: An
         done = Conversion(str(root / node), str(new), (), 0, 0.0, verified=True)
     else:
         _check_alone(root / node)
-        is_begun = resume and (new / node / INCOMPLETE_JSON).exists()
-        done = convert(
-            root / node,
-            new / node,
-            overwrite=not is_begun,
-            resume=is_begun,
-            verify=True,
-            **options,
-        )
+        done = _write_new(root / node, new / node, division, resume=resume, **options)
+        if division.part is not None:
+            return done
         written = [join(node, array.path) for array in done.arrays]
         # from now on, the old ones are replaced
         part = beside / f"{_WRITTEN}.partial"
@@ -138,6 +158,29 @@ def _rechunk(root: Path, node: str, beside: Path, *, resume: bool, **options: An
         _replace(root / array, new / array, beside / "replaced")
     shutil.rmtree(beside)
     return done
+
+
+def _write_new(
+    old: Path,
+    new: Path,
+    division: Division,
+    *,
+    resume: bool,
+    **options: Any,  # noqa: ANN401 - those of convert
+) -> Conversion:
+    """Write new datasets, or a part of them, and compare them with the old ones."""
+    if division.part is not None:
+        return convert(old, new, part=division.part, verify=True, **options)
+    if division.ends:
+        return replace(convert(old, new, finish=True, **options), verified=True)
+    mark = read_incomplete(N5Store(new).store, "") if new.exists() else None
+    require(
+        mark is None or PARTS not in mark,
+        f"{new}: expected no run in parts, got one; part=... (--part) does one of them, "
+        f"finish=True (--finish) ends the run; to start again, remove {new.parent}",
+    )
+    is_begun = resume and mark is not None
+    return convert(old, new, overwrite=not is_begun, resume=is_begun, verify=True, **options)
 
 
 def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:

@@ -229,8 +229,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "drafts": drafts,
         "shards_of_java": sizes,
     }
-    if not division.is_whole:  # the division of arrays depends on it
-        job["max_memory"] = max_memory
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     if resaving is not None and not (dry_run or division.part):
         resaving.write()

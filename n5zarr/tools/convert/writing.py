@@ -129,6 +129,8 @@ class Plan:
         The copy of each array.
     others : sequence of FileCopy
         Files that are copied unchanged.
+    size : TaskSize
+        Bytes of the elements of a task.
     """
 
     found: SourceTree
@@ -137,6 +139,7 @@ class Plan:
     options: RunOptions
     copies: Sequence[ArrayCopy]
     others: Sequence[Copy]
+    size: TaskSize
 
     @classmethod
     def of(
@@ -170,7 +173,7 @@ class Plan:
         copies = plan_copies(found, target, layout, size)
         others = plan_opaque(folders, target)
         check_packages(copies)
-        return cls(found, target, layout, chosen, copies, others)
+        return cls(found, target, layout, chosen, copies, others, size)
 
     def run(
         self,
@@ -195,9 +198,7 @@ class Plan:
         """
         found, target, copies = self.found, self.target, self.copies
         division = self.options.division
-        is_finished = target.check_free(
-            overwrite=overwrite, resume=resume or not division.is_whole
-        )
+        is_finished = target.check_free(overwrite=overwrite, resume=resume or not division.is_whole)
         require(
             division.part is None or not is_finished,
             f"{target}: expected a copy whose parts are still written, got a finished one; to copy "
@@ -213,6 +214,8 @@ class Plan:
                 if overwrite:
                     target.remove()
                 whole = {**job, **_described_job(found, target, self.layout)}
+                if not division.is_whole:  # parts divide arrays by the size of tasks
+                    whole["task"] = [*self.size]
                 counts = _write(everything, target, whole, options, resume=resume, verify=verify)
         return Conversion(
             source=found.name,

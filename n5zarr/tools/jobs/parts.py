@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
 
-__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part"]
+__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "writable"]
 
 PART_NAME = re.compile(r"n5zarr-incomplete-part-([0-9]+)\.txt", re.ASCII)
 """Names of the files in an incomplete destination that parts leave when they end."""
@@ -105,7 +105,7 @@ class Owned(NamedTuple):
         The part of this run; None for the whole job.
     """
 
-    written: Collection[str] = frozenset()
+    written: set[str] | frozenset[str] = frozenset()
     part: Part | None = None
 
     @property
@@ -173,14 +173,14 @@ class Division(NamedTuple):
         return "finish=True (--finish) again ends the run" if self.ends else ""
 
     def begin(
-        self, store: Store, paths: Sequence[str], job: Mapping[str, JSON], *, resume: bool
+        self, storage: Storage, paths: Sequence[str], job: Mapping[str, JSON], *, resume: bool
     ) -> tuple[str, list[set[str]]]:
         """Mark destinations as incomplete, or go on with them.
 
         Parameters
         ----------
-        store : Store
-            Where the destinations are, with their keys as they are stored.
+        storage : Storage
+            Where the destinations are.
         paths : sequence of str
             The destinations in it; the first one holds the files of parts that have ended.
         job : mapping
@@ -199,7 +199,7 @@ class Division(NamedTuple):
             Parts have not ended, or all have; or the destination is that of another job
             (``kind="option"``).
         """
-        run = uuid4().hex
+        run, store = uuid4().hex, writable(storage)
         if not self.is_whole:
             before = read_incomplete(store, paths[0]) or {}
             where = join(str(store).removeprefix("file://"), paths[0])
@@ -234,11 +234,11 @@ class Division(NamedTuple):
             storage.run(confirm(str(storage), path, run, () if self.part is not None else keys))
         if self.part is not None:
             key = join(paths[0], f"n5zarr-incomplete-part-{self.part.number}.txt")
-            sync(_writable(storage).set(key, cpu.Buffer.from_bytes(f"{self.part}\n".encode())))
+            sync(writable(storage).set(key, cpu.Buffer.from_bytes(f"{self.part}\n".encode())))
 
     def finish(self, storage: Storage, paths: Sequence[str]) -> None:
         """Remove what parts have left, then the marks; that of the first destination goes last."""
-        store = _writable(storage)
+        store = writable(storage)
         left = _names_of(keys_below(store, paths[0])) if self.ends else {}
         storage.run(request_each(Remove(join(paths[0], name)) for name in left.values()))
         for path in reversed(paths):
@@ -249,8 +249,10 @@ WHOLE = Division()
 """The whole job."""
 
 
-def _writable(storage: Storage) -> Store:
-    return storage.store.with_read_only(read_only=False)
+def writable(storage: Storage) -> Store:
+    """Return a store with the keys as they are stored, for writing."""
+    store = storage.store
+    return store.with_read_only(read_only=False) if store.read_only else store
 
 
 def _names_of(names: Collection[str]) -> dict[int, str]:

@@ -25,6 +25,7 @@ from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.nodes import check_no_links
+from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.describe import finest_level
@@ -61,6 +62,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     max_num_entries: int = -1,
     overwrite: bool = False,
     resume: bool = False,
+    part: str | tuple[int, int] | None = None,
+    finish: bool = False,
     dry_run: bool = False,
     max_memory: int = MAX_MEMORY,
     storage_options: Mapping[str, object] | None = None,
@@ -109,6 +112,11 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     resume : bool, optional
         Whether to continue an interrupted run, and keep what it has written, or to compute the
         levels of a finished one again and compare them.
+    part : str or (int, int), optional
+        Do only one of several parts, such as ``"3/100"``: processes on one or more machines do a
+        part each, with otherwise equal options; a part that was killed is repeated.
+    finish : bool, optional
+        After all parts: compute the coarsest levels, and list all.
     dry_run : bool, optional
         Whether to return the planned levels only.
     max_memory : int, optional
@@ -163,7 +171,12 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         resume=resume,
         dry_run=dry_run,
         max_memory=max_memory,
-        run=RunOptions(scheduler, n_workers, progress),
+        run=RunOptions(
+            scheduler,
+            n_workers,
+            progress,
+            Division.of(part, finish=finish, overwrite=overwrite),
+        ),
     )
     ome = find_ome(place, path, read_only=False)
     if ome is not None:
@@ -173,7 +186,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
 
 def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
     """Write levels of an image of N5; see :func:`build_pyramid`."""
-    resume, overwrite, dry_run = options.resume, options.overwrite, options.dry_run
+    overwrite, dry_run, division = options.overwrite, options.dry_run, options.run.division
+    resume = options.resume or not division.is_whole
     with asking_once():
         store, finest = _find(place, path, options.convention)
         with ErrorsAt(f"{store}: {finest.path}"):
@@ -181,6 +195,9 @@ def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
             run, memory = _check_run(plan, options.run, options.max_memory)
         there = _levels_there(store, finest.group)
     is_interrupted = plan.is_interrupted()
+    if division.part is not None and not is_interrupted:  # another part may have begun just now
+        there = [name for name in there if plan.holds_files(name)]
+        is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
     same = [level.path.rpartition("/")[2] for level in plan.levels] == there
     is_finished = same and resume and not (is_interrupted or overwrite) and plan.is_finished()
@@ -193,12 +210,22 @@ def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
         "(--overwrite) removes them first",
         f"{store}: {finest.group or '/'}",
     )
+    require(
+        division.part is None or not is_finished,
+        "expected levels whose parts are still written, got finished ones; to write them again, "
+        "remove them first",
+        f"{store}: {finest.group or '/'}",
+    )
     removed = [] if resumed or is_finished or not plan.levels else there
-    if is_finished and not dry_run:
+    if is_finished and division.ends:
+        pass
+    elif is_finished and not dry_run:
         plan.compare(run, memory)
     elif plan.levels and not dry_run:
         _remove(store, finest.group, removed)
         plan.run(run, memory, resume=resumed)
+        if division.part is not None:
+            return _result(plan, removed, is_written=False)
         if (plan.method, finest.convention) != ("multiset", "paintera"):  # which has no shift
             finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
     return _result(plan, removed, is_written=not dry_run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import product
@@ -28,6 +29,7 @@ from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.target import ZarrDestination
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
 from n5zarr.tools.jobs.nodes import check_no_links
+from n5zarr.tools.jobs.parts import WHOLE
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.methods import choose_method, downsample, halo
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.ome_place import OmeLocation
     from n5zarr.tools.convert.target import ZarrTarget
+    from n5zarr.tools.jobs.parts import Owned
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.methods import Method
@@ -71,7 +74,8 @@ def build_ome_pyramid(location: OmeLocation, options: PyramidOptions) -> Pyramid
     is_written = bool(job.levels) and not options.dry_run
     if is_written:
         _remove(image, removed)
-        _write(job, run, resume=options.resume)
+        _write(job, run, resume=options.resume or not run.division.is_whole)
+    if is_written and run.division.part is None:
         _list_levels(job)
     return Pyramid(
         container=str(location.storage),
@@ -79,7 +83,7 @@ def build_ome_pyramid(location: OmeLocation, options: PyramidOptions) -> Pyramid
         method=job.method,
         convention="ome-zarr",
         levels=tuple(
-            _made(job, name, level, is_written=is_written)
+            _made(job, name, level, is_written=is_written and run.division.part is None)
             for name, level in zip(job.names, job.levels, strict=True)
         ),
         removed=removed,
@@ -133,7 +137,13 @@ def _check_free(job: _Job, options: PyramidOptions) -> tuple[str, ...]:
     beside = [name for name in beside if not sync(store.is_empty(image.full(name)))]
     there = [*listed, *beside]
     is_interrupted = any(read_incomplete(store, image.full(name)) is not None for name in there)
-    if options.resume and not options.overwrite:
+    division = options.run.division
+    require(
+        division.part is None or not listed,
+        f"expected levels whose parts are still written, got finished ones: {', '.join(listed)}; "
+        "to write them again, remove them first",
+    )
+    if (options.resume and not options.overwrite) or not division.is_whole:
         others = ", ".join(name for name in listed if name not in job.names)
         message = f"expected the levels that this call would write, got {others}"
         require(not others, f"{message}; overwrite=True (--overwrite) removes them first")
@@ -235,8 +245,8 @@ def _part(shape: Sequence[int], factors: Sequence[int], most: int) -> list[int]:
     return part
 
 
-def _regions(target: ZarrTarget, factors: Sequence[int], done: set[str]) -> Iterator[_Region]:
-    """Yield the regions of whole chunks, or shards, that are not written yet."""
+def _regions(target: ZarrTarget, factors: Sequence[int], owned: Owned) -> Iterator[_Region]:
+    """Yield the regions of whole chunks, or shards, that are to be written."""
     shape, unit = target.array.shape, target.unit
     n_bytes = math.prod(factors) * target.array.dtype.itemsize
     step = list(unit)
@@ -245,13 +255,16 @@ def _regions(target: ZarrTarget, factors: Sequence[int], done: set[str]) -> Iter
             step[axis] += unit[axis]
     for box in boxes(shape, step):
         grid = [range(s.start // u, -(-s.stop // u)) for s, u in zip(box, unit, strict=True)]
-        keys = (target.key(position) for position in product(*grid))
-        if not done or not all(key in done for key in keys):
+        keys = [target.key(position) for position in product(*grid)]
+        if owned.owns(keys[0]) and not owned.written.issuperset(keys):
             yield _Region(box, math.prod(s.stop - s.start for s in box) * n_bytes)
 
 
 def _write(job: _Job, run: RunOptions, *, resume: bool) -> None:
-    """Write all levels, each from the one before; all are incomplete until the last is written."""
+    """Write all levels, each from the one before; all are incomplete until the last is written.
+
+    Parts share the first level; the run that ends them writes the others.
+    """
     image, storage = job.image, job.image.location.storage
     like = replace(zarr_array(image.first), encoded=image.first, attributes={})
     source = for_reading(image.first)
@@ -264,13 +277,18 @@ def _write(job: _Job, run: RunOptions, *, resume: bool) -> None:
             target = made.create_array("", replace(like, values=values), job.layout)
             work = _Work(source, target, level.factors, job.method, job.memory)
             source = target.readable
+            is_first = name == job.names[0]
+            division = run.division if is_first else WHOLE
             if made.check_free(overwrite=False, resume=resume):
                 continue
             options = {"method": job.method, "factors": [*level.total], "chunks": [*target.unit]}
-            done = writing.enter_context(made.writing(options, resume=resume))
+            written = made.writing(options, resume=resume, division=division)
+            regions = _regions(target, level.factors, writing.enter_context(written))
             total = math.prod(work.source.shape) * like.item_size
-            for _ in run.each(work, _regions(target, level.factors, done), name, total):
-                pass
+            if not division.ends:
+                deque(run.each(work, regions, name, total), maxlen=0)
+            if division.part is not None:
+                return
 
 
 # ---------------------------------------------------------------------------- metadata

@@ -12,7 +12,6 @@ from functools import partial
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING
-from uuid import uuid4
 
 import numpy as np
 
@@ -25,12 +24,8 @@ from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import put_each, read_each
-from n5zarr.tools.jobs.incomplete import (
-    begin,
-    confirm,
-    finish,
-    read_incomplete,
-)
+from n5zarr.tools.jobs.incomplete import confirm, read_incomplete
+from n5zarr.tools.jobs.parts import writable
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.multisets import MultisetPass, describe_labels, members_of_level
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
@@ -53,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["Plan"]
 
 _WORKING = 16  # bytes that methods need for each element of a cell, beside the element
+_PART_WORKERS = 256  # for which parts divide their pass, whatever their number
 _AGAIN = 1.0  # seconds between checks whether another run has begun
 
 
@@ -100,9 +96,8 @@ class Plan:
         self.levels: list[Level] = []
         self._written: dict[str, Written] = {}
         self._source = Level(finest.path, {}, view.shape, view.chunk_shape)
-        stored = store.store  # with the keys as they are stored: of local files it is read only
-        self._keys = stored.with_read_only(read_only=False) if stored.read_only else stored
-        self._run = uuid4().hex
+        self._keys = writable(store.storage)
+        self._run = ""
         for number, level in enumerate(chosen, 1):
             written = self._written[f"s{number}"] = finest.written(
                 f"s{number}", level.total, method
@@ -144,6 +139,10 @@ class Plan:
         """Whether an interrupted run has left a mark in the first level."""
         return bool(self.levels) and read_incomplete(self._keys, self.levels[0].path) is not None
 
+    def holds_files(self, name: str) -> bool:
+        """Whether there are files in a directory beside ``s0``."""
+        return not sync(self._keys.is_empty(join(self.finest.group, name)))
+
     def is_finished(self) -> bool:
         """Whether the documents of the levels are those that this run would write."""
         keys = [join(level.path, ATTRIBUTES_JSON) for level in self.levels]
@@ -151,18 +150,26 @@ class Plan:
         return stored == [level.document for level in self.levels]
 
     def run(self, options: RunOptions, memory: int, *, resume: bool) -> None:
-        """Write all levels; with ``resume`` only the missing blocks of an interrupted run."""
+        """Write all levels; with ``resume`` only the missing blocks of an interrupted run.
+
+        Parts share the first pass, which reads ``s0``; the run that ends them does the others.
+        """
+        division, storage = options.division, self.store.storage
         job: dict[str, JSON] = {  # another run can continue this one only with an equal job
             "task": "pyramid",
             "dimensions": [*self.finest.placed.view.dataset.dimensions],
             "method": self.method,
             "levels": [dict(level.document) for level in self.levels],
         }
+        if not division.is_whole:  # the regions depend on it
+            job["memory"] = memory
         paths = [level.path for level in self.levels]
-        there = [begin(self._keys, p, job, resume=resume, run=self._run) for p in paths]
+        self._run, there = division.begin(storage, paths, job, resume=resume)
         done = there if resume else [set[str]() for _ in there]
         self._run_passes(options, memory, done)
-        self._confirm(done)
+        division.end(storage, paths, self._run, done)
+        if division.part is not None:
+            return
         self.finest.describe_itself(self.store)
         documents = {
             join(level.path, ATTRIBUTES_JSON): RawObject(DocumentText(dict(level.document), {}))
@@ -172,8 +179,7 @@ class Plan:
         self.finest.describe(self.store, self._written)
         if self.method == "multiset":
             describe_labels(self.store, self.finest)
-        for path in reversed(paths):  # the mark that `is_interrupted` looks for goes last
-            finish(self._keys, path)
+        division.finish(storage, paths)  # the mark that `is_interrupted` looks for goes last
 
     def compare(self, options: RunOptions, memory: int) -> None:
         """Compute all levels again, and compare them with those that are stored.
@@ -199,17 +205,23 @@ class Plan:
             memory=memory,
             n_workers=options.n_at_once,
         )
+        division = options.division
         source, n_made = self._source, 0
         while n_made < len(self.levels):
-            job: Pass
-            if self.method == "multiset":
-                job = self._multiset_pass(source, self.levels[n_made], memory)
-            else:
-                job = next_pass(self.store, source, self.levels[n_made:], limits)
-            job = replace(job, compares=compares)
-            self._run_pass(job, done[n_made:], options)
+            is_shared = not (n_made or division.is_whole)
+            bounds = replace(limits, n_workers=_PART_WORKERS) if is_shared else limits
+            job = self._next_pass(source, n_made, bounds)
+            if not (is_shared and division.ends):
+                self._run_pass(replace(job, compares=compares), done[n_made:], options)
+            if division.part is not None:
+                return
             n_made += len(job.levels)
             source = self.levels[n_made - 1]
+
+    def _next_pass(self, source: Level, n_made: int, limits: Limits) -> Pass:
+        if self.method == "multiset":
+            return self._multiset_pass(source, self.levels[n_made], limits.memory)
+        return next_pass(self.store, source, self.levels[n_made:], limits)
 
     def _multiset_pass(self, source: Level, level: Level, memory: int) -> MultisetPass:
         """Plan the pass that computes one level of label multisets, block by block."""
@@ -226,7 +238,8 @@ class Plan:
 
     def _run_pass(self, job: Pass, done: Sequence[set[str]], options: RunOptions) -> None:
         stored = self.stored(job.source.path, job.source.document)
-        wanted = partial(tasks, job, stored, done[: len(job.levels)])
+        part = options.division.part
+        wanted = partial(tasks, job, stored, done[: len(job.levels)], part)
         names = [level.path.rpartition("/")[2] for level in job.levels]
         stage = "-".join(dict.fromkeys([names[0], names[-1]]))
         # planned twice, as a list of the tasks takes memory
@@ -237,10 +250,10 @@ class Plan:
                 self._confirm()
                 confirmed = monotonic()
 
-    def _confirm(self, done: Sequence[set[str]] | None = None) -> None:
-        """Raise if another run has begun to write the same levels; remove what is unfinished."""
-        for level, keys in zip(self.levels, done or [set()] * len(self.levels), strict=True):
-            self.store.run(confirm(str(self.store), level.path, self._run, keys))
+    def _confirm(self) -> None:
+        """Raise if another run has begun to write the same levels."""
+        for level in self.levels:
+            self.store.run(confirm(str(self.store), level.path, self._run))
 
     def stored(self, path: str, document: Mapping[str, JSON]) -> np.ndarray:
         """List the grid positions of the stored blocks of a dataset, one row for each, N5 order."""

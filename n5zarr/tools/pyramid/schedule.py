@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.work import Level
 
@@ -175,7 +176,9 @@ def _with_parts(
     return made[::-1], total
 
 
-def tasks(job: Pass, stored: np.ndarray, done: Sequence[set[str]]) -> Iterator[PassTask]:
+def tasks(
+    job: Pass, stored: np.ndarray, done: Sequence[set[str]], part: Part | None = None
+) -> Iterator[PassTask]:
     """Yield the tasks of a pass: regions that depend on stored blocks and are not done yet.
 
     Parameters
@@ -186,10 +189,14 @@ def tasks(job: Pass, stored: np.ndarray, done: Sequence[set[str]]) -> Iterator[P
         Grid positions of the stored blocks of the source, N5 order, one row for each.
     done : sequence of set of str
         For each level the paths of the blocks that an interrupted run has written.
+    part : Part, optional
+        The part of the regions that this run computes; by default all.
     """
     order = job.store.axis_order
     positions = stored[:, present([*range(len(job.region))], order)]
     for place, own in _regions_of(job, positions):
+        if part is not None and not part.owns(str(place)):
+            continue
         region = box_at(place, job.region, job.levels[-1].shape)
         source, *regions = job.regions(region, len(job.levels))
         there = [frozenset[str]() for _ in job.levels]
