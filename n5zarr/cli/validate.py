@@ -14,7 +14,7 @@ from rich.text import Text
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import complain, counted, print_text
-from n5zarr.cli.options import Access, AsJson, Jobs, Location
+from n5zarr.cli.options import Access, AsJson, Jobs, Location, Parts
 from n5zarr.cli.progress import progress_bar
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
@@ -61,6 +61,7 @@ def validate(
         Path | None,
         typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
     ] = None,
+    parts: Parts,
     jobs: Jobs,
     access: Access,
 ) -> None:
@@ -78,7 +79,13 @@ def validate(
         _report("moved back", back.moved, back.kept)
     with progress_bar() as show:
         result = n5zarr.validate(
-            location, deep=deep, state=state, progress=show, **jobs.keywords(), **options
+            location,
+            deep=deep,
+            state=state,
+            progress=show,
+            **parts.keywords(),
+            **jobs.keywords(),
+            **options,
         )
     text = show_findings(result, show_all=show_all)
     Result(value=result.to_json(), text=text).show(as_json=as_json)

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
 
-__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "writable"]
+__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "check_ended", "writable"]
 
 PART_NAME = re.compile(r"n5zarr-incomplete-part-([0-9]+)\.txt", re.ASCII)
 """Names of the files in an incomplete destination that parts leave when they end."""
@@ -207,7 +207,8 @@ class Division(NamedTuple):
             of = before.get(PARTS) if self.part is None else self.part.of
             job, resume = {**job, PARTS: of}, True
             if self.ends and before.get(RUN) != run:
-                _check_ended(where, keys_below(store, paths[0]), int(str(of)))
+                ended = [Part(n, int(str(of))) for n in _names_of(keys_below(store, paths[0]))]
+                check_ended(where, ended)
         return run, [begin(store, path, job, resume=resume, run=run) for path in paths]
 
     def _name_of_run(self, before: Mapping[str, JSON], where: str) -> str:
@@ -261,12 +262,27 @@ def _names_of(names: Collection[str]) -> dict[int, str]:
     return {int(match[1]): name for name, match in found if match}
 
 
-def _check_ended(where: str, names: Collection[str], n_parts: int) -> None:
-    missing = sorted({*range(1, n_parts + 1)} - {*_names_of(names)})
+def check_ended(where: str, ended: Collection[Part]) -> None:
+    """Raise unless there are parts, of one job, and all of them have ended.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They are not (``kind="option"``).
+    """
+    sizes = sorted({part.of for part in ended})
+    if len(sizes) != 1:
+        found = " and ".join(f"parts of {n}" for n in sizes) or "none"
+        raise option_error(
+            f"{where}: expected all parts of one job, got {found}; part='1/8' (--part 1/8) does "
+            "the first of eight"
+        )
+    (of,) = sizes
+    missing = sorted({*range(1, of + 1)} - {part.number for part in ended})
     if missing:
         named = ", ".join(map(str, missing[:_MOST_NAMED]))
         more = f", and {len(missing) - _MOST_NAMED} more" if len(missing) > _MOST_NAMED else ""
         raise option_error(
-            f"{where}: expected {n_parts} parts that have ended, got {n_parts - len(missing)}; "
-            f"run part (--part) {named}{more} of {n_parts} again, then finish"
+            f"{where}: expected {of} parts that have ended, got {of - len(missing)}; run part "
+            f"(--part) {named}{more} of {of} again, then finish"
         )

@@ -22,6 +22,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.ome_place import find_ome
+from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.documents import (
     check_broken,
@@ -63,6 +64,8 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     *,
     deep: bool = False,
     state: str | os.PathLike[str] | None = None,
+    part: str | tuple[int, int] | None = None,
+    finish: bool = False,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
@@ -86,6 +89,12 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     state : path, optional
         A local file that records the progress: the same call continues an interrupted check. The
         file is removed when the check is complete.
+    part : str or (int, int), optional
+        Check only one of several parts of the blocks, such as ``"3/100"``: processes on one or more
+        machines check a part each, with otherwise equal options. What each has found is in a file
+        beside ``state``, which all of them see.
+    finish : bool, optional
+        After all parts: return what they have found, and check what takes all blocks to judge.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -115,7 +124,8 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     place = place_of(location, storage_options, backend)
     start = time.monotonic()
     check = _checker(place, path, deep=deep)
-    findings = sorted(check.run(RunOptions(scheduler, n_workers, progress), state), key=_rank)
+    run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
+    findings = sorted(check.run(run, state), key=_rank)
     return Validation(
         container=check.name,
         path=check.path,
@@ -199,8 +209,11 @@ class _Check:
         yield from self._flush()
         total = sum(map(_n_bytes, self.datasets.values()))
         job: dict[str, JSON] = {"container": str(self.store), "path": self.path, "deep": self.deep}
-        with open_state(state, job) as known:
+        division = run.division
+        with open_state(state, job, division) as known:
             yield from self._check_parts(self._parts(), known, run, "validate", total)
+            if division.part is not None:
+                return
             suspicious = [  # padded blocks of datasets in which others are truncated
                 Part(path, self.datasets[path], some, outside=True)
                 for path, positions in self.padded.items()
@@ -217,6 +230,9 @@ class _Check:
         self, parts: Iterable[Part], known: State, run: RunOptions, stage: str, total: int
     ) -> Iterator[Finding]:
         work = partial(check_parts, self.store, deep=self.deep)
+        part = run.division.part
+        parts = parts if part is None else (each for each in parts if part.owns(each.key))
+        total //= 1 if part is None else part.of
         for _, reports in run.each(work, self._tasks(parts, known), stage, total):
             for report in reports:
                 known.note(report)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container.options import require
+from n5zarr.tools.jobs.parts import WHOLE, Part, check_ended
 from n5zarr.tools.validate.parts import PartReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.tools.jobs.parts import Division
 
 __all__ = ["State", "open_state"]
+
+_ENDED = '{"ended": true}'  # the last line of a part
 
 
 class State(NamedTuple):
@@ -35,8 +40,12 @@ class State(NamedTuple):
 
 
 @contextmanager
-def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> Iterator[State]:
+def open_state(
+    file: str | os.PathLike[str] | None, job: Mapping[str, JSON], division: Division = WHOLE
+) -> Iterator[State]:
     """Read the state of an interrupted check, and go on with it; remove the file at the end.
+
+    A part of a check has a file of its own, which stays until the run that ends all parts.
 
     Parameters
     ----------
@@ -44,17 +53,33 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
         A local file, which need not exist; None to remember nothing.
     job : mapping
         The container, the path and the options of the check.
+    division : Division, optional
+        Which part of the check the run does.
 
     Raises
     ------
     N5UnrepresentableError
-        The file is not of this check (``kind="option"``); it stays as it is.
+        The file is not of this check, or parts have not ended (``kind="option"``); it stays as it
+        is.
     """
+    require(
+        division.is_whole or file is not None,
+        "part, finish: expected a file that remembers what parts have found, got none: "
+        "state=... (--state FILE), the same for all of them",
+    )
     if file is None:
         yield State({}, lambda _: None)
         return
-    path = Path(file)
-    done = _read(path, job) if path.exists() else {}
+    path, of_parts = Path(file), list[tuple[Part, Path]]()
+    done: dict[str, PartReport] = {}
+    if division.part is not None:
+        path = path.with_name(f"{path.name}.part{division.part.number}of{division.part.of}")
+        job = {**job, "part": str(division.part)}
+    elif division.ends:
+        of_parts = _files_of_parts(path)
+        for part, each in of_parts:
+            done |= _read(each, {**job, "part": str(part)})
+    done |= _read(path, job) if path.exists() else {}
     with path.open("a", encoding="utf-8") as lines:
         # the line before may have been cut
         lines.write(f"\n{json.dumps(job)}\n")
@@ -64,6 +89,30 @@ def open_state(file: str | os.PathLike[str] | None, job: Mapping[str, JSON]) -> 
             lines.flush()
 
         yield State(done, note)
+        if division.part is not None:
+            lines.write(f"{_ENDED}\n")
+            return
+    for each in (path, *(file for _, file in of_parts)):
+        _remove(each)
+
+
+def _files_of_parts(path: Path) -> list[tuple[Part, Path]]:
+    """Return the files of all parts.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Parts have not ended (``kind="option"``).
+    """
+    pattern = re.compile(re.escape(path.name) + r"\.part([0-9]+)of([0-9]+)", re.ASCII)
+    each = ((file, pattern.fullmatch(file.name)) for file in path.parent.iterdir())
+    found = {Part(int(match[1]), int(match[2])): file for file, match in each if match}
+    ended = [part for part, file in found.items() if _ENDED in file.read_text("utf-8").split("\n")]
+    check_ended(f"state: {path}", ended)
+    return sorted(found.items())
+
+
+def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)  # another run of the same check may be done first
     except PermissionError:
@@ -83,5 +132,6 @@ def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
         f"state: {path}: expected the state of this check, {job}, got another file; remove it, or "
         "give another name",
     )
-    reports = (PartReport.from_json(line) for line in lines if line != job)
+    others = (job, json.loads(_ENDED))
+    reports = (PartReport.from_json(line) for line in lines if line not in others)
     return {report.key: report for report in reports}
