@@ -64,8 +64,9 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     if INCOMPLETE_JSON in names:
         message = (
             "expected N5, got the incomplete result of an interrupted run (it has "
-            f"{INCOMPLETE_JSON}); repeat its command (convert, pyramid: with --resume) to finish "
-            "it and remove its unfinished files, or with --overwrite to start again"
+            f"{INCOMPLETE_JSON}); repeat its command (convert, pyramid: with --resume; one in "
+            "parts: each with --part, then --finish) to finish it and remove its unfinished files, "
+            "or with --overwrite to start again"
         )
         raise N5FormatError(message, kind="foreign")
     if not names & ZARR_DOCUMENTS or (yield from _holds_documents(path, entries)):

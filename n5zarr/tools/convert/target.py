@@ -33,7 +33,7 @@ from n5zarr.storage.requests import (
     request_each,
 )
 from n5zarr.tools.jobs.incomplete import read_incomplete
-from n5zarr.tools.jobs.parts import WHOLE, Division, Owned, writable
+from n5zarr.tools.jobs.parts import WHOLE, Division, Owned
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
@@ -165,7 +165,7 @@ class Output(ABC):
     @property
     def store(self) -> Store:
         """The store with N5's or Zarr's stored keys, for writing."""
-        return writable(self.storage)
+        return self.storage.store.with_read_only(read_only=False)
 
     @contextmanager
     def writing(
@@ -188,7 +188,7 @@ class Output(ABC):
             Keys that an interrupted run has written, and those of other parts.
         """
         paths = [self.path]
-        run, (done,) = division.begin(self.storage, paths, job, resume=resume)
+        run, (done,) = division.begin(self.store, paths, job, resume=resume)
         try:
             written = {join(self.path, key) for key in done} if self.path else done
             yield Owned(written, division.part)

@@ -13,19 +13,16 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
-from zarr.buffer import cpu
-
-from n5zarr._zarr_private import sync
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Remove, request_each
+from n5zarr.storage.requests import Remove, put_each, request_each
 from n5zarr.tools.jobs.incomplete import (
+    INCOMPLETE_JSON,
     PARTS,
     RUN,
     begin,
     confirm,
-    finish,
     keys_below,
     read_incomplete,
 )
@@ -38,7 +35,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
 
-__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "check_ended", "writable"]
+__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "check_ended"]
 
 PART_NAME = re.compile(r"n5zarr-incomplete-part-([0-9]+)\.txt", re.ASCII)
 """Names of the files in an incomplete destination that parts leave when they end."""
@@ -173,14 +170,14 @@ class Division(NamedTuple):
         return "finish=True (--finish) again ends the run" if self.ends else ""
 
     def begin(
-        self, storage: Storage, paths: Sequence[str], job: Mapping[str, JSON], *, resume: bool
+        self, store: Store, paths: Sequence[str], job: Mapping[str, JSON], *, resume: bool
     ) -> tuple[str, list[set[str]]]:
         """Mark destinations as incomplete, or go on with them.
 
         Parameters
         ----------
-        storage : Storage
-            Where the destinations are.
+        store : Store
+            Where the destinations are, with their keys as they are stored.
         paths : sequence of str
             The destinations in it; the first one holds the files of parts that have ended.
         job : mapping
@@ -199,7 +196,7 @@ class Division(NamedTuple):
             Parts have not ended, or all have; or the destination is that of another job
             (``kind="option"``).
         """
-        run, store = uuid4().hex, writable(storage)
+        run = uuid4().hex
         if not self.is_whole:
             before = read_incomplete(store, paths[0]) or {}
             where = join(str(store).removeprefix("file://"), paths[0])
@@ -235,25 +232,19 @@ class Division(NamedTuple):
             storage.run(confirm(str(storage), path, run, () if self.part is not None else keys))
         if self.part is not None:
             key = join(paths[0], f"n5zarr-incomplete-part-{self.part.number}.txt")
-            sync(writable(storage).set(key, cpu.Buffer.from_bytes(f"{self.part}\n".encode())))
+            storage.run(put_each([(key, f"{self.part}\n".encode())]))
 
     def finish(self, storage: Storage, paths: Sequence[str]) -> None:
         """Remove what parts have left, then the marks; that of the first destination goes last."""
-        store = writable(storage)
-        left = _names_of(keys_below(store, paths[0])) if self.ends else {}
-        storage.run(request_each(Remove(join(paths[0], name)) for name in left.values()))
+        names = keys_below(storage.store, paths[0]) if self.ends else set()
+        left = [join(paths[0], name) for name in _names_of(names).values()]
+        storage.run(request_each(map(Remove, left)))
         for path in reversed(paths):
-            finish(store, path)
+            storage.run(request_each([Remove(join(path, INCOMPLETE_JSON))]))
 
 
 WHOLE = Division()
 """The whole job."""
-
-
-def writable(storage: Storage) -> Store:
-    """Return a store with the keys as they are stored, for writing."""
-    store = storage.store
-    return store.with_read_only(read_only=False) if store.read_only else store
 
 
 def _names_of(names: Collection[str]) -> dict[int, str]:

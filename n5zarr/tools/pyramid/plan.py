@@ -25,7 +25,6 @@ from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import put_each, read_each
 from n5zarr.tools.jobs.incomplete import confirm, read_incomplete
-from n5zarr.tools.jobs.parts import writable
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.multisets import MultisetPass, describe_labels, members_of_level
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
@@ -96,7 +95,8 @@ class Plan:
         self.levels: list[Level] = []
         self._written: dict[str, Written] = {}
         self._source = Level(finest.path, {}, view.shape, view.chunk_shape)
-        self._keys = writable(store.storage)
+        stored = store.store  # with the keys as they are stored: of local files it is read only
+        self._keys = stored.with_read_only(read_only=False) if stored.read_only else stored
         self._run = ""
         for number, level in enumerate(chosen, 1):
             written = self._written[f"s{number}"] = finest.written(
@@ -164,7 +164,7 @@ class Plan:
         if not division.is_whole:  # the regions depend on it
             job["memory"] = memory
         paths = [level.path for level in self.levels]
-        self._run, there = division.begin(storage, paths, job, resume=resume)
+        self._run, there = division.begin(self._keys, paths, job, resume=resume)
         done = there if resume else [set[str]() for _ in there]
         self._run_passes(options, memory, done)
         division.end(storage, paths, self._run, done)
