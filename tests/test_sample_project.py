@@ -101,8 +101,8 @@ def misfit(project: spimdata.SpimData, a: tuple[int, int], b: tuple[int, int], f
     corners = []
     for view in (a, b):
         transforms = [matrix for _, matrix in project.transforms[view][first:]]
-        corner = sum(matrix[:, 3] for matrix in transforms) / (1, 1, 4)  # elements, x y z
-        corners.append(np.asarray(corner[::-1]).astype(int))
+        corner = np.sum([m[:, 3] for m in transforms], axis=0) / (1, 1, 4)  # elements, x y z
+        corners.append(corner[::-1].astype(int))
     low = np.maximum(*corners)
     high = np.minimum(*corners) + np.array([11, 53, 61])
     parts = [
