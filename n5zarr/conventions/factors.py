@@ -27,7 +27,7 @@ KEYS = ("downsamplingFactors", "offset")
 
 
 def factors_in_json(factors: Sequence[float]) -> list[JSON]:
-    """Return factors as programs write them: without decimal point where they are whole.
+    """Return factors as BigDataViewer and n5-spark write them: without decimal point if whole.
 
     Examples
     --------

@@ -115,7 +115,9 @@ class Finest:
         if self.convention in _BY_FACTORS:
             by = from_presented(total, self.placed.view.axis_order)
             factors = [f * own for f, own in zip(by, self.own_factors, strict=True)]
-            attributes: dict[str, JSON] = {"downsamplingFactors": factors_in_json(factors)}
+            is_double = self.convention == "paintera"
+            written: list[JSON] = [*factors] if is_double else factors_in_json(factors)
+            attributes: dict[str, JSON] = {"downsamplingFactors": written}
             starts = [axis.translation for axis in self.axes_at(total, method)]
             if self.convention == "factors" and starts != [
                 *centre_shifts([1.0] * len(by), factors)
