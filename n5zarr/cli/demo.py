@@ -74,6 +74,7 @@ def demo(
     print_text(
         Text("\nWhat to try next\n", "bold"),
         f"  n5zarr info {path}/em/s0",
+        f"  n5zarr view {n5zarr.sample_path('bigstitcher')}",
         "  n5zarr tree YOUR.n5",
         "  python -c \"import n5zarr; print(n5zarr.open('YOUR.n5/path/to/dataset'))\"",
     )

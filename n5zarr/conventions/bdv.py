@@ -17,6 +17,7 @@ import numpy as np
 
 from n5zarr.conventions.bdv_loader import Loader, parse_loader
 from n5zarr.conventions.bdv_registrations import model_of, read_transforms, view_in
+from n5zarr.conventions.factors import factors_in_json
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -108,7 +109,10 @@ def write_setup(factors: Sequence[Sequence[float]], data_type: str) -> dict[str,
     data_type : str
         ``dataType`` of the levels.
     """
-    return {"downsamplingFactors": [[*by] for by in factors], "dataType": data_type}
+    return {
+        "downsamplingFactors": [factors_in_json(by) for by in factors],
+        "dataType": data_type,
+    }
 
 
 type _Numbers = Sequence[float]

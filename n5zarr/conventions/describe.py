@@ -11,6 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import bdv, cosem, n5viewer, neuroglancer, ngff
+from n5zarr.conventions.factors import factors_in_json
 from n5zarr.conventions.model import LEVELS_KEYS, Axis
 from n5zarr.errors import option_error
 
@@ -142,7 +143,7 @@ def describe_levels(
 
 def _continued(group: Mapping[str, JSON], factors: Sequence[Sequence[float]]) -> dict[str, JSON]:
     """Add the factors of new levels to the lists of a group that begin with those of the others."""
-    wanted: list[JSON] = [[*by] for by in factors]
+    wanted: list[JSON] = [factors_in_json(by) for by in factors]
     lists = {key: group.get(key) for key in ("downsamplingFactors", "scales")}
     return {
         key: wanted

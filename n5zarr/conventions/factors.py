@@ -19,9 +19,22 @@ from n5zarr.conventions.offset import offset_at, unit_in
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["KEYS", "read"]
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["KEYS", "factors_in_json", "read"]
 
 KEYS = ("downsamplingFactors", "offset")
+
+
+def factors_in_json(factors: Sequence[float]) -> list[JSON]:
+    """Return factors as BigDataViewer and n5-spark write them: without decimal point if whole.
+
+    Examples
+    --------
+    >>> factors_in_json([2.0, 1.0, 0.5])
+    [2, 1, 0.5]
+    """
+    return [int(by) if by == int(by) else by for by in factors]
 
 
 def read(node: Node, by: Sequence[float], first: Geometry | None) -> Geometry:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING, Literal, TypedDict
 from urllib.parse import unquote
 
 from zarr.abc.store import Store
 
+from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import format_of_name
@@ -26,16 +27,38 @@ if TYPE_CHECKING:
 
 __all__ = ["OpenOptions", "open_container", "root_of", "sample_path"]
 
+_SAMPLES = {"n5": ("sample.n5",), "bigstitcher": ("bigstitcher", "dataset.xml")}
 
-def sample_path() -> str:
-    """Return the path of the small container that comes with n5zarr.
+
+def sample_path(name: Literal["n5", "bigstitcher"] = "n5") -> str:
+    """Return the path of small data that come with n5zarr.
+
+    Parameters
+    ----------
+    name : {"n5", "bigstitcher"}, optional
+        ``"n5"``: a container with a multiscale image and labels, with axes and units.
+        ``"bigstitcher"``: the XML of a BigStitcher project with two channels of four tiles at two
+        time points, one missing view, and interest points.
 
     Returns
     -------
     str
-        A local path. The container holds a multiscale image and labels with axes and units.
+        A local path.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There are no data of this name (``kind="option"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> tree = n5zarr.open_bdv(n5zarr.sample_path("bigstitcher"))
+    >>> tree["setup3/s0/data"].sizes
+    Frozen({'timepoint': 2, 'z': 11, 'y': 53, 'x': 61})
     """
-    return str(Path(__file__).parents[1] / "data" / "sample.n5")
+    check_option("name", name, tuple(_SAMPLES))
+    return str(Path(__file__).parents[1].joinpath("data", *_SAMPLES[name]))
 
 
 def root_of(place: Place) -> Place:

@@ -7,6 +7,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
+from n5zarr.conventions.model import mapping, numbers
 from n5zarr.conventions.units import ratio, symbol
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.contrast import contrast_limits
@@ -26,6 +27,8 @@ _TYPES = frozenset({"uint8", "int8", "uint16", "int16", "uint32", "int32", "uint
 _PANEL = 440, 260  # pixels of a quarter of a small window, or of a notebook
 _MARGIN = 1.1
 _TILT = (0.209, -0.253, 0.056, 0.943)  # 30 and 25 degrees, so that three sides are visible
+# of the channels of a project: colour-blind people can tell the first two, which add up to white
+_SETUP_COLORS = ("00FF00", "FF00FF", "00FFFF", "FFFF00", "FF0000", "0000FF")
 _TINTED = """#uicontrol vec3 color color
 #uicontrol invlerp normalized
 void main() {
@@ -53,6 +56,23 @@ class _Axis(NamedTuple):
     @property
     def high(self) -> float:
         return max(high for _, high in self.ranges.values())
+
+
+class _Setup(NamedTuple):
+    """What an image is in a project of BigDataViewer: a setup, at some time points."""
+
+    number: float
+    timepoint: float
+    channel: str
+
+    @classmethod
+    def of(cls, image: Image) -> _Setup | None:
+        """Return the setup of an image; None if the image is of no project."""
+        own = mapping(image.attributes.get("bdv"))
+        number, times = numbers([own.get("setup")]), numbers(own.get("timepoints"))
+        if not number or not times:
+            return None
+        return cls(number[0], times[0], str(mapping(own.get("names")).get("channel")))
 
 
 def can_show(image: Image) -> bool:
@@ -99,8 +119,9 @@ def neuroglancer_state(
     """Make the state of Neuroglancer that shows images.
 
     A pyramid is one layer, or one layer for each channel. The first images and the first labels
-    are visible; some of the others are in the bar at the top, the rest in the list of layers. Zoom
-    and position bring all visible images into view.
+    are visible, of a project all setups of the first channel at the first time point; some of the
+    others are in the bar at the top, the rest in the list of layers. Zoom and position bring all
+    visible images into view.
 
     Parameters
     ----------
@@ -115,15 +136,15 @@ def neuroglancer_state(
     limits : callable, optional
         Returns the values of a channel of an image to show darkest and brightest; by default
         :func:`~n5zarr.images.contrast.contrast_limits`, which reads the coarsest level if the
-        container has no limits. It is called for visible images only; others of the same data type
-        get the same limits.
+        container has no limits. It is called for visible images only, and for a few of the tiles of
+        a project, which have the same limits; others of the same data type get these limits.
 
     Returns
     -------
     dict
         The JSON that Neuroglancer shows under *Edit JSON state*.
     """
-    images = [image for image in images if can_show(image)]
+    images = _in_order([image for image in images if can_show(image)])
     visible = _visible(images, show_all=show_all)
     layers = list(_layers(images, visible, url.rstrip("/"), limits))[:_MOST_LAYERS]
     for number, layer in enumerate(layers):
@@ -143,6 +164,10 @@ def neuroglancer_state(
 def _visible(images: Sequence[Image], *, show_all: bool) -> list[int]:
     if show_all:
         return list(range(len(images)))
+    setups = _setups(images)
+    if setups:
+        first = min(setups.values())
+        return [i for i, s in setups.items() if s[1:] == first[1:]]
     plain = [i for i, image in enumerate(images) if not image.is_labels]
     labels = [i for i, image in enumerate(images) if image.is_labels]
     return plain[:_MOST_VISIBLE] + labels[:1]
@@ -151,7 +176,9 @@ def _visible(images: Sequence[Image], *, show_all: bool) -> list[int]:
 def _layers(
     images: Sequence[Image], visible: Sequence[int], url: str, limits: Limits
 ) -> Iterator[dict[str, JSON]]:
-    known: dict[tuple[str, int], tuple[float, float]] = {}
+    setups = _setups(images)
+    colors = _colors(setups)
+    known = _limits_of_tiles([images[i] for i in visible if i in setups], limits)
     n_plain = sum(len(images[i].channels) for i in visible if not images[i].is_labels)
     names = _names(images)
     for i, image in enumerate(images):
@@ -167,7 +194,7 @@ def _layers(
             continue
         for number, channel in enumerate(image.channels):
             key = image.dtype.name, number
-            if channel.limits is None and is_visible:
+            if channel.limits is None and is_visible and i not in setups:
                 known[key] = limits(image, number)
             found = channel.limits or known.get(key)
             label = channel.name or f"channel {number}"
@@ -175,10 +202,52 @@ def _layers(
                 **shared,
                 "name": f"{names[i]} {label}" if len(image.channels) > 1 else names[i],
                 "opacity": 1,
-                **({"blend": "additive"} if n_plain > 1 else {}),
+                **({"blend": "additive"} if n_plain > 1 or colors else {}),
                 **_local_axis(image, number),
-                **_shader(image, image.color(number), found),
+                **_shader(image, channel.color or colors.get(i) or image.color(number), found),
             }
+
+
+def _setups(images: Sequence[Image]) -> dict[int, _Setup]:
+    """Return the setups of a project by the index of their image; none of other images."""
+    found = {i: setup for i, image in enumerate(images) if (setup := _Setup.of(image))}
+    return found if len(found) == len(images) else {}
+
+
+def _in_order(images: Sequence[Image]) -> list[Image]:
+    """Sort the setups of a project by channel, as later ones may find no room."""
+    setups = _setups(images)
+    if not setups:
+        return list(images)
+    firsts: dict[str, _Setup] = {}
+    for setup in sorted(setups.values()):
+        firsts.setdefault(setup.channel, setup)
+    order = sorted(
+        setups, key=lambda i: (setups[i].timepoint, firsts[setups[i].channel], setups[i])
+    )
+    return [images[i] for i in order]
+
+
+def _colors(setups: Mapping[int, _Setup]) -> dict[int, str]:
+    """Choose a colour for each channel of a project; none if there is only one channel."""
+    channels = [*dict.fromkeys(setup.channel for setup in setups.values())]
+    if len(channels) < 2:
+        return {}
+    of = {c: _SETUP_COLORS[n % len(_SETUP_COLORS)] for n, c in enumerate(channels)}
+    return {i: of[setup.channel] for i, setup in setups.items()}
+
+
+def _limits_of_tiles(
+    tiles: Sequence[Image], limits: Limits
+) -> dict[tuple[str, int], tuple[float, float]]:
+    """Return limits that all tiles share, by data type: the widest of those of a few tiles."""
+    wanted = [tile for tile in tiles if tile.channels[0].limits is None]
+    known: dict[tuple[str, int], tuple[float, float]] = {}
+    for tile in wanted[:: -(-len(wanted) // _MOST_VISIBLE) or 1]:
+        key, found = (tile.dtype.name, 0), limits(tile, 0)
+        low, high = known.get(key, found)
+        known[key] = min(low, found[0]), max(high, found[1])
+    return known
 
 
 def _names(images: Sequence[Image]) -> list[str]:

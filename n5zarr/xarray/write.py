@@ -80,7 +80,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         As in ``attributes.json``. None means raw.
     chunks : mapping of dimension to int, "auto" or None, optional
         Extent of a block in elements. Missing dimensions and ``"auto"``: about a million elements a
-        block. None: the chunks of the file from which the data were opened, else ``"auto"``.
+        block. None: the chunks of the file that the data are from, not dask's; else ``"auto"``.
     compute : bool, optional
         Whether to write the data now. If not, write only metadata, and return a dask object.
     mode : {"w", "w-", "a", "r+"}, optional

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import tensorstore
 import xarray as xr
 import zarr
 
@@ -128,6 +129,44 @@ print(zarr.open_array({str(tmp_path / "plain.zarr")!r}, path="s1", mode="r")[...
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
     assert int(done.stdout) == int(dataset["s1"].sum())
+
+
+def test_chunks_of_dask_that_end_inside_of_blocks_are_refused_as_for_zarr(tmp_path: Path) -> None:
+    """No two tasks write one block, and both remedies that the pages name work."""
+    blocks, steps = (16, 40, 50), {"z": 10, "y": 30, "x": 60}
+    dataset = xr.open_dataset(SAMPLE, engine="n5", group="em/s0", chunks={})
+    expected = dataset["s0"].values
+    plain = xr.Dataset({"s0": (("z", "y", "x"), expected)})
+    plain.to_zarr(tmp_path / "source.zarr", encoding={"s0": {"chunks": blocks}}, consolidated=False)
+    from_zarr = xr.open_zarr(tmp_path / "source.zarr", consolidated=False)
+    keys = ("chunks", "preferred_chunks")
+    assert [dataset["s0"].encoding[key] for key in keys] == [
+        from_zarr["s0"].encoding[key] for key in keys
+    ]
+    cropped = dataset.n5.crop(x=(100, None))
+    assert cropped["s0"].chunks[2] == (37, 50, 28)
+    for number, given in enumerate((dataset.chunk(steps), from_zarr.chunk(steps), cropped)):
+        where = tmp_path / f"{number}.n5"
+        with pytest.raises(ValueError, match="would overlap multiple Dask chunks"):
+            given.to_zarr(N5Store(where), consolidated=False)
+        given.to_zarr(N5Store(where), mode="w", align_chunks=True, consolidated=False)
+        written = tensorstore_array(where / "s0")
+        assert written.chunk_layout.read_chunk.shape == blocks[::-1]
+        last = expected[..., -given.sizes["x"] :]
+        np.testing.assert_array_equal(written.read().result().T, last)
+        n5zarr.to_n5(given, tmp_path / f"ours{number}.n5")
+        ours = tensorstore_array(tmp_path / f"ours{number}.n5" / "s0")
+        assert ours.chunk_layout.read_chunk.shape == blocks[::-1]
+        np.testing.assert_array_equal(ours.read().result().T, last)
+    dataset.drop_encoding().chunk(steps).to_zarr(N5Store(tmp_path / "new.n5"), consolidated=False)
+    written = tensorstore_array(tmp_path / "new.n5" / "s0")
+    assert written.chunk_layout.read_chunk.shape == (60, 30, 10)
+    np.testing.assert_array_equal(written.read().result().T, expected)
+
+
+def tensorstore_array(path: Path) -> Any:
+    place: Any = {"driver": "n5", "kvstore": {"driver": "file", "path": f"{path}/"}}
+    return tensorstore.open(place).result()
 
 
 @pytest.mark.parametrize(

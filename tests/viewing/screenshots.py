@@ -28,14 +28,17 @@ def main() -> None:
         shutil.copytree(n5zarr.sample_path(), sample)
         with (
             n5zarr.view(sample) as shown,
+            n5zarr.view(n5zarr.sample_path("bigstitcher")) as project,
             chromium(Path(folder, "chromium")) as browser,
         ):
-            for name, picture in pictures(browser, shown):
+            for name, picture in pictures(browser, shown, project):
                 picture.save(FOLDER / f"{name}.png", optimize=True)
                 print(f"{name}: {picture.size}, {(FOLDER / f'{name}.png').stat().st_size} B")  # noqa: T201
 
 
-def pictures(browser: Any, shown: n5zarr.NeuroglancerView) -> Iterator[tuple[str, Image.Image]]:
+def pictures(
+    browser: Any, shown: n5zarr.NeuroglancerView, project: n5zarr.NeuroglancerView
+) -> Iterator[tuple[str, Image.Image]]:
     """Yield the name of each picture, and the picture."""
     for name, width, height, dark in (
         ("start-page", 1200, 1080, False),
@@ -48,9 +51,10 @@ def pictures(browser: Any, shown: n5zarr.NeuroglancerView) -> Iterator[tuple[str
         browser.execute_script("document.querySelector('.path').textContent = '/data/sample.n5'")
         yield name, taken(browser)
     resize(browser, 1200, 720)
-    browser.get(shown.url)
-    wait_until_drawn(browser)
-    yield "viewer", taken(browser)
+    for name, view in (("viewer", shown), ("viewer-project", project)):
+        browser.get(view.url)
+        wait_until_drawn(browser)
+        yield name, taken(browser)
 
 
 def taken(browser: Any) -> Image.Image:

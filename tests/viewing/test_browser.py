@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
+import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import n5zarr
+from n5zarr.viewing.serve import app
 from tests.viewing.browser import chromium, complaints, pixels, resize
 from tests.viewing.volumes import (
     BOXES,
@@ -158,6 +161,27 @@ def test_the_picture_is_the_data_at_its_place(browser: Any, container: Path) -> 
         assert np.abs(brightness - wanted[:, None]).max() <= 2, panel
         assert {tuple(pixel) for _, _, pixel in compared} == {(128, 128, 128)}, panel
     assert not problems
+
+
+def test_a_line_says_what_is_loaded(
+    browser: Any, container: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, may_go_on = app._answer, threading.Event()
+
+    async def held(view: Any, key: str, scope: Any) -> Any:
+        while "/c/" in key and not may_go_on.is_set():
+            await asyncio.sleep(0.05)
+        return await answer(view, key, scope)
+
+    monkeypatch.setattr(app, "_answer", held)
+    line = "document.querySelector('#loading')"
+    with n5zarr.view(container, dataset="em") as shown:
+        browser.get(shown.url)
+        wait_for(browser, f"/^0 of [1-9][0-9]* blocks loaded$/.test({line}.innerText)")
+        may_go_on.set()
+        wait_for(browser, f"{line}.hidden")
+        wait_for(browser, f"/^([0-9]+) of \\1 blocks loaded$/.test({line}.textContent)")
+        assert not complaints(browser)
 
 
 def test_the_scale_bar_is_right(browser: Any, container: Path) -> None:

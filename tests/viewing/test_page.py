@@ -234,6 +234,66 @@ def test_many_images_are_not_all_seen_at_once(tmp_path: Path) -> None:
     assert state["layers"][-1]["shaderControls"] == {"normalized": {"range": [3, 1001]}}
 
 
+def test_of_a_project_all_tiles_of_the_first_channel_are_seen() -> None:
+    sample = n5zarr.sample_path("bigstitcher")
+    asked = []
+
+    def limits(image: Any, channel: int) -> tuple[float, float]:
+        asked.append((image.name, channel))
+        return {"GFP top left": (9, 300), "GFP bottom right": (7, 200)}.get(image.name, (8, 250))
+
+    state: Any = neuroglancer_state(find_images(sample), "http://127.0.0.1:1/ome", limits=limits)
+    tiles = ["top left", "top right", "bottom left", "bottom right"]
+    names = [f"{channel} {tile}" for channel in ("GFP", "RFP") for tile in tiles]
+    assert [layer["name"] for layer in state["layers"]] == names
+    assert [layer.get("visible", True) for layer in state["layers"]] == [True] * 4 + [False] * 4
+    assert asked == [(name, 0) for name in names[:4]]
+    colors = [layer["shaderControls"]["color"] for layer in state["layers"]]
+    assert colors == ["#00FF00"] * 4 + ["#FF00FF"] * 4
+    assert {layer["blend"] for layer in state["layers"]} == {"additive"}
+    # tiles look alike: the widest limits
+    assert {str(layer["shaderControls"]["normalized"]) for layer in state["layers"]} == {
+        "{'range': [7, 300]}"
+    }
+    place = dict(zip(state["dimensions"], state["position"], strict=True))
+    # the tiles of 61 x 53 x 11 begin at (0, 0, 0), (45, 3, 0), (3, 38, 1) and (51, 42, -1)
+    assert place == {"x": 56, "y": 47, "z": 5, "t": 0}
+
+
+def test_of_a_large_project_one_time_point_is_seen_and_few_tiles_are_read(tmp_path: Path) -> None:
+    """The setups move, so each time point is an image."""
+    moves = {
+        (setup, time): np.array([[1, 0, 0, 5.0 * setup + time], [0, 1, 0, 0], [0, 0, 1, 0]])
+        for setup in range(14)
+        for time in (3, 4)
+    }
+    n5zarr.write_bdv(
+        {view: np.ones((3, 5, 7), "u2") for view in moves},
+        tmp_path / "a.xml",
+        setups={setup: {"name": f"s{setup:02}", "channel": "ba"[setup % 2]} for setup in range(14)},
+        registrations=moves,
+        levels=0,
+    )
+    asked = []
+
+    def limits(image: Any, channel: int) -> tuple[float, float]:
+        asked.append(image.path)
+        return 3, 8
+
+    images = list(find_images(tmp_path / "a.xml"))
+    state: Any = neuroglancer_state(images, "http://127.0.0.1:1/ome", limits=limits)
+    seen = [layer["name"] for layer in state["layers"] if layer.get("visible", True)]
+    assert seen == [f"s{setup:02}, time point 3" for setup in range(0, 14, 2)]  # channel b
+    assert state["layers"][7]["name"] == "s01, time point 3"
+    assert [layer["shaderControls"]["color"] for layer in state["layers"][6:8]] == [
+        "#00FF00", "#FF00FF",
+    ]  # fmt: skip
+    assert asked == [f"s{setup:02}/timepoint3" for setup in (0, 4, 8, 12)]
+    assert len(state["layers"]) == 28
+    shown: Any = neuroglancer_state(images, "http://127.0.0.1:1/ome", show_all=True, limits=limits)
+    assert all(layer.get("visible", True) for layer in shown["layers"])
+
+
 def test_data_that_cannot_be_shown_are_refused(tmp_path: Path) -> None:
     root = tmp_path / "float.n5"
     document = {"blockSize": [7, 5, 3], "dataType": "float64", "compression": {"type": "gzip"}}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import WRITTEN, Written, choose_convention, describe_axes
+from n5zarr.conventions.factors import factors_in_json
 from n5zarr.conventions.model import axes_of, centre_shifts, numbers
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5Warning
@@ -114,7 +115,9 @@ class Finest:
         if self.convention in _BY_FACTORS:
             by = from_presented(total, self.placed.view.axis_order)
             factors = [f * own for f, own in zip(by, self.own_factors, strict=True)]
-            attributes: dict[str, JSON] = {"downsamplingFactors": [*factors]}
+            is_double = self.convention == "paintera"
+            written: list[JSON] = [*factors] if is_double else factors_in_json(factors)
+            attributes: dict[str, JSON] = {"downsamplingFactors": written}
             starts = [axis.translation for axis in self.axes_at(total, method)]
             if self.convention == "factors" and starts != [
                 *centre_shifts([1.0] * len(by), factors)
