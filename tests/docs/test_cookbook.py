@@ -19,7 +19,7 @@ from tests.docs.kitchen import prepare
 from tests.docs.recipes import CHECKS, Done
 from tests.docs.test_examples import SCRIPT, run_command, run_python
 from tests.remote import servers
-from tests.remote.conftest import KEYS, upload
+from tests.remote.conftest import KEYS, client, upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -46,7 +46,16 @@ def buckets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         Path("hela/jrc_hela-2/jrc_hela-2.n5/em").mkdir()
         Path("em").rename("hela/jrc_hela-2/jrc_hela-2.n5/em/fibsem-uint16")
         upload(url, "janelia-cosem-datasets", Path("hela/jrc_hela-2"))
+        publish(url, "janelia-cosem-datasets")
         yield url
+
+
+def publish(url: str, bucket: str) -> None:
+    """Let everyone list and read a bucket."""
+    s3 = client(url)
+    s3.put_bucket_acl(Bucket=bucket, ACL="public-read")
+    for each in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+        s3.put_object_acl(Bucket=bucket, Key=each["Key"], ACL="public-read")
 
 
 @pytest.fixture
@@ -111,6 +120,9 @@ def run_commands(block: str) -> str:
     return "".join(run_command(os.path.expandvars(line)) for line in lines)
 
 
-def test_each_recipe_has_a_check_and_is_in_the_index() -> None:
+def test_each_recipe_has_a_check_and_a_link_in_the_table() -> None:
     assert len(RECIPES) >= 40
     assert CHECKS.keys() == RECIPES.keys()
+    linked = re.findall(r"\]\(#([\w-]+)\)", TEXT.partition("\n## ")[0])
+    names = [re.sub(r"[^\w\s-]", "", title.lower()).replace(" ", "-") for title in RECIPES]
+    assert sorted(linked) == sorted(names)
