@@ -33,7 +33,7 @@ from tests.contract.bigstitcher import write_project
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-COOKBOOK = DOCS / "cookbook.md"  # test_cookbook.py runs each recipe in a folder of its own
+RUN_ELSEWHERE = {DOCS / "cookbook.md", DOCS / "gallery.md"}  # beside files of their own
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(\n```(?:text)?\n(.*?)^```)?", re.DOTALL | re.MULTILINE
 )
@@ -49,7 +49,9 @@ def name(page: Path) -> str:
 @pytest.mark.filterwarnings("ignore:Endian.big is deprecated:DeprecationWarning")  # of zarr-n5
 @pytest.mark.filterwarnings("ignore:The linked table for DynamicTableRegion:UserWarning")  # pynwb
 @pytest.mark.parametrize(
-    "page", [p for p in PAGES if BLOCK.search(p.read_text()) and p != COOKBOOK], ids=name
+    "page",
+    [p for p in PAGES if BLOCK.search(p.read_text()) and p not in RUN_ELSEWHERE],
+    ids=name,
 )
 def test_the_blocks_of_a_page_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
