@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import http.server
 import json
@@ -40,6 +41,9 @@ PUBLIC = {
 }
 ON_PHONES = (
     "",
+    "cookbook/",
+    "cheat-sheet/",
+    "gallery/",
     "support/",
     "benchmarks/",
     "migration/zarr-2/",
@@ -66,7 +70,7 @@ const first = ".md-search-result__item > .md-search-result__link:first-child";
 return [...document.querySelectorAll(first)].map((e) => e.href);
 """
 FIT = {
-    390: ("", "support/", "other-programs/", "errors/", "convert/", "pyramids/"),
+    390: ("", "cookbook/", "cheat-sheet/", "support/", "other-programs/", "errors/", "convert/", "pyramids/"),
     1280: ("benchmarks/", "past-errors/"),
 }
 SCROLLING = """
@@ -223,6 +227,16 @@ def test_pages_fit_phones_and_their_pictures_load(address: str, browser: Any) ->
         broken = "return [...document.images].filter((i) => !i.naturalWidth).map((i) => i.src)"
         assert browser.execute_script(broken) == [], path
     assert complaints(browser) == []
+
+
+def test_the_cheat_sheet_prints_on_one_page(address: str, browser: Any) -> None:
+    from selenium.webdriver.common.print_page_options import PrintOptions  # noqa: PLC0415
+
+    browser.get(address + "cheat-sheet/")
+    a4 = PrintOptions()
+    a4.page_width, a4.page_height = 21.0, 29.7
+    printed = base64.b64decode(browser.print_page(a4))
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
 
 
 @pytest.mark.parametrize("width", FIT)
