@@ -226,7 +226,7 @@ def _(done: Done) -> None:
     assert done.names["array"][20].std() > 0
 
 
-@after("Download a part of OpenOrganelle")
+@after("Download a part of OpenOrganelle: a crop of a dataset online")
 def _(done: Done) -> None:
     part = read("hela.n5/em/fibsem-uint16/s0")
     assert part.shape == SAMPLE
@@ -301,7 +301,7 @@ def _(done: Done) -> None:
     same(read("big.n5/s0")[:, 63, 63], np.repeat([0, 16, 32], 16))
 
 
-@after("Change the voxel size")
+@after("Change the voxel size or pixel size")
 def _(done: Done) -> None:
     assert document("sample.n5/em/s0")["transform"]["scale"] == [25, 8, 8]
     assert document("sample.n5/em/s1")["transform"]["scale"] == [50, 16, 16]
@@ -494,7 +494,7 @@ def _(done: Done) -> None:
 # ------------------------------------------------------------------------------ check and repair
 
 
-@after("Is the container damaged?")
+@after("Is the container damaged or corrupt?")
 def _(done: Done) -> None:
     said(done, "no problems")
 
@@ -525,7 +525,7 @@ def _(done: Done) -> None:
     assert found[:16].all()
 
 
-@after("Compare two versions")
+@after("Compare two versions, or a copy with its original")
 def _(done: Done) -> None:
     said(done, "s2: values: 1 of 7680 differ", "[3, 5, 7]" if em(2)[7, 5, 3] == 0 else "[7, 5, 3]")
 
