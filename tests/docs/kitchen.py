@@ -78,6 +78,13 @@ def _scan() -> None:
         raw.attrs["element_size_um"] = [0.04, 0.004, 0.004]  # of ilastik
 
 
+def _scans() -> None:
+    Path("scans").mkdir()
+    for n in range(2):
+        with h5py.File(f"scans/day{n}.h5", "w") as file:
+            file.create_dataset("raw", data=volume(n), chunks=(16, 24, 32))
+
+
 def _cells() -> None:
     mrc = pytest.importorskip("mrc", reason="peer: uv sync installs it")
     mrc.imsave("cells.dv", volume(0, (5, 53, 67)))
@@ -173,6 +180,7 @@ INPUTS: dict[str, Callable[[], object]] = {
     "tile0.tif": _tiles,
     "stack.tif": _stack,
     "scan.h5": _scan,
+    "scans": _scans,
     "cells.dv": _cells,
     "session.nwb": _session,
     "image.zarr": _image,

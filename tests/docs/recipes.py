@@ -143,6 +143,14 @@ def _(done: Done) -> None:
     assert json.loads(stored) == document("sample.n5/em/s0")
 
 
+@after("The image is black or too dark in a viewer")
+def _(done: Done) -> None:
+    said(done, f"{em().min()} to {em().max()}")
+    (served,) = answers(Done("n5zarr serve sample.n5", "", {}), "ome/em/zarr.json")
+    (channel,) = json.loads(served)["attributes"]["ome"]["omero"]["channels"]
+    assert (channel["window"]["start"], channel["window"]["end"]) == (90, 180)
+
+
 @after("Open it in Fiji")
 def _(done: Done) -> None:
     assert document("fiji.n5/em/s0")["compression"]["type"] == "gzip"
@@ -360,6 +368,12 @@ def _(done: Done) -> None:
 @after("CZI, LIF or ND2 to N5")
 def _(done: Done) -> None:
     same(read("cells.n5/em/s0"), volume(0, (5, 53, 67)))
+
+
+@after("Convert many files: a folder in one batch")
+def _(done: Done) -> None:
+    for n in range(2):
+        same(read(f"converted/day{n}.n5/raw"), volume(n))
 
 
 @after("HDF5 to N5")

@@ -15,7 +15,12 @@ from tests.docs.gallery import FOLDER, OF_DATASETS, PAGE, pictures, prepare
 if TYPE_CHECKING:
     from pathlib import Path
 
-DRAWN_BY_MATPLOTLIB = {"stitched.png", "figure.png", "levels.png", "profile.png"}  # fonts differ
+DRAWN_BY_MATPLOTLIB = {
+    "stitched.png",
+    "figure.png",
+    "levels.png",
+    "profile.png",
+}  # its fonts differ
 
 
 @pytest.fixture(autouse=True)
@@ -32,8 +37,8 @@ def test_the_blocks_of_the_page_make_its_pictures() -> None:
     for name in made:
         with Image.open(name) as new, Image.open(FOLDER / name) as kept:
             assert new.size == kept.size, name
-            if name not in DRAWN_BY_MATPLOTLIB:
-                np.testing.assert_array_equal(np.asarray(new), np.asarray(kept), name)
+            difference = np.asarray(new, float) - np.asarray(kept, float)
+            assert name in DRAWN_BY_MATPLOTLIB or np.abs(difference).mean() < 1, name
 
 
 def test_each_convention_gives_the_same_picture() -> None:
