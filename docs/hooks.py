@@ -54,9 +54,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         file.dest_uri = place
         files.append(file)
 
-    for path in [*sorted(ROOT.glob("*.md")), ROOT / "LICENSE"]:
+    for path in [*sorted(ROOT.glob("*.md")), ROOT / "LICENSE", ROOT / "CITATION.cff"]:
         place = "index.html" if path.stem == "README" else f"project/{path.stem.lower()}/index.html"
-        add(path.name, place if path.suffix else path.name, path.read_text(encoding="utf-8"))
+        is_page = path.suffix == ".md"
+        add(path.name, place if is_page else path.name, path.read_text(encoding="utf-8"))
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
         folder = f"notebooks/{path.stem}"
         text, others = MarkdownExporter().from_filename(str(path), {"unique_key": path.stem})
@@ -78,11 +79,11 @@ def on_page_markdown(markdown: str, *, page: Page, **_: object) -> str:
 
 
 def on_page_content(html: str, *, page: Page, **_: object) -> str:
-    """Let long names in tables break; name the pages of migration for site.css."""
+    """Let long names in tables break; name the pages that site.css lays out."""
     html = _CELL.sub(lambda cell: _CODE.sub(_breakable, cell[0]), html)
     html = _HEAD.sub(lambda cell: _CODE.sub(_breakable, _SYLLABLE.sub("<wbr>", cell[0])), html)
-    is_migration = page.file.src_uri.startswith("migration/")
-    return f'<div class="migration">{html}</div>' if is_migration else html
+    name = page.file.src_uri.partition("/")[0].removesuffix(".md")
+    return f'<div class="{name}">{html}</div>' if name in ("migration", "cheat-sheet") else html
 
 
 def _breakable(code: re.Match[str]) -> str:

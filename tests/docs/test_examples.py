@@ -32,6 +32,7 @@ from tests.command import CliRunner
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+RUN_ELSEWHERE = {DOCS / "cookbook.md", DOCS / "gallery.md"}  # beside files of their own
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(\n```(?:text)?\n(.*?)^```)?", re.DOTALL | re.MULTILINE
 )
@@ -46,7 +47,11 @@ def name(page: Path) -> str:
 
 @pytest.mark.filterwarnings("ignore:Endian.big is deprecated:DeprecationWarning")  # of zarr-n5
 @pytest.mark.filterwarnings("ignore:The linked table for DynamicTableRegion:UserWarning")  # pynwb
-@pytest.mark.parametrize("page", [p for p in PAGES if BLOCK.search(p.read_text())], ids=name)
+@pytest.mark.parametrize(
+    "page",
+    [p for p in PAGES if BLOCK.search(p.read_text()) and p not in RUN_ELSEWHERE],
+    ids=name,
+)
 def test_the_blocks_of_a_page_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import http.server
 import json
@@ -40,6 +41,9 @@ PUBLIC = {
 }
 ON_PHONES = (
     "",
+    "cookbook/",
+    "cheat-sheet/",
+    "gallery/",
     "support/",
     "benchmarks/",
     "migration/zarr-2/",
@@ -61,12 +65,21 @@ BROKEN_WORDS = """
 return [...document.querySelectorAll("td code, th code")]
   .filter((e) => e.innerText.length < 12 && e.getClientRects().length > 1).map((e) => e.innerText);
 """
-FIRST_LINKS = """
-const first = ".md-search-result__item > .md-search-result__link:first-child";
-return [...document.querySelectorAll(first)].map((e) => e.href);
+FOUND = """
+const links = (item) => [...item.querySelectorAll(".md-search-result__link")].map((e) => e.href);
+return [...document.querySelectorAll(".md-search-result__item")].map(links);
 """
 FIT = {
-    390: ("", "support/", "other-programs/", "errors/", "convert/", "pyramids/"),
+    390: (
+        "",
+        "cookbook/",
+        "cheat-sheet/",
+        "support/",
+        "other-programs/",
+        "errors/",
+        "convert/",
+        "pyramids/",
+    ),
     1280: ("benchmarks/", "past-errors/"),
 }
 SCROLLING = """
@@ -225,6 +238,16 @@ def test_pages_fit_phones_and_their_pictures_load(address: str, browser: Any) ->
     assert complaints(browser) == []
 
 
+def test_the_cheat_sheet_prints_on_one_page(address: str, browser: Any) -> None:
+    from selenium.webdriver.common.print_page_options import PrintOptions  # noqa: PLC0415
+
+    browser.get(address + "cheat-sheet/")
+    a4 = PrintOptions()
+    a4.page_width, a4.page_height = 21.0, 29.7
+    printed = base64.b64decode(browser.print_page(a4))
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) == 1
+
+
 @pytest.mark.parametrize("width", FIT)
 def test_tables_fit(address: str, browser: Any, width: int) -> None:
     resize(browser, width, 800)
@@ -234,11 +257,24 @@ def test_tables_fit(address: str, browser: Any, width: int) -> None:
         assert browser.execute_script(BROKEN_WORDS) == [], path
 
 
-def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
+def searched(address: str, browser: Any, words: str, expected: str) -> list[list[str]]:
+    """Search for words, wait for a page, and return the links to each page and its sections."""
     from selenium.webdriver.common.by import By  # noqa: PLC0415 - chromium() skips without it
     from selenium.webdriver.support import expected_conditions  # noqa: PLC0415
     from selenium.webdriver.support.ui import WebDriverWait  # noqa: PLC0415
 
+    browser.get(address)
+    box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
+    # one search, not one for each key: the page replaces the results of each
+    browser.execute_script("arguments[0].value = arguments[1]", box, words[:-1])
+    box.send_keys(words[-1])
+    page = (By.CSS_SELECTOR, f".md-search-result__link[href*='{expected}']")
+    WebDriverWait(browser, 30).until(expected_conditions.presence_of_element_located(page))
+    found: list[list[str]] = browser.execute_script(FOUND)
+    return found
+
+
+def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
     resize(browser, 1300, 850)
     for words, expected in (
         ("durability", "safety/"),
@@ -258,16 +294,41 @@ def test_search_finds_pages_and_names(address: str, browser: Any) -> None:
         ("BigStitcher", "bigstitcher/"),
         ("Paintera", "other-programs/"),
     ):
-        browser.get(address)
-        box = browser.find_element(By.CSS_SELECTOR, ".md-search__input")
-        # one search, not one for each key: the page replaces the results of each
-        browser.execute_script("arguments[0].value = arguments[1]", box, words[:-1])
-        box.send_keys(words[-1])
-        found = (By.CSS_SELECTOR, f".md-search-result__link[href*='{expected}']")
-        WebDriverWait(browser, 30).until(expected_conditions.presence_of_element_located(found))
-        first = [urlsplit(link).path for link in browser.execute_script(FIRST_LINKS)[:3]]
+        found = searched(address, browser, words, expected)
+        first = [urlsplit(links[0]).path for links in found[:3]]
         assert f"/{expected}" in first, (words, first)
         assert "/design/" not in first[0], words
+
+
+def test_search_finds_recipes_by_the_words_of_users(address: str, browser: Any) -> None:
+    resize(browser, 1300, 850)
+    for words, recipe in (
+        ("SLURM", "slurm"),
+        ("TIFF stack", "tiff-stack-to-n5"),
+        ("tiff bigstitcher", "tiff-stack-to-n5-for-bigstitcher"),
+        ("bucket", "bucket"),
+        ("voxel size", "voxel-size"),
+        ("pixel size", "pixel-size"),
+        ("wrong axis order", "axis-order-is-wrong"),
+        ("x and y swapped", "x-and-y-are-swapped"),
+        ("out of memory", "out-of-memory"),
+        ("MemoryError", "out-of-memory"),
+        ("disk full", "disk-full"),
+        ("quota exceeded", "disk-full"),
+        ("lost blocks", "lost-blocks"),
+        ("Fiji", "fiji"),
+        ("napari", "napari"),
+        ("torch", "torch"),
+        ("crop online", "crop-of-a-dataset-online"),
+        ("copy original", "a-copy-with-its-original"),
+        ("max projection", "a-maximum-projection"),
+        ("colleague", "a-colleague"),
+    ):
+        found = searched(address, browser, words, "cookbook/")
+        listed = [links for links in found[:4] if "/cookbook/" in links[0]]
+        assert listed, (words, found)
+        sections = [urlsplit(link).fragment for link in listed[0][:4]]
+        assert any(recipe in section for section in sections), (words, sections)
 
 
 @pytest.mark.parametrize("dark", [False, True])

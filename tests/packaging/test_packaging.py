@@ -36,6 +36,10 @@ def load(name: str) -> Any:
 def test_the_version_is_the_same_wherever_it_stands() -> None:
     assert str(load("CITATION.cff")["version"]) == n5zarr.__version__
     assert load("recipe/recipe.yaml")["context"]["version"] == n5zarr.__version__
+    cited = " ".join((ROOT / "README.md").read_text("utf-8").split())
+    assert f"version = {{{n5zarr.__version__}}}" in cited
+    assert f"title = {{{load('CITATION.cff')['title']}}}" in cited
+    assert f"year = {{{load('CITATION.cff')['date-released'].year}}}" in cited
     headings = re.findall(
         r"^## (\S+)(?: - (\S+))?$", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE
     )

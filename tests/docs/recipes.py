@@ -1,0 +1,567 @@
+"""What is there after each recipe of the cookbook, read by other programs where they can."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import urllib.request
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import h5py
+import numpy as np
+import tensorstore
+import tifffile
+import z5py
+import zarr
+from PIL import Image
+from yaozarrs import validate_zarr_store
+
+from tests.contract.bigstitcher import SETUPS, elements
+from tests.docs.kitchen import LOST, read, volume
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+SAMPLE = (40, 96, 128)
+
+
+class Done(NamedTuple):
+    """A recipe that was followed: its text, what it printed, and the names that it defined."""
+
+    recipe: str
+    printed: str
+    names: dict[str, Any]
+
+
+CHECKS: dict[str, Callable[[Done], None]] = {}
+
+
+def after(title: str) -> Callable[[Callable[[Done], None]], Callable[[Done], None]]:
+    """Register the check of a recipe."""
+
+    def register(check: Callable[[Done], None]) -> Callable[[Done], None]:
+        CHECKS[title] = check
+        return check
+
+    return register
+
+
+def em(level: int = 0) -> Any:
+    return read(f"sample.n5/em/s{level}")
+
+
+def labels() -> Any:
+    return read("sample.n5/labels/s0")
+
+
+def document(path: str) -> Any:
+    return json.loads(Path(path, "attributes.json").read_text())
+
+
+def same(found: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(np.asarray(found), expected)
+
+
+def said(done: Done, *words: str) -> None:
+    """Check that the recipe printed some words, wherever its lines end."""
+    text = " ".join(done.printed.split())
+    assert [word for word in words if word not in text] == [], text
+
+
+# ------------------------------------------------------------------------------------------ look
+
+
+@after("What is in this N5 folder?")
+def _(done: Done) -> None:
+    for level in range(3):
+        said(done, f"s{level} {em(level).shape}")
+    stored = [p for p in Path("sample.n5/em/s0").rglob("*") if p.is_file()]
+    said(done, f"{len(stored) - 1} of {3 * 3 * 3} blocks")
+
+
+@after("Shape, voxel size, units and size on disk of a dataset")
+def _(done: Done) -> None:
+    given = document("sample.n5/em/s0")
+    said(done, str(SAMPLE), str(given["dimensions"])[1:-1], "nm", given["compression"]["type"])
+
+
+@after("Minimum, maximum and histogram without reading everything")
+def _(done: Done) -> None:
+    said(done, f"{em().min()} to {em().max()}")
+
+
+@after("A picture on a machine without a screen")
+def _(done: Done) -> None:
+    with Image.open("em.png") as picture:
+        assert max(picture.size) == 400
+
+
+@after("A figure with axes in micrometres for a paper")
+def _(done: Done) -> None:
+    with Image.open("figure.png") as picture:
+        assert min(picture.size) > 400
+
+
+@after("Read attributes")
+def _(done: Done) -> None:
+    *_, last = done.printed.splitlines()
+    assert float(last) == document("sample.n5/em/s0")["transform"]["scale"][1]
+
+
+def answers(done: Done, *paths: str) -> list[bytes]:
+    """Run the command of a recipe, which serves until it is stopped, and ask it for paths."""
+    (line,) = re.findall(r"^n5zarr (?:serve|view) .*", done.recipe, re.MULTILINE)
+    _, *words = shlex.split(line)
+    words = [word if word != "8000" else "0" for word in words]  # which may be taken here
+    quiet = ["--no-browser"] if words[0] == "view" else []
+    command = [sys.executable, "-m", "n5zarr", *words, *quiet]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout is not None
+            url = next(filter(None, (re.search(r"http://\S+?:\d+/", s) for s in started.stdout)))[0]
+            url = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104 - to all, as the recipe says
+            return [urllib.request.urlopen(url + path).read() for path in paths]  # noqa: S310
+        finally:
+            started.terminate()
+
+
+@after("Open it in Neuroglancer in the browser")
+def _(done: Done) -> None:
+    (served,) = answers(done, "zarr3/em/s0/zarr.json")
+    assert json.loads(served)["shape"] == [*SAMPLE]
+
+
+@after("A colleague with only a browser")
+def _(done: Done) -> None:
+    page, stored = answers(done, "", "n5/em/s0/attributes.json")
+    assert b"em/s0" in page
+    assert json.loads(stored) == document("sample.n5/em/s0")
+
+
+@after("The image is black or too dark in a viewer")
+def _(done: Done) -> None:
+    said(done, f"{em().min()} to {em().max()}")
+    (served,) = answers(Done("n5zarr serve sample.n5", "", {}), "ome/em/zarr.json")
+    (channel,) = json.loads(served)["attributes"]["ome"]["omero"]["channels"]
+    assert (channel["window"]["start"], channel["window"]["end"]) == (90, 180)
+
+
+@after("Open it in Fiji")
+def _(done: Done) -> None:
+    assert document("fiji.n5/em/s0")["compression"]["type"] == "gzip"
+    same(read("fiji.n5/em/s0"), em())
+
+
+@after("Open it in napari")
+def _(done: Done) -> None:
+    assert [line.split()[0] for line in done.printed.splitlines()] == ["image", "labels"]
+    same(done.names["data"], labels())  # of the last one
+
+
+@after("Open it with BioIO")
+def _(done: Done) -> None:
+    same(done.names["plane"], em()[20])
+
+
+# ------------------------------------------------------------------------------------------ read
+
+
+@after("Read one slice")
+def _(done: Done) -> None:
+    same(done.names["plane"], em()[20])
+
+
+@after("Read a box at a position in nanometres")
+def _(done: Done) -> None:
+    # voxels of 20, 8, 8 nm
+    same(done.names["box"], em()[5:16, 10:31, 50:100])
+
+
+@after("x and y are swapped, or the axis order is wrong")
+def _(done: Done) -> None:
+    same(done.names["array"], em().T)
+
+
+@after("A maximum projection")
+def _(done: Done) -> None:
+    same(done.names["projection"], em().max(0))
+
+
+@after("Out of memory: the volume is larger than RAM")
+def _(done: Done) -> None:
+    same(read("scaled.n5/em/s0"), em().astype("float32") / 255)
+
+
+@after("Open the pyramid level that fits")
+def _(done: Done) -> None:
+    same(done.names["ds"].s1, em(1))  # 8, 16 and 32 nm
+
+
+@after("A script for zarr 2 with zarr.N5Store")
+def _(done: Done) -> None:
+    same(done.names["root"]["em/s0"], em())
+
+
+@after("Random patches for training with torch or JAX")
+def _(done: Done) -> None:
+    image = em()
+    for patch, start in zip(done.names["batch"], done.names["starts"], strict=True):
+        same(patch, image[tuple(slice(a, a + 32) for a in start)])
+
+
+@after("uint64 labels for torch")
+def _(done: Done) -> None:
+    assert done.names["labels"].dtype == np.int64
+    same(done.names["labels"], labels())
+
+
+# ------------------------------------------------------------------------- buckets and servers
+
+
+@after("Read a public bucket without an account")
+def _(done: Done) -> None:
+    said(done, f"s0 {SAMPLE}", "fibsem-uint16")
+
+
+@after("Read a private bucket with credentials")
+def _(done: Done) -> None:
+    assert done.names["array"].shape == SAMPLE
+    assert done.names["array"][20].std() > 0
+
+
+@after("Download a part of OpenOrganelle: a crop of a dataset online")
+def _(done: Done) -> None:
+    part = read("hela.n5/em/fibsem-uint16/s0")
+    assert part.shape == SAMPLE
+    assert part[:16, :40, :50].all()
+    assert not part[16:].any()
+
+
+@after("Put a container into a bucket")
+def _(done: Done) -> None:
+    place = {
+        "driver": "s3",
+        "bucket": "lab",
+        "path": "upload.n5/em/s0/",
+        "endpoint": os.environ["AWS_ENDPOINT_URL"],
+        "aws_region": "us-east-1",
+        "aws_credentials": {"type": "environment"},
+    }
+    found = tensorstore.open({"driver": "n5", "kvstore": place}).result()
+    same(found.read().result().T, em())
+
+
+@after("A colleague with plain zarr reads N5 in a bucket")
+def _(done: Done) -> None:
+    group: Any = zarr.open_group(done.names["store"], mode="r")
+    assert group["em/s0/s0"][20].std() > 0
+
+
+@after("A colleague with xarray reads N5 in a bucket")
+def _(done: Done) -> None:
+    found = done.names["ds"]
+    assert found.s0.shape == SAMPLE
+    assert found.x.attrs["units"] == "nm"
+    assert float(found.x[1] - found.x[0]) == 8
+
+
+@after("Make the folder itself Zarr and N5 at once")
+def _(done: Done) -> None:
+    given = json.loads(Path("sample.n5/em/s0/zarr.json").read_text())
+    assert given["shape"] == document("sample.n5/em/s0")["dimensions"]
+
+
+# ----------------------------------------------------------------------------------------- write
+
+
+@after("numpy to N5 with axes, units and voxel size")
+def _(done: Done) -> None:
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": "new.n5/em/s0"}}
+    found = tensorstore.open(spec).result()
+    assert found.domain.labels == ("x", "y", "z")
+    assert [unit and unit.to_json() for unit in found.dimension_units] == [
+        [4, "nm"],
+        [4, "nm"],
+        [40, "nm"],
+    ]
+    same(found.read().result().T, done.names["volume"])
+
+
+@after("xarray or dask to N5")
+def _(done: Done) -> None:
+    same(read("dask.n5/em/s0"), done.names["volume"].compute())
+
+
+@after("Append time points")
+def _(done: Done) -> None:
+    movie = read("movie.n5/s0")
+    assert movie.shape == (3, 96, 128)
+    same(movie[:, 95, 127], [0, 1, 2])
+
+
+@after("Write from many processes at once")
+def _(done: Done) -> None:
+    same(read("big.n5/s0")[:, 63, 63], np.repeat([0, 16, 32], 16))
+
+
+@after("Change the voxel size or pixel size")
+def _(done: Done) -> None:
+    assert document("sample.n5/em/s0")["transform"]["scale"] == [25, 8, 8]
+    assert document("sample.n5/em/s1")["transform"]["scale"] == [50, 16, 16]
+
+
+@after("Set, change or remove an attribute")
+def _(done: Done) -> None:
+    before = document(str(Path(sys.modules["n5zarr"].sample_path(), "em/s0")))
+    assert document("sample.n5/em/s0") == before
+
+
+@after("Copy attributes to another dataset")
+def _(done: Done) -> None:
+    own = ("dimensions", "blockSize", "dataType", "compression")
+    copied = document("sample.n5/labels/s0")
+    given = {k: v for k, v in document("sample.n5/em/s0").items() if k not in own}
+    assert given
+    assert copied.items() >= given.items()
+    assert copied["dataType"] == "uint64"
+
+
+@after("Rename or move a dataset")
+def _(done: Done) -> None:
+    assert z5py.File("sample.n5", "r")["cells/s0"].shape == SAMPLE
+    assert not Path("sample.n5/labels").exists()
+
+
+@after("Delete a dataset")
+def _(done: Done) -> None:
+    assert sorted(z5py.File("sample.n5", "r")["em"].keys()) == ["s0", "s1"]
+
+
+@after("A mask or segmentation as a label multiset for Paintera")
+def _(done: Done) -> None:
+    assert document("paintera.n5/labels")["painteraData"] == {"type": "label"}
+    assert document("paintera.n5/labels/data/s0")["isLabelMultiset"] is True
+    assert document("paintera.n5/labels")["maxId"] == labels().max()
+
+
+# --------------------------------------------------------------------------------------- convert
+
+
+@after("TIFF stack to N5")
+def _(done: Done) -> None:
+    same(read("stack.n5/em/s0"), volume())
+
+
+@after("TIFF stack to N5 for BigStitcher")
+def _(done: Done) -> None:
+    xml = Path("tiles.xml").read_text()
+    assert "<size>0.5 0.5 2.0</size>" in " ".join(xml.split())
+    for n in range(2):
+        same(read(f"tiles.n5/setup{n}/timepoint0/s0"), volume(n))
+
+
+@after("CZI, LIF or ND2 to N5")
+def _(done: Done) -> None:
+    same(read("cells.n5/em/s0"), volume(0, (5, 53, 67)))
+
+
+@after("Convert many files: a folder in one batch")
+def _(done: Done) -> None:
+    for n in range(2):
+        same(read(f"converted/day{n}.n5/raw"), volume(n))
+
+
+@after("HDF5 to N5")
+def _(done: Done) -> None:
+    same(read("scan.n5/em/s0"), volume())
+    assert document("scan.n5/em/s0")["resolution"] == [0.004, 0.004, 0.04]
+
+
+@after("NWB from HDF5 to N5")
+def _(done: Done) -> None:
+    same(read("session.n5/acquisition/raw/data"), volume()[:, :3, 0])
+
+
+@after("N5 to Zarr v3")
+def _(done: Done) -> None:
+    assert Path("sample.zarr/em/s0/zarr.json").exists()
+    same(zarr.open_group("sample.zarr", mode="r")["em/s0"], em())
+
+
+@after("N5 to Zarr v2")
+def _(done: Done) -> None:
+    spec = {"driver": "zarr", "kvstore": {"driver": "file", "path": "old.zarr/em/s0"}}
+    same(tensorstore.open(spec).result().read().result(), em())
+
+
+@after("Zarr to N5")
+def _(done: Done) -> None:
+    same(read("image.n5/em"), volume())
+
+
+@after("N5 to OME-Zarr")
+def _(done: Done) -> None:
+    validate_zarr_store("sample.ome.zarr/em")
+    ome: Any = zarr.open_group("sample.ome.zarr/em", mode="r").attrs["ome"]
+    image = ome["multiscales"][0]
+    assert image["datasets"][0]["coordinateTransformations"][0]["scale"] == [20, 8, 8]
+    same(zarr.open_array("sample.ome.zarr/em/s0", mode="r"), em())
+
+
+@after("OME-Zarr to N5")
+def _(done: Done) -> None:
+    same(read("image.n5/s0"), volume())
+    assert document("image.n5/s0")["transform"]["scale"] == [40, 4, 4]
+
+
+@after("A BigStitcher project to OME-Zarr")
+def _(done: Done) -> None:
+    images: Any = zarr.open_group("views.zarr", mode="r")
+    name = SETUPS[0].name.replace(" ", "_")
+    same(images[f"{name}/s0"][3], elements(0, 8, 0))
+    assert Path("moved/dataset.ome.zarr").is_dir()
+    assert "bdv.multimg.zarr" in Path("moved/dataset.xml").read_text()
+
+
+@after("Labels beside an image")
+def _(done: Done) -> None:
+    validate_zarr_store("both.zarr/em")
+    ome: Any = zarr.open_group("both.zarr/em/labels", mode="r").attrs["ome"]
+    assert ome["labels"] == ["cells"]
+    same(zarr.open_array("both.zarr/em/labels/cells/s0", mode="r"), labels())
+
+
+@after("Convert only one level of a pyramid")
+def _(done: Done) -> None:
+    found = zarr.open_group("small.zarr", mode="r")
+    same(found["em/s1"], em(1))
+    assert "em/s0" not in found
+
+
+@after("Convert only some datasets")
+def _(done: Done) -> None:
+    found = zarr.open_group("some.zarr", mode="r")
+    assert sorted(p for p, _ in found.members(max_depth=None)) == ["em", "em/s1", "em/s2"]
+
+
+@after("N5 to TIFF for ImageJ")
+def _(done: Done) -> None:
+    with tifffile.TiffFile("em.tif") as file:
+        assert file.is_imagej
+        assert file.series[0].axes == "ZYX"
+        same(file.asarray(), em())
+
+
+@after("N5 to HDF5")
+def _(done: Done) -> None:
+    with h5py.File("em.h5") as file:
+        same(file["em"], em())
+
+
+# ------------------------------------------------------------------- pyramids and block sizes
+
+
+@after("A pyramid for one large volume")
+def _(done: Done) -> None:
+    same(read("pyramid.n5/vol/s0"), volume())
+    finer = tensorstore.open(
+        {"driver": "n5", "kvstore": {"driver": "file", "path": "pyramid.n5/vol/s0"}}
+    ).result()
+    halved = tensorstore.downsample(finer, [2, 2, 1], method="mean")  # voxels of 4, 4, 40 nm
+    same(read("pyramid.n5/vol/s1"), halved.read().result().T)
+
+
+@after("Downsample labels by mode")
+def _(done: Done) -> None:
+    finer = tensorstore.open(
+        {"driver": "n5", "kvstore": {"driver": "file", "path": "sample.n5/labels/s0"}}
+    ).result()
+    halved = tensorstore.downsample(finer, [2, 2, 1], method="mode")  # voxels of 8, 8, 20 nm
+    same(read("sample.n5/labels/s1"), halved.read().result().T)
+    assert Path("sample.n5/labels/s2").is_dir()
+
+
+def half() -> Any:
+    expected = volume()
+    expected[16:] = 0
+    return expected
+
+
+@after("Shrink a container: better compression, no empty blocks")
+def _(done: Done) -> None:
+    assert document("mine.n5/em/s0")["compression"]["type"] == "zstd"
+    assert not list(Path("mine.n5/em/s0").glob("*/*/[12]"))  # z from 16 on
+    same(read("mine.n5/em/s0"), half())
+
+
+@after("Smaller or larger blocks")
+def _(done: Done) -> None:
+    assert document("mine.n5/em/s0")["blockSize"] == [32, 32, 32]
+    same(read("mine.n5/em/s0"), half())
+
+
+# ------------------------------------------------------------------------------ check and repair
+
+
+@after("Is the container damaged or corrupt?")
+def _(done: Done) -> None:
+    said(done, "no problems")
+
+
+@after("Black cubes: lost blocks")
+def _(done: Done) -> None:
+    said(done, "1/1/1")
+
+
+@after("Disk full: a conversion stopped")
+def _(done: Done) -> None:
+    found = zarr.open_group("stopped.zarr", mode="r")
+    for level in range(3):
+        same(found[f"em/s{level}"], em(level))
+    assert not [*Path("stopped.zarr").rglob("n5zarr-incomplete.json")]
+
+
+@after("A dead job left files behind")
+def _(done: Done) -> None:
+    assert not [*Path("dead.n5").rglob("*.partial"), *Path("dead.n5").rglob("*.__lock")]
+    assert Path("dead.n5", LOST).exists()
+
+
+@after("Damaged blocks stop my program")
+def _(done: Done) -> None:
+    found = read("damaged.n5/em/s0")
+    assert not found[16:32, 40:80, 50:100].any()  # block 1, 1, 1
+    assert found[:16].all()
+
+
+@after("Compare two versions, or a copy with its original")
+def _(done: Done) -> None:
+    said(done, "s2: values: 1 of 7680 differ", "[3, 5, 7]" if em(2)[7, 5, 3] == 0 else "[7, 5, 3]")
+
+
+# ---------------------------------------------------------------------------- clusters and limits
+
+
+@after("A job array of SLURM without dask")
+def _(done: Done) -> None:
+    for task in "12":
+        slurm = os.environ | {"SLURM_ARRAY_TASK_ID": task}
+        subprocess.run([sys.executable, "job.py"], env=slurm, check=True)
+    same(read("out.n5/em/s0"), em() // 2)
+
+
+@after("dask on a cluster")
+def _(done: Done) -> None:
+    same(zarr.open_group("cluster.zarr", mode="r")["em/s0"], em())
+
+
+@after("Limit memory and cores of a command")
+def _(done: Done) -> None:
+    found = zarr.open_array("limited.zarr/em/s0", mode="r")
+    assert found.chunks == (32, 32, 32)
+    same(found, em())
