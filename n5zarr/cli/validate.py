@@ -31,6 +31,7 @@ __all__ = ["show_findings", "validate"]
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NODES = 5  # of one kind of finding, each with a row of its own
+_COUNTED = 10  # datasets whose blocks are counted, each in a line of its own
 _NAMED = 3  # files or nodes in one line
 
 
@@ -38,6 +39,9 @@ def validate(
     location: Location,
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every block.")] = False,
+    expect_complete: Annotated[
+        bool, typer.Option("--expect-complete", help="A dataset that lacks blocks is an error.")
+    ] = False,
     as_json: AsJson = False,
     show_all: Annotated[
         bool, typer.Option("--all", help="Print one row for each problem, also for similar ones.")
@@ -67,7 +71,8 @@ def validate(
     """Check every document and every block of a container, or of a part of it.
 
     Without --deep, check headers, sizes and both ends of each block; of OME-Zarr, check only the
-    metadata. A note reports something legal but unusual.
+    metadata. A note reports something legal but unusual. Missing blocks are legal and read as the
+    fill value; the last lines count them.
 
     The exit status is 0 if there are no errors or warnings, or if repairs solved all of them; 1 if
     some are left; 2 if LOCATION cannot be checked.
@@ -78,7 +83,13 @@ def validate(
         _report("moved back", back.moved, back.kept)
     with progress_bar() as show:
         result = n5zarr.validate(
-            location, deep=deep, state=state, progress=show, **jobs.keywords(), **options
+            location,
+            deep=deep,
+            expect_complete=expect_complete,
+            state=state,
+            progress=show,
+            **jobs.keywords(),
+            **options,
         )
     text = show_findings(result, show_all=show_all)
     Result(value=result.to_json(), text=text).show(as_json=as_json)
@@ -177,6 +188,23 @@ def show_findings(result: Validation, *, show_all: bool) -> Iterator[RenderableT
             table.add_row(Text(severity, _STYLES[severity]), kind, what)
         yield table
     yield Group(_summary(result))  # folded between words
+    yield from _counts(result)
+
+
+def _counts(result: Validation) -> Iterator[str]:
+    """Count the stored blocks of each dataset; of many datasets, only of those that lack some."""
+    counts = result.block_counts
+    lacking = [each for each in counts if not each.is_complete]
+    shown = counts if len(counts) <= _COUNTED else lacking[:_COUNTED]
+    for each in shown:
+        name = each.path or "/"
+        yield f"  {name}: {each.n_stored} of {counted(each.n_blocks, 'block')} stored"
+    if len(lacking) > len(shown):
+        yield f"  ... and {len(lacking) - len(shown)} more that lack blocks (--json names all)"
+    if len(counts) > _COUNTED and len(lacking) < len(counts):
+        others = " other" if lacking else ""
+        n = len(counts) - len(lacking)
+        yield f"  all blocks stored of {n}{others} {'dataset' if n == 1 else 'datasets'}"
 
 
 def _rows(findings: Sequence[Finding], *, show_all: bool) -> Iterator[tuple[str, str, str, str]]:
