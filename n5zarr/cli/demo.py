@@ -58,7 +58,7 @@ def demo(
     path = n5zarr.sample_path()
     names = {"n5zarr": n5zarr, "np": np, "Path": Path, "zarr": zarr}
     print_text(Text.assemble(("The container", "bold"), "  n5zarr tree SAMPLE\n"))
-    print_tree(inspect.describe_each(path))
+    print_tree(inspect.describe_each(path, geometry=True))
     print_text(Text("\nReading it\n", "bold"), *_run(_READING, names), "")
     try:
         n5zarr.plot(f"{path}/em").savefig(output, dpi=120)

@@ -34,14 +34,24 @@ _NODES = 5  # of one kind of finding, each with a row of its own
 _COUNTED = 10  # datasets whose blocks are counted, each in a line of its own
 _NAMED = 3  # files or nodes in one line
 
+_ExpectComplete = Annotated[
+    bool, typer.Option("--expect-complete", help="A dataset that lacks blocks is an error.")
+]
+_Restore = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
+]
+_State = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
+]
+
 
 def validate(
     location: Location,
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every block.")] = False,
-    expect_complete: Annotated[
-        bool, typer.Option("--expect-complete", help="A dataset that lacks blocks is an error.")
-    ] = False,
+    expect_complete: _ExpectComplete = False,
     as_json: AsJson = False,
     show_all: Annotated[
         bool, typer.Option("--all", help="Print one row for each problem, also for similar ones.")
@@ -56,15 +66,9 @@ def validate(
         Literal["pad", "truncate"] | None,
         typer.Option(help="Pad or truncate all blocks at the end of datasets."),
     ] = None,
-    restore: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
-    ] = None,
+    restore: _Restore = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Change files without asking.")] = False,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
-    ] = None,
+    state: _State = None,
     jobs: Jobs,
     access: Access,
 ) -> None:
@@ -91,8 +95,9 @@ def validate(
             **jobs.keywords(),
             **options,
         )
-    text = show_findings(result, show_all=show_all)
-    Result(value=result.to_json(), text=text).show(as_json=as_json)
+    Result(value=result.to_json(), text=show_findings(result, show_all=show_all)).show(
+        as_json=as_json
+    )
     if clean:
         result = _clean(result, location, options, yes=yes)
     if quarantine:

@@ -124,6 +124,12 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     start = time.monotonic()
     check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     findings = sorted(check.run(RunOptions(scheduler, n_workers, progress), state), key=_rank)
+    return _validation(check, findings, time.monotonic() - start)
+
+
+def _validation(
+    check: _Check | OmeCheck, findings: Iterable[Finding], seconds: float
+) -> Validation:
     return Validation(
         container=check.name,
         path=check.path,
@@ -132,8 +138,8 @@ def validate(  # noqa: PLR0913 - one keyword for each option
         n_datasets=check.counts["datasets"],
         n_blocks=check.counts["blocks"],
         n_bytes=check.counts["bytes"],
-        seconds=time.monotonic() - start,
-        deep=deep,
+        seconds=seconds,
+        deep=check.deep,
         block_counts=check.gaps.counts(),
     )
 
