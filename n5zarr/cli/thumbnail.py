@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from n5zarr.cli.messages import print_text
+from n5zarr.cli.command import Result
 from n5zarr.cli.options import Access, Location, name_and_value
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
@@ -91,7 +91,7 @@ def thumbnail(
         bool, typer.Option("--all", help="Draw all images, with their names.")
     ] = False,
     access: _Access,
-) -> None:
+) -> Result:
     """Draw an image: slices through its middle, with a scale bar.
 
     Draw the first image at LOCATION: xy, zy beside it, and xz below it, in physical proportions.
@@ -109,10 +109,18 @@ def thumbnail(
         channel=channel or None,
     )
     _write(picture, output)
-    print_text(f"Wrote {output}: {picture.width} x {picture.height} pixels.")
-    if len(images) > 1 and not all_images:
-        drawn = images[0].path or images[0].name
-        print_text(f"Drew {drawn}, the first of {len(images)} images; --all draws all.")
+    drawn = [image.path or image.name for image in (images if all_images else images[:1])]
+    text = [f"Wrote {output}: {picture.width} x {picture.height} pixels."]
+    if len(images) > len(drawn):
+        text += [f"Drew {drawn[0]}, the first of {len(images)} images; --all draws all."]
+    value = {
+        "output": str(output),
+        "width": picture.width,
+        "height": picture.height,
+        "images": drawn,
+        "n_images": len(images),
+    }
+    return Result(value=value, text=text)
 
 
 def _write(picture: Picture, output: Path) -> None:

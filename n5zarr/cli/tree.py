@@ -103,12 +103,12 @@ def print_tree(nodes: Iterable[inspect.Described]) -> int:
         del above[max(level - 1, 0) :]
         drawn = "".join(above) + (end if is_last else fork) if level else ""
         line = Text(drawn) + _label(node)
-        if screen.is_terminal:
-            print_text(line)
-        else:  # ten times as fast
-            typer.echo(printable(line.plain))
         if level:
             above.append(space if is_last else going_on)
+        if screen.is_terminal:
+            print_text(line, hang="".join(above) + space)
+        else:  # ten times as fast
+            typer.echo(printable(line.plain))
         n_unreadable += node["kind"] == "unreadable"
     if is_cut:
         print_text(Text(_HINT, "dim"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import shutil
 import subprocess
 import sys
 import warnings
@@ -53,6 +54,57 @@ def test_help_fits_80_columns(words: tuple[str, ...], monkeypatch: pytest.Monkey
     for line, after in pairwise(text):
         if line.strip() and after.strip():
             assert len(line.rstrip()) + 1 + len(after.split()[0]) > 78
+
+
+# results of each command, as words; `c` is a copy of the sample, `o` a folder for what is written
+JSON: dict[str, list[str]] = {
+    "tree": ["c"],
+    "info": ["c/em/s0"],
+    "thumbnail": ["c", "-o", "o/em.png", "--size", "64"],
+    "convert": ["c", "o/a.zarr"],
+    "download": ["c", "o/d.n5"],
+    "virtualize": ["c", "o/a.json"],
+    "sidecar": ["c"],
+    "pyramid": ["c/labels", "--levels", "1"],
+    "rechunk": ["c/em/s2", "--compression", "raw"],
+    "attrs": ["c/em/s0", "units"],
+    "attrs set": ["c/em/s0", "note", "5"],
+    "attrs remove": ["c/em/s0", "units", "--remove"],
+    "validate": ["c"],
+    "diff": ["c/em/s0", "c/em/s0"],
+    "rm-empty": ["c"],
+}
+# these print while they run: test_serve_command.py; and hdmf/test_convert.py
+ELSEWHERE = {("serve",), ("view",), ("nwb", "convert")}
+NO_RESULTS = {("demo",)}
+
+
+def test_all_commands_with_results_print_them_as_json() -> None:
+    last = {words for words in ALL if words and not [w for w in ALL if w[:-1] == words]}
+    having = {words for words in last if "--json" in CliRunner().invoke(app, [*words, "-h"]).output}
+    assert last - having == NO_RESULTS
+    assert {(name.split()[0],) for name in JSON} == having - ELSEWHERE
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_what_is_printed_is_json(name: str, tmp_path: Path) -> None:
+    places = {"c": shutil.copytree(SAMPLE, tmp_path / "c.n5"), "o": tmp_path}
+    words = [
+        str(tmp_path.joinpath(places[w[0]], w[2:])) if w in "co" or w[1:2] == "/" else w
+        for w in JSON[name]
+    ]
+    done = CliRunner().invoke(app, [name.split(maxsplit=1)[0], "--json", *words])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    expected: dict[str, Any] = {
+        "thumbnail": {"width": 64, "images": ["em"], "n_images": 2},
+        "attrs set": {"key": "note", "value": 5},
+        "attrs remove": {"key": "units", "removed": True},
+    }
+    if name == "attrs":
+        assert found == ["nm", "nm", "nm"]
+    else:
+        assert expected.get(name, {}).items() <= found.items()
 
 
 @pytest.mark.parametrize("before", [True, False])
