@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TextIO, override
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
@@ -134,14 +135,28 @@ def _folded(screen: Console, text: Text, hang: str | None) -> Iterator[Text]:
     for line in text.split("\n", allow_blank=True):
         first = line.plain
         indent = " " * (len(first) - len(first.lstrip()) + 4) if hang is None else hang
-        width = max(screen.width - len(indent), 20)
-        if line.cell_len <= screen.width:
-            yield line
-            continue
-        head, *more = line.wrap(screen, screen.width, overflow="ignore")
-        yield head
-        rest = Text(" ").join(more)
-        yield from (Text(indent) + each for each in rest.wrap(screen, width, overflow="ignore"))
+        begin, *rest = line.divide(_breaks(first, screen.width, screen.width - len(indent)))
+        yield begin
+        for part in rest:
+            yield Text(indent) + part[len(part.plain) - len(part.plain.lstrip()) :]
+
+
+def _breaks(line: str, first: int, width: int) -> Iterator[int]:
+    """Yield the places at which to fold a line, in columns of a terminal.
+
+    Examples
+    --------
+    >>> list(_breaks("ab cd  efghij k", 5, 4))
+    [5, 13]
+    """
+    room, used = first, 0
+    for word in re.finditer(r"\s*\S+", line):
+        size = cell_len(word[0])
+        if used and used + size > room:
+            yield word.start()
+            room, used = width, cell_len(word[0].lstrip())
+        else:
+            used += size
 
 
 def complain(word: str, what: object) -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -167,8 +166,11 @@ def _report(done: str, names: Sequence[str], kept: Mapping[str, str]) -> None:
 
 def _is_agreed(question: str, *, yes: bool) -> bool:
     """Ask before files are changed; without a terminal, the answer is no."""
+    if yes:
+        return True
+    print_text(f"{question}?", stderr=True)
     try:
-        return yes or typer.confirm(f"{question}?", err=True)
+        return typer.confirm("Do it?", err=True)
     except typer.Abort:
         complain("error", "nothing was changed, as nobody answered; --yes skips the question")
         raise typer.Exit(2) from None
@@ -192,7 +194,7 @@ def show_findings(result: Validation, *, show_all: bool) -> Iterator[RenderableT
             what = Text.assemble((where, "bold"), ": ", message)
             table.add_row(Text(severity, _STYLES[severity]), kind, what)
         yield table
-    yield Group(_summary(result))  # folded between words
+    yield _summary(result)
     yield from _counts(result)
 
 
@@ -209,7 +211,7 @@ def _counts(result: Validation) -> Iterator[str]:
     if len(counts) > _COUNTED and len(lacking) < len(counts):
         others = " other" if lacking else ""
         n = len(counts) - len(lacking)
-        yield f"  all blocks stored of {n}{others} {'dataset' if n == 1 else 'datasets'}"
+        yield f"  all blocks of {n}{others} {'dataset' if n == 1 else 'datasets'} are stored"
 
 
 def _rows(findings: Sequence[Finding], *, show_all: bool) -> Iterator[tuple[str, str, str, str]]:

@@ -251,7 +251,7 @@ def test_the_command_counts_blocks(root: Path, tmp_path: Path) -> None:
     assert lines[-12:] == [
         *(f"  a{n:02}: 2 of 3 blocks stored" for n in (1, 2, 4, 5, 7, 8, 10, 11, 13, 14)),
         "  ... and 14 more that lack blocks (--json names all)",
-        "  all blocks stored of 13 other datasets",
+        "  all blocks of 13 other datasets are stored",
     ]
 
 
