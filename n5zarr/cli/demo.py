@@ -7,7 +7,6 @@ import json
 import tempfile
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
-from pprint import pprint
 from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
@@ -44,7 +43,7 @@ _WRITING = (
     units=["nm"] * 3, resolution=[40, 16, 16])""",
     "new[:] = half",
     '(zarr.open(n5zarr.N5Store("new.n5"), mode="r")["em/half"][:] == half).all()',
-    'pprint(json.loads(Path("new.n5/em/half/attributes.json").read_text()))',
+    'print(*json.loads(Path("new.n5/em/half/attributes.json").read_text()))',
 )
 _EXPLANATION = """\
 The container is N5, byte for byte as Java writes it: attributes.json files and one file
@@ -62,7 +61,6 @@ def demo(
     """Read the sample container, write a picture of it, and write a new container."""
     path = n5zarr.sample_path()
     names = {"n5zarr": n5zarr, "np": np, "Path": Path, "zarr": zarr, "json": json}
-    names["pprint"] = pprint
     print_text(Text.assemble(("The container", "bold"), "  n5zarr tree SAMPLE\n"))
     print_tree(inspect.describe_each(path, geometry=True))
     print_text(Text("\nReading it\n", "bold"), *_run(_READING, names), "")

@@ -18,6 +18,8 @@ from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.thumbnail import SIZES, draw_images
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PIL.Image import Image as Picture
 
 __all__ = ["thumbnail"]
@@ -53,6 +55,17 @@ def _position(text: str) -> list[int] | dict[str, int]:
         ) from None
 
 
+_Position = Annotated[
+    Any,
+    typer.Option(
+        parser=_position,
+        metavar="Z,Y,X",
+        help="Position of the slices as a full-resolution voxel, or by names, such as z=20,t=3. "
+        "Default: the middle.",
+    ),
+]
+
+
 def thumbnail(
     location: Location,
     *,
@@ -70,15 +83,7 @@ def thumbnail(
         int | None,
         typer.Option(min=0, metavar="N", help="Level of the pyramid. Default: fits the size."),
     ] = None,
-    position: Annotated[
-        Any,
-        typer.Option(
-            parser=_position,
-            metavar="Z,Y,X",
-            help="Position of the slices as a full-resolution voxel, or by names, such as "
-            "z=20,t=3. Default: the middle.",
-        ),
-    ] = None,
+    position: _Position = None,
     channel: Annotated[
         list[str] | None,
         typer.Option(metavar="CHANNEL", help="Number or name of a channel. May be repeated."),
@@ -110,9 +115,6 @@ def thumbnail(
     )
     _write(picture, output)
     drawn = [image.path or image.name for image in (images if all_images else images[:1])]
-    text = [f"Wrote {output}: {picture.width} x {picture.height} pixels."]
-    if len(images) > len(drawn):
-        text += [f"Drew {drawn[0]}, the first of {len(images)} images; --all draws all."]
     value = {
         "output": str(output),
         "width": picture.width,
@@ -120,7 +122,14 @@ def thumbnail(
         "images": drawn,
         "n_images": len(images),
     }
-    return Result(value=value, text=text)
+    return Result(value=value, text=_text(value))
+
+
+def _text(done: dict[str, Any]) -> Iterator[str]:
+    yield f"Wrote {done['output']}: {done['width']} x {done['height']} pixels."
+    if done["n_images"] > len(done["images"]):
+        first, *_ = done["images"]
+        yield f"Drew {first}, the first of {done['n_images']} images; --all draws all."
 
 
 def _write(picture: Picture, output: Path) -> None:
