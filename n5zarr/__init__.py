@@ -64,6 +64,7 @@ if TYPE_CHECKING:
         quarantine_blocks,
         restore_blocks,
     )
+    from n5zarr.tools.validate.stored import BlockCount
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualization, virtualize
     from n5zarr.viewing.napari import napari_layers
@@ -88,6 +89,7 @@ __all__ = [
     "ArrayDifference",
     "ArrayGeometry",
     "Block",
+    "BlockCount",
     "BlockRemoval",
     "BlockStatistics",
     "CacheOptions",
@@ -184,6 +186,7 @@ _MODULES = {
     "ArrayDifference": "tools.diff.arrays",
     "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
+    "BlockCount": "tools.validate.stored",
     "BlockStatistics": "tools.statistics",
     "CacheOptions": "storage.cache",
     "Conversion": "tools.convert.writing",

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 import n5zarr
 from n5zarr.cli.command import Result
@@ -209,7 +209,7 @@ def rechunk(
 
 
 def _text(done: Conversion, parts: Parts) -> Iterator[RenderableType]:
-    table = Table.grid(padding=(0, 2))
+    table = Table.grid(*(Column(overflow="fold") for _ in range(4)), padding=(0, 2))
     for array in done.arrays[:_MOST_ROWS]:
         shards = f" in shards {array.shards}" if array.shards else ""
         chunks = f"chunks {array.chunks}{shards}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import tempfile
 from contextlib import chdir, redirect_stdout
 from pathlib import Path
@@ -28,18 +29,21 @@ _READING = (
     "path = n5zarr.sample_path()",
     'root = zarr.open(n5zarr.N5Store(path), mode="r")',
     'array = root["em/s0"]; array',
-    "array.metadata.dimension_names, array.attrs['resolution'], array.attrs['units']",
+    "array.metadata.dimension_names",
+    "array.attrs['resolution'], array.attrs['units']",
     "array[20, 40:44, 60:68]",
-    "box = array[10:30, 20:80, 30:110]; print(box.min(), box.mean().round(2), box.max())",
+    "box = array[10:30, 20:80, 30:110]",
+    "print(box.min(), box.mean().round(2), box.max())",
     'np.unique(n5zarr.open(path, path="labels/s0")[20])',
 )
 _WRITING = (
     "half = array[::2, ::2, ::2]; half.shape",
     """new = n5zarr.create_array("new.n5/em/half", shape=half.shape, dtype="uint8",
-    chunks=(16, 20, 25), axes="zyx", units=["nm"] * 3, resolution=[40, 16, 16])""",
+    chunks=(16, 20, 25), axes="zyx",
+    units=["nm"] * 3, resolution=[40, 16, 16])""",
     "new[:] = half",
     '(zarr.open(n5zarr.N5Store("new.n5"), mode="r")["em/half"][:] == half).all()',
-    'print(Path("new.n5/em/half/attributes.json").read_text())',
+    'print(*json.loads(Path("new.n5/em/half/attributes.json").read_text()))',
 )
 _EXPLANATION = """\
 The container is N5, byte for byte as Java writes it: attributes.json files and one file
@@ -56,9 +60,9 @@ def demo(
 ) -> None:
     """Read the sample container, write a picture of it, and write a new container."""
     path = n5zarr.sample_path()
-    names = {"n5zarr": n5zarr, "np": np, "Path": Path, "zarr": zarr}
+    names = {"n5zarr": n5zarr, "np": np, "Path": Path, "zarr": zarr, "json": json}
     print_text(Text.assemble(("The container", "bold"), "  n5zarr tree SAMPLE\n"))
-    print_tree(inspect.describe_each(path))
+    print_tree(inspect.describe_each(path, geometry=True))
     print_text(Text("\nReading it\n", "bold"), *_run(_READING, names), "")
     try:
         n5zarr.plot(f"{path}/em").savefig(output, dpi=120)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import complain, print_json
-from n5zarr.cli.options import Access, DryRun, Jobs, Node, Progress, json_or_text
+from n5zarr.cli.options import Access, AsJson, DryRun, Jobs, Node, Progress, json_or_text
 from n5zarr.store.info import bytes_text
 
 __all__ = ["attrs", "rm_empty"]
@@ -25,12 +25,15 @@ def attrs(
     ] = None,
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the attribute KEY.")] = False,
+    as_json: AsJson,
     access: Access,
 ) -> None:
     """Print, set or remove attributes of a group or dataset.
 
     Without KEY, print all attributes; with KEY, print this attribute, or end with status 1 if it
     is missing; with VALUE, set it. All other attributes keep their order and spelling.
+
+    Attributes are printed as JSON; --json also prints what is set or removed.
 
     Keys are Java's attribute paths: a/b is the member b of a, a/b[2] the third item of a list; a
     backslash before / or [ makes it part of the name. Put -- before a VALUE with a minus:
@@ -40,16 +43,21 @@ def attrs(
         raise typer.BadParameter("expected --remove with a KEY and without a VALUE")
     options = access.keywords()
     is_there = True
+    changed: dict[str, Any] = {"location": location, "key": key}
     if remove:
         is_there = n5zarr.remove_attribute(location, "", key, **options)
+        changed["removed"] = True
     elif value is not None:
-        n5zarr.set_attribute(location, "", key, json_or_text(value), **options)
+        changed["value"] = json_or_text(value)
+        n5zarr.set_attribute(location, "", key, changed["value"], **options)
     else:
         missing = object()
         found = n5zarr.get_attribute(location, "", key, default=missing, **options)  # type: ignore[arg-type]
         is_there = found is not missing
         if is_there:
             print_json(found)
+    if as_json and is_there and (remove or value is not None):
+        print_json(changed)
     if not is_there:
         complain("error", f"{location}: there is no attribute {key!r}")
         raise typer.Exit(1)

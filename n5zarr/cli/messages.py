@@ -12,6 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, TextIO, override
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
@@ -21,7 +22,16 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-__all__ = ["complain", "console", "counted", "is_quiet", "print_json", "print_text", "printable"]
+__all__ = [
+    "complain",
+    "console",
+    "counted",
+    "is_quiet",
+    "print_json",
+    "print_json_line",
+    "print_text",
+    "printable",
+]
 
 # C0 except tab and end of line, C1, characters that reverse the direction of text, and surrogates
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -83,11 +93,70 @@ def counted(n: int, word: str) -> str:
     return f"{n} {word}{'' if n == 1 else 's'}"
 
 
-def print_text(*parts: RenderableType, style: str | None = None, stderr: bool = False) -> None:
-    """Print lines, which the terminal folds, and tables, which fit its width."""
+def print_text(
+    *parts: RenderableType, style: str | None = None, stderr: bool = False, hang: str | None = None
+) -> None:
+    """Print lines and tables; a terminal shows them folded between words.
+
+    Parameters
+    ----------
+    *parts : renderables
+        Each line is a text; anything else fits the width of the terminal.
+    style : str, optional
+        Their style.
+    stderr : bool, optional
+        Whether to print on standard error.
+    hang : str, optional
+        Begins what does not fit in the first line; by default four spaces more than that has.
+    """
     screen = console(stderr=stderr)
     for part in parts:
-        screen.print(part, style=style, soft_wrap=isinstance(part, str | Text))
+        text = Text(part) if isinstance(part, str) else part
+        if not screen.is_terminal:
+            _print_in_full(screen, text, style)
+        elif isinstance(text, Text):
+            for line in _folded(screen, text, hang):
+                screen.print(line, style=style, soft_wrap=True)
+        else:
+            screen.print(text, style=style)
+
+
+def _print_in_full(screen: Console, part: RenderableType, style: str | None) -> None:
+    """Print one record a line, without the spaces that fill the columns of a table."""
+    with screen.capture() as capture:
+        screen.print(part, style=style, soft_wrap=isinstance(part, Text))
+    lines = capture.get().removesuffix("\n").split("\n")
+    screen.file.write("".join(f"{line.rstrip()}\n" for line in lines))
+    screen.file.flush()
+
+
+def _folded(screen: Console, text: Text, hang: str | None) -> Iterator[Text]:
+    """Fold lines between words; a longer word, such as an address, stays whole."""
+    for line in text.split("\n", allow_blank=True):
+        first = line.plain
+        indent = " " * (len(first) - len(first.lstrip()) + 4) if hang is None else hang
+        begin, *rest = line.divide(_breaks(first, screen.width, screen.width - len(indent)))
+        yield begin
+        for part in rest:
+            yield Text(indent) + part[len(part.plain) - len(part.plain.lstrip()) :]
+
+
+def _breaks(line: str, first: int, width: int) -> Iterator[int]:
+    """Yield the places at which to fold a line, in columns of a terminal.
+
+    Examples
+    --------
+    >>> list(_breaks("ab cd  efghij k", 5, 4))
+    [5, 13]
+    """
+    room, used = first, 0
+    for word in re.finditer(r"\s*\S+", line):
+        size = cell_len(word[0])
+        if used and used + size > room:
+            yield word.start()
+            room, used = width, cell_len(word[0].lstrip())
+        else:
+            used += size
 
 
 def complain(word: str, what: object) -> None:
@@ -98,6 +167,12 @@ def complain(word: str, what: object) -> None:
 def print_json(document: object) -> None:
     """Print JSON: NaN and infinities, which it does not have, and errors as text."""
     typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+
+
+def print_json_line(document: object) -> None:
+    """Print JSON in one line, at once, for programs that read it while the command runs."""
+    typer.echo(json.dumps(_finite(document), allow_nan=False))
+    sys.stdout.flush()
 
 
 def _finite(value: object) -> object:

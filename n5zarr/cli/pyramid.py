@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 import n5zarr
@@ -151,7 +151,7 @@ def _text(made: Pyramid, verb: str, parts: Parts) -> Iterator[RenderableType]:
     if made.removed:
         yield f"{', '.join(made.removed)} {verb} removed"
     yield f"{verb} made with {made.method}, described as {made.convention}:"
-    table = Table.grid(padding=(0, 2, 0, 0))
+    table = Table.grid(*(Column(overflow="fold") for _ in range(6)), padding=(0, 2, 0, 0))
     table.add_row("", "shape", "of s0", "voxel size", "blocks", "size", style="dim")
     for level in made.levels:
         table.add_row(*_row(level))

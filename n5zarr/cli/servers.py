@@ -11,8 +11,8 @@ import typer
 from rich.text import Text
 
 import n5zarr
-from n5zarr.cli.messages import complain, print_text
-from n5zarr.cli.options import Access, Host, Location, Port
+from n5zarr.cli.messages import complain, print_json_line, print_text
+from n5zarr.cli.options import Access, AsJson, Host, Location, Port
 from n5zarr.cli.progress import stoppable
 from n5zarr.errors import N5Error
 from n5zarr.format.path import join
@@ -21,7 +21,7 @@ from n5zarr.viewing.snippets import for_fsspec
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from n5zarr import Server
+    from n5zarr import NeuroglancerView, Server
 
 __all__ = ["serve", "view"]
 
@@ -42,12 +42,13 @@ def serve(
     open_page: Annotated[
         bool, typer.Option("--open", help="Open the start page in the browser.")
     ] = False,
+    as_json: AsJson,
     access: Access,
 ) -> None:
     """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
 
     Ctrl-C stops the server. While it runs, any web page in a browser on this machine may read the
-    container, but nothing outside it.
+    container, but nothing outside it. --json prints the addresses as one line.
     """
     with (
         _until_stopped() as wait,
@@ -55,11 +56,21 @@ def serve(
             location, host=host, port=port, allow_hosts=allow_host or (), **access.keywords()
         ) as server,
     ):
-        for line in _addresses(server):
-            print_text(line)
+        if as_json:
+            print_json_line(_views(server))
+        else:
+            for line in _addresses(server):  # a dataset is found after the first ones
+                print_text(line)
         if open_page:
             webbrowser.open(server.url)
         wait(server)
+
+
+def _views(server: Server) -> dict[str, str]:
+    """Return the container, and the addresses of its page and of its views."""
+    own = for_fsspec(server.url)
+    views = {name: f"{own}{name}/" for name in ("zarr3", "zarr2", "ome", "ome04", "n5")}
+    return {"container": str(server.app.state.served), "page": server.url, **views}
 
 
 def _addresses(server: Server) -> Iterator[str | Text]:
@@ -68,7 +79,8 @@ def _addresses(server: Server) -> Iterator[str | Text]:
     yield Text.assemble(("Serving", "bold"), f" {served}; Ctrl-C ends it")
     yield f"  Start page   {server.url}"
     yield f"  Zarr         {own}zarr3/ or {own}zarr2/"
-    yield f"  OME-Zarr     {own}ome/ (0.5) or {own}ome04/ (0.4)"
+    yield f"  OME-Zarr 0.5 {own}ome/"
+    yield f"  OME-Zarr 0.4 {own}ome04/"
     yield f"  N5           {own}n5/"
     path = None
     with suppress(N5Error):  # a server may not list
@@ -77,7 +89,8 @@ def _addresses(server: Server) -> Iterator[str | Text]:
     zarr, n5 = (own + join(view, quote(path)) for view in ("zarr3", "n5"))
     yield Text(f"To open {path or 'it'}", "bold")
     yield f'  zarr         zarr.open("{zarr}", mode="r")'
-    yield f'  TensorStore  tensorstore.open("{zarr}/|auto:") or "{n5}/|n5:"'
+    yield f'  TensorStore  tensorstore.open("{zarr}/|auto:")'
+    yield f'               tensorstore.open("{n5}/|n5:")'
     yield f"  Neuroglancer {zarr}/|zarr3:"
 
 
@@ -101,12 +114,14 @@ def view(
     no_browser: Annotated[
         bool, typer.Option("--no-browser", help="Only print the address.")
     ] = False,
+    as_json: AsJson,
     access: Access,
 ) -> None:
     """Show the images of a container in Neuroglancer, in the browser.
 
     This needs no internet. Ctrl-C stops the server. While it runs, any web page in a browser on
-    this machine may read the container, but nothing outside it.
+    this machine may read the container, but nothing outside it. --json prints the addresses as one
+    line.
     """
     with (
         _until_stopped() as wait,
@@ -119,14 +134,20 @@ def view(
             **access.keywords(),
         ) as shown,
     ):
-        print_text(
-            Text.assemble(("Viewing", "bold"), f" {shown.server.app.state.served}; Ctrl-C ends it"),
-            f"  Neuroglancer  {shown.url}",
-            f"  Start page    {shown.server.url}",
-        )
+        if as_json:
+            print_json_line({**_views(shown.server), "neuroglancer": shown.url})
+        else:
+            print_text(*_addresses_of_view(shown))
         if not no_browser and not webbrowser.open(shown.url):
             complain("warning", "no browser available; open the address of Neuroglancer in one")
         wait(shown.server)
+
+
+def _addresses_of_view(shown: NeuroglancerView) -> Iterator[str | Text]:
+    served = shown.server.app.state.served
+    yield Text.assemble(("Viewing", "bold"), f" {served}; Ctrl-C ends it")
+    yield f"  Neuroglancer  {shown.url}"
+    yield f"  Start page    {shown.server.url}"
 
 
 @contextmanager

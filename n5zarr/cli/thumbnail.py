@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from n5zarr.cli.messages import print_text
+from n5zarr.cli.command import Result
 from n5zarr.cli.options import Access, Location, name_and_value
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
@@ -18,6 +18,8 @@ from n5zarr.storage.writing import FileWriter
 from n5zarr.viewing.thumbnail import SIZES, draw_images
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from PIL.Image import Image as Picture
 
 __all__ = ["thumbnail"]
@@ -53,6 +55,17 @@ def _position(text: str) -> list[int] | dict[str, int]:
         ) from None
 
 
+_Position = Annotated[
+    Any,
+    typer.Option(
+        parser=_position,
+        metavar="Z,Y,X",
+        help="Position of the slices as a full-resolution voxel, or by names, such as z=20,t=3. "
+        "Default: the middle.",
+    ),
+]
+
+
 def thumbnail(
     location: Location,
     *,
@@ -70,15 +83,7 @@ def thumbnail(
         int | None,
         typer.Option(min=0, metavar="N", help="Level of the pyramid. Default: fits the size."),
     ] = None,
-    position: Annotated[
-        Any,
-        typer.Option(
-            parser=_position,
-            metavar="Z,Y,X",
-            help="Position of the slices as a full-resolution voxel, or by names, such as "
-            "z=20,t=3. Default: the middle.",
-        ),
-    ] = None,
+    position: _Position = None,
     channel: Annotated[
         list[str] | None,
         typer.Option(metavar="CHANNEL", help="Number or name of a channel. May be repeated."),
@@ -91,7 +96,7 @@ def thumbnail(
         bool, typer.Option("--all", help="Draw all images, with their names.")
     ] = False,
     access: _Access,
-) -> None:
+) -> Result:
     """Draw an image: slices through its middle, with a scale bar.
 
     Draw the first image at LOCATION: xy, zy beside it, and xz below it, in physical proportions.
@@ -109,10 +114,22 @@ def thumbnail(
         channel=channel or None,
     )
     _write(picture, output)
-    print_text(f"Wrote {output}: {picture.width} x {picture.height} pixels.")
-    if len(images) > 1 and not all_images:
-        drawn = images[0].path or images[0].name
-        print_text(f"Drew {drawn}, the first of {len(images)} images; --all draws all.")
+    drawn = [image.path or image.name for image in (images if all_images else images[:1])]
+    value = {
+        "output": str(output),
+        "width": picture.width,
+        "height": picture.height,
+        "images": drawn,
+        "n_images": len(images),
+    }
+    return Result(value=value, text=_text(value))
+
+
+def _text(done: dict[str, Any]) -> Iterator[str]:
+    yield f"Wrote {done['output']}: {done['width']} x {done['height']} pixels."
+    if done["n_images"] > len(done["images"]):
+        first, *_ = done["images"]
+        yield f"Drew {first}, the first of {done['n_images']} images; --all draws all."
 
 
 def _write(picture: Picture, output: Path) -> None:

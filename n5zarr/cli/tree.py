@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from n5zarr.cli.messages import complain, console, print_json, print_text, printable
 from n5zarr.cli.options import Access, AsJson, Location
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store import inspect
 from n5zarr.store.info import bytes_text, names_of_axes
 
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["STYLES", "print_tree", "setup_text", "tree"]
 
-_MOST_NODES = 100  # of each group, by default
+_MOST_LINES = 200  # by default
+_HINT = "Not all: --limit 0 shows all, --match GLOB a part, --depth 1 the first level."
 STYLES = {
     "group": "bold",
     "array": "bold cyan",
@@ -48,7 +50,9 @@ def tree(
     ] = "",
     limit: Annotated[
         int | None,
-        typer.Option(min=0, help="Nodes of each group; 0: all. Default: 100, in JSON all."),
+        typer.Option(
+            min=0, help="Nodes of each group; 0: all. Default: as fit in 200 lines; in JSON all."
+        ),
     ] = None,
     access: Access,
 ) -> None:
@@ -57,13 +61,12 @@ def tree(
     Shapes are in C order (z, y, x); N5 lists dimensions in reverse (x, y, z). If storage refuses to
     read a node, its line says why, and the exit status is 2.
     """
-    if limit is None and not as_json:
-        limit = _MOST_NODES
     options: dict[str, Any] = {
         "size": size,
         "depth": depth,
         "limit": limit or None,
         "match": match,
+        "geometry": True,
         **access.keywords(),
     }
     if as_json:
@@ -71,7 +74,9 @@ def tree(
         print_json(found)
         n_unreadable = _count_unreadable(found)
     else:
-        n_unreadable = print_tree(inspect.describe_each(location, **options))
+        total = _MOST_LINES if limit is None else None
+        with asking_once():
+            n_unreadable = print_tree(inspect.describe_each(location, total=total, **options))
     if n_unreadable:
         complain("error", f"{location}: {n_unreadable} of the nodes cannot be read")
         raise typer.Exit(2)
@@ -89,24 +94,31 @@ def print_tree(nodes: Iterable[inspect.Described]) -> int:
     space, going_on, fork, end = map(str, guides)
     n_unreadable = 0
     above: list[str] = []  # the lines drawn below the nodes above
+    is_cut = False
     for level, is_last, node in nodes:
+        if node["kind"] == "more":
+            is_cut = True
+            if node["n_more"] is None:
+                continue
         del above[max(level - 1, 0) :]
         drawn = "".join(above) + (end if is_last else fork) if level else ""
         line = Text(drawn) + _label(node)
-        if screen.is_terminal:
-            print_text(line)
-        else:  # ten times as fast
-            typer.echo(printable(line.plain))
         if level:
             above.append(space if is_last else going_on)
+        if screen.is_terminal:
+            print_text(line, hang="".join(above) + space)
+        else:  # ten times as fast
+            typer.echo(printable(line.plain))
         n_unreadable += node["kind"] == "unreadable"
+    if is_cut:
+        print_text(Text(_HINT, "dim"))
     return n_unreadable
 
 
 def _label(node: Mapping[str, Any]) -> Text:
     if node["kind"] == "more":
         count = f"{node['n_more']:,}".replace(",", " ")
-        return Text(f"... and {count} more (--limit 0 shows all)", "dim")
+        return Text(f"... and {count} more", "dim")
     name = Text(printable(node["name"]).replace("\n", "\\n"), STYLES[node["kind"]])
     if "error" in node:
         parts = [f"{node['kind']}: {' '.join(node['error'].split())}"]

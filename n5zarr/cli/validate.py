@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
-from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
@@ -31,13 +30,27 @@ __all__ = ["show_findings", "validate"]
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NODES = 5  # of one kind of finding, each with a row of its own
+_COUNTED = 10  # datasets whose blocks are counted, each in a line of its own
 _NAMED = 3  # files or nodes in one line
+
+_ExpectComplete = Annotated[
+    bool, typer.Option("--expect-complete", help="A dataset that lacks blocks is an error.")
+]
+_Restore = Annotated[
+    str | None,
+    typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
+]
+_State = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
+]
 
 
 def validate(
     location: Location,
     *,
     deep: Annotated[bool, typer.Option("--deep", help="Decode every block.")] = False,
+    expect_complete: _ExpectComplete = False,
     as_json: AsJson = False,
     show_all: Annotated[
         bool, typer.Option("--all", help="Print one row for each problem, also for similar ones.")
@@ -52,15 +65,9 @@ def validate(
         Literal["pad", "truncate"] | None,
         typer.Option(help="Pad or truncate all blocks at the end of datasets."),
     ] = None,
-    restore: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
-    ] = None,
+    restore: _Restore = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Change files without asking.")] = False,
-    state: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
-    ] = None,
+    state: _State = None,
     parts: Parts,
     jobs: Jobs,
     access: Access,
@@ -68,7 +75,8 @@ def validate(
     """Check every document and every block of a container, or of a part of it.
 
     Without --deep, check headers, sizes and both ends of each block; of OME-Zarr, check only the
-    metadata. A note reports something legal but unusual.
+    metadata. A note reports something legal but unusual. Missing blocks are legal and read as the
+    fill value; the last lines count them.
 
     The exit status is 0 if there are no errors or warnings, or if repairs solved all of them; 1 if
     some are left; 2 if LOCATION cannot be checked.
@@ -81,14 +89,16 @@ def validate(
         result = n5zarr.validate(
             location,
             deep=deep,
+            expect_complete=expect_complete,
             state=state,
             progress=show,
             **parts.keywords(),
             **jobs.keywords(),
             **options,
         )
-    text = show_findings(result, show_all=show_all)
-    Result(value=result.to_json(), text=text).show(as_json=as_json)
+    Result(value=result.to_json(), text=show_findings(result, show_all=show_all)).show(
+        as_json=as_json
+    )
     if clean:
         result = _clean(result, location, options, yes=yes)
     if quarantine:
@@ -158,8 +168,11 @@ def _report(done: str, names: Sequence[str], kept: Mapping[str, str]) -> None:
 
 def _is_agreed(question: str, *, yes: bool) -> bool:
     """Ask before files are changed; without a terminal, the answer is no."""
+    if yes:
+        return True
+    print_text(f"{question}?", stderr=True)
     try:
-        return yes or typer.confirm(f"{question}?", err=True)
+        return typer.confirm("Do it?", err=True)
     except typer.Abort:
         complain("error", "nothing was changed, as nobody answered; --yes skips the question")
         raise typer.Exit(2) from None
@@ -183,7 +196,24 @@ def show_findings(result: Validation, *, show_all: bool) -> Iterator[RenderableT
             what = Text.assemble((where, "bold"), ": ", message)
             table.add_row(Text(severity, _STYLES[severity]), kind, what)
         yield table
-    yield Group(_summary(result))  # folded between words
+    yield _summary(result)
+    yield from _counts(result)
+
+
+def _counts(result: Validation) -> Iterator[str]:
+    """Count the stored blocks of each dataset; of many datasets, only of those that lack some."""
+    counts = result.block_counts
+    lacking = [each for each in counts if not each.is_complete]
+    shown = counts if len(counts) <= _COUNTED else lacking[:_COUNTED]
+    for each in shown:
+        name = each.path or "/"
+        yield f"  {name}: {each.n_stored} of {counted(each.n_blocks, 'block')} stored"
+    if len(lacking) > len(shown):
+        yield f"  ... and {len(lacking) - len(shown)} more that lack blocks (--json names all)"
+    if len(counts) > _COUNTED and len(lacking) < len(counts):
+        others = " other" if lacking else ""
+        n = len(counts) - len(lacking)
+        yield f"  all blocks of {n}{others} {'dataset' if n == 1 else 'datasets'} are stored"
 
 
 def _rows(findings: Sequence[Finding], *, show_all: bool) -> Iterator[tuple[str, str, str, str]]:

@@ -57,6 +57,8 @@ class Selection:
     paths : PathPatterns, optional
         Nodes to visit, by their paths below the first node, with those above and below them; all by
         default. On servers, a group whose nodes the patterns name is not listed.
+    limit_below : int, optional
+        ``limit`` of the groups below the first node; the same by default.
     """
 
     depth: int | None = None
@@ -64,6 +66,7 @@ class Selection:
     pattern: str = ""
     skip: int = 0
     paths: PathPatterns | None = None
+    limit_below: int | None = None
     _patterns: tuple[str, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +92,8 @@ class Selection:
             names = names[self.skip :]
         if self.paths is not None:
             names = [name for name in names if self.paths.may_hold(join(group, name))]
-        n_more = 0 if self.limit is None else max(0, len(names) - self.limit)
+        limit = self.limit if level == 1 or self.limit_below is None else self.limit_below
+        n_more = 0 if limit is None else max(0, len(names) - limit)
         return names[: len(names) - n_more], n_more
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from itertools import batched
-from typing import TYPE_CHECKING, NamedTuple, cast
+from dataclasses import replace
+from itertools import batched, islice
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from n5zarr._zarr_private import sync
 from n5zarr.container.axes import read_placed
@@ -31,6 +32,8 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
@@ -45,6 +48,7 @@ __all__ = [
 ]
 
 
+_UNKNOWN = -1  # nodes are left out
 _STAMPS = 2**12  # blocks whose sizes are requested at a time
 
 
@@ -190,7 +194,9 @@ def _describe_geometry(store: N5Store, path: str, view: DatasetView) -> dict[str
             for axis in geometry.axes
         ],
     }
-    return {"geometry": described, **problems}
+    names = [axis.name or None for axis in geometry.axes]
+    axes: dict[str, JSON] = {"axes_c": to_c(tuple(names))} if any(names) else {}
+    return {"geometry": described, **axes, **problems}
 
 
 def _in_c(values: tuple[int, ...], view: DatasetView) -> tuple[int, ...]:
@@ -230,6 +236,7 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
     depth: int | None = None,
     limit: int | None = None,
     match: str = "",
+    geometry: bool = False,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
 ) -> dict[str, JSON]:
@@ -249,6 +256,8 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
         How many nodes of each group to describe; all by default. The others are not read.
     match : str, optional
         Pattern of the paths below the node, see :class:`~n5zarr.container.walk.Selection`.
+    geometry : bool, optional
+        Whether to describe the axes of datasets, as :func:`describe` does.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
@@ -268,7 +277,13 @@ def describe_tree(  # noqa: PLR0913 - as describe_each
         The node itself is broken or not supported.
     """
     place = place_of(location, storage_options, backend)
-    nodes = describe_each(place, path, size=size, depth=depth, limit=limit, match=match)
+    options: Any = {"size": size, "depth": depth, "limit": limit, "match": match}
+    with asking_once():
+        return _nested(describe_each(place, path, geometry=geometry, **options), depth)
+
+
+def _nested(nodes: Iterable[Described], depth: int | None) -> dict[str, JSON]:
+    """Put descriptions into those of their groups; return the first."""
     above: list[dict[str, JSON]] = []
     for level, _, description in nodes:
         if description["kind"] == "more":
@@ -299,6 +314,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
     depth: int | None = None,
     limit: int | None = None,
     match: str = "",
+    total: int | None = None,
     skip: int = 0,
     geometry: bool = False,
     storage_options: Mapping[str, object] | None = None,
@@ -310,10 +326,11 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
 
     Parameters
     ----------
+    total : int, optional
+        How many descriptions to yield in total, about, instead of ``limit``: so many nodes of each
+        group as fit, but all those directly below the first node, if these fit.
     skip : int, optional
         How many of the nodes directly below the first one to leave out, with all below them.
-    geometry : bool, optional
-        Whether to describe the axes of datasets, as :func:`describe` does.
 
     Yields
     ------
@@ -323,24 +340,63 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         Whether no other node of the same group follows.
     description : dict
         As of :func:`describe_tree`, without ``children``; of the kind ``"more"``, with ``n_more``,
-        in place of nodes that are left out. With BigDataViewer's XML, groups of
+        in place of nodes that are left out; ``n_more`` is None at the end if ``total`` leaves out
+        all nodes below groups. With BigDataViewer's XML, groups of
         setups have ``setup``, with the names of channel, tile and so on.
     """
     place = place_of(location, storage_options, backend)
     project, store, node_path, node = _open(place, path)
-    walk = Walk(store.container.nodes, store.run, Selection(depth, limit, match, skip))
-    for found, is_last in walk.run(node_path, node):
+    selection = Selection(depth, limit, match, skip)
+
+    def walk(selected: Selection) -> Iterator[tuple[WalkNode, bool]]:
+        return Walk(store.container.nodes, store.run, selected).run(node_path, node)
+
+    walked = walk(selection) if total is None else iter(_fitted(walk, selection, total))
+    for found, is_last in walked:
         if found.n_more:
-            more: dict[str, JSON] = {"kind": "more", "n_more": found.n_more}
+            n_more = None if found.n_more == _UNKNOWN else found.n_more
+            more: dict[str, JSON] = {"kind": "more", "n_more": n_more}
             yield Described(found.level, is_last, more)
             continue
         name = found.name if found.level else join(str(store), node_path)
         description = {"name": name, **_describe_node(store, found, size=size)}
         if geometry and isinstance(found.node, DatasetView):
-            description |= _describe_geometry(store, found.path, found.node)
+            description |= _describe_geometry_if_readable(store, found.path, found.node)
         if project is not None and (setup := setup_of(found.name)) is not None:
             description["setup"] = project.describe_setup(setup)
         yield Described(found.level, is_last, description)
+
+
+def _fitted(
+    walk: Callable[[Selection], Iterator[tuple[WalkNode, bool]]], selection: Selection, total: int
+) -> list[tuple[WalkNode, bool]]:
+    """Walk with a limit for which the number of nodes is below a total; see `describe_each`."""
+    selection = replace(selection, limit=total - 2)
+
+    def walked(limit: int | None = None) -> list[tuple[WalkNode, bool]]:
+        return list(islice(walk(replace(selection, limit_below=limit)), total + 1))
+
+    if len(found := walked()) <= total:
+        return found
+    if len(found := walked(0)) > total:
+        rest = WalkNode("", 0, None, is_read=True, n_more=_UNKNOWN)
+        return [*walk(replace(selection, depth=1)), (rest, True)]
+    n_below = [each.n_more for each, _ in found if each.level > 1 and each.n_more]
+    room = total - len(found) + len(n_below)
+    limit = max(m for m in range(total) if sum(n if n <= m else m + 1 for n in n_below) <= room)
+    while len(found := walked(limit)) > total:
+        limit //= 2  # there are groups further down
+    return found
+
+
+def _describe_geometry_if_readable(store: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+    """Describe the axes of a dataset, unless a document around it cannot be read."""
+    try:
+        return _describe_geometry(store, path, view)
+    except Exception as err:
+        if not (isinstance(err, N5Error) or is_of_one_key(err)):
+            raise
+        return {"geometry": None, "axes_problems": [str(err)]}
 
 
 def _describe_node(store: N5Store, found: WalkNode, *, size: bool) -> dict[str, JSON]:

@@ -106,7 +106,7 @@ def command(counted: Counted, *arguments: str) -> None:
 TABLE: dict[str, tuple[Callable[[Counted, str], object], tuple[int | None, ...]]] = {
     "open": (lambda c, url: n5zarr.open(url, **c.options), (1, 1, 1, 1)),
     "attrs": (lambda c, url: command(c, "attrs", url), (1, 1, 1, 1)),
-    "tree": (lambda c, url: command(c, "tree", url), (1, 1, 5, 22)),
+    "tree": (lambda c, url: command(c, "tree", url), (2, 6, 6, 22)),
     "info": (lambda c, url: command(c, "info", url), (3, 7, 6, 10)),
     "describe": (lambda c, url: describe(url, size=False, **c.options), (2, 6, 6, 10)),
     "describe_tree": (lambda c, url: describe_tree(url, size=True, **c.options), (2, 2, 8, 28)),

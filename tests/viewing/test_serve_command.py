@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import signal
 import subprocess
@@ -43,7 +44,7 @@ def test_it_prints_where_it_serves_and_ends_quietly(
     process: subprocess.Popen[str], number: signal.Signals
 ) -> None:
     assert process.stdout is not None
-    printed = [process.stdout.readline() for _ in range(9)]
+    printed = [process.stdout.readline() for _ in range(11)]
     url = re.search(r"http://127\.0\.0\.1:[0-9]+/", printed[1])
     assert url is not None
     with urllib.request.urlopen(f"{url[0]}n5/attributes.json", timeout=60) as answer:  # noqa: S310
@@ -57,6 +58,22 @@ def test_it_prints_where_it_serves_and_ends_quietly(
     process.send_signal(number)
     rest = process.communicate(timeout=60)
     assert (process.returncode, rest) == (0, ("", ""))
+
+
+@pytest.mark.parametrize("words", [("serve",), ("view", "--no-browser")])
+def test_scripts_read_one_line_with_the_addresses(words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-m", "n5zarr", *words, "--json", SAMPLE]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        assert run.stdout is not None
+        found = json.loads(run.stdout.readline())
+        with urllib.request.urlopen(f"{found['n5']}attributes.json", timeout=60) as answer:  # noqa: S310
+            assert answer.read() == Path(SAMPLE, "attributes.json").read_bytes()
+        assert zarr.open_array(f"{found['zarr3']}em/s1", mode="r").shape == (20, 48, 64)
+        with urllib.request.urlopen(found["page"], timeout=60) as answer:  # noqa: S310
+            assert answer.status == 200
+        assert ("neuroglancer" in found) == (words[0] == "view")
+        run.terminate()
+        assert run.stdout.read() == ""
 
 
 def test_a_port_in_use_is_said() -> None:
@@ -136,5 +153,5 @@ def test_a_container_without_datasets_names_a_path_to_fill_in(tmp_path: Path) ->
     zarr.open_group(n5zarr.N5Store(tmp_path / "c.n5"), path="g", mode="w")
     with n5zarr.serve(tmp_path / "c.n5") as server:
         lines = [str(line) for line in servers._addresses(server)]
-    assert lines[-4] == "To open PATH"
-    assert f'zarr.open("{server.url}zarr3/PATH", mode="r")' in lines[-3]
+    assert lines[-5] == "To open PATH"
+    assert f'zarr.open("{server.url}zarr3/PATH", mode="r")' in lines[-4]

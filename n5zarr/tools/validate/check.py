@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, get_args
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import read_document
 from n5zarr.container.walk import Unreadable, Walk, WalkNode
+from n5zarr.conventions.listed import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
@@ -32,10 +33,12 @@ from n5zarr.tools.validate.documents import (
 )
 from n5zarr.tools.validate.files import check_group_files, list_blocks, open_to_check
 from n5zarr.tools.validate.findings import Severity, Validation, finding
+from n5zarr.tools.validate.gaps import Gaps
 from n5zarr.tools.validate.ome import OmeCheck
 from n5zarr.tools.validate.parts import CheckTask, Part, check_parts
 from n5zarr.tools.validate.shards import size_finding
 from n5zarr.tools.validate.state import open_state
+from n5zarr.tools.validate.stored import StoredGrid
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     path: str = "",
     *,
     deep: bool = False,
+    expect_complete: bool = False,
     state: str | os.PathLike[str] | None = None,
     part: str | tuple[int, int] | None = None,
     finish: bool = False,
@@ -86,6 +90,9 @@ def validate(  # noqa: PLR0913 - one keyword for each option
         Node below ``location``: a group or dataset.
     deep : bool, optional
         Whether to decode every block, which also compares the checksums of gzip, xz and bzip2.
+    expect_complete : bool, optional
+        Whether each dataset without all its blocks is an error. Missing blocks are legal, and read
+        as the fill value; by default, gaps that look like lost files are notes.
     state : path, optional
         A local file that records the progress: the same call continues an interrupted check. The
         file is removed when the check is complete.
@@ -104,8 +111,9 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     Returns
     -------
     Validation
-        The findings, the worst first, and the numbers of nodes and blocks that were checked. ``ok``
-        is true if there is nothing worse than a note.
+        The findings, the worst first, the numbers of nodes and blocks that were checked, and how
+        many blocks of each dataset are stored. ``ok`` is true if there is nothing worse than a
+        note.
 
     Raises
     ------
@@ -123,9 +131,15 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     """
     place = place_of(location, storage_options, backend)
     start = time.monotonic()
-    check = _checker(place, path, deep=deep)
+    check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
     findings = sorted(check.run(run, state), key=_rank)
+    return _validation(check, findings, time.monotonic() - start)
+
+
+def _validation(
+    check: _Check | OmeCheck, findings: Iterable[Finding], seconds: float
+) -> Validation:
     return Validation(
         container=check.name,
         path=check.path,
@@ -134,8 +148,9 @@ def validate(  # noqa: PLR0913 - one keyword for each option
         n_datasets=check.counts["datasets"],
         n_blocks=check.counts["blocks"],
         n_bytes=check.counts["bytes"],
-        seconds=time.monotonic() - start,
-        deep=deep,
+        seconds=seconds,
+        deep=check.deep,
+        block_counts=check.gaps.counts(),
     )
 
 
@@ -144,6 +159,7 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
     path: str = "",
     *,
     deep: bool = False,
+    expect_complete: bool = False,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
@@ -160,16 +176,16 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
         A problem of a document, block or file.
     """
     place = place_of(location, storage_options, backend)
-    check = _checker(place, path, deep=deep)
+    check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     yield from check.run(RunOptions(scheduler, n_workers, progress))
 
 
-def _checker(place: Place, path: str, *, deep: bool) -> _Check | OmeCheck:
+def _checker(place: Place, path: str, *, deep: bool, expect_complete: bool) -> _Check | OmeCheck:
     """Return a check of what is at a location: N5, or OME-Zarr."""
     ome = find_ome(place, path)
     if ome is not None:
-        return OmeCheck(ome, deep)
-    return _Check(*open_to_check(place, path, read_only=True), deep)
+        return OmeCheck(ome, deep, expect_complete)
+    return _Check(*open_to_check(place, path, read_only=True), deep, expect_complete)
 
 
 def _rank(each: Finding) -> tuple[object, ...]:
@@ -183,6 +199,7 @@ class _Check:
     store: N5Store
     path: str
     deep: bool
+    expect_complete: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     found: deque[Finding] = field(default_factory=deque)  # and not yet yielded
     # of the blocks at the end of each dataset, see `PartReport`
@@ -191,6 +208,8 @@ class _Check:
     odd: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
     grids: dict[str, list[N5Tuple]] = field(default_factory=dict)
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
+    gaps: Gaps = field(default_factory=Gaps)
+    unlisted: set[str] = field(default_factory=set)  # datasets of which not all files are known
 
     @property
     def name(self) -> str:
@@ -225,6 +244,8 @@ class _Check:
         yield from self._judge_odd()
         for path, grids in self.grids.items():
             yield size_finding(str(self.store), path, self.datasets[path], grids)
+        self.gaps.forget([*self.grids, *self.unlisted])
+        yield from self.gaps.errors() if self.expect_complete else self.gaps.notes()
 
     def _check_parts(
         self, parts: Iterable[Part], known: State, run: RunOptions, stage: str, total: int
@@ -277,6 +298,8 @@ class _Check:
             names = None if found.children is None else [child.name for child in found.children]
             self.found += check_group(path, node, names)
             self.found += check_group_files(self._ask, path)
+            if listed_levels(node.attributes):
+                self.gaps.groups[path] = node.attributes
             if not node.attributes:
                 self.found += check_is_object(path, self._ask(read_document(path)))
 
@@ -308,9 +331,18 @@ class _Check:
         """Yield the document of each dataset, then its blocks."""
         for path, dataset in self.datasets.items():
             yield Part(path, dataset, ())
-            positions = list_blocks(self._ask, path, dataset.grid, self.found.append)
+            stored = StoredGrid(dataset.dimensions, dataset.block_size)
+            self.gaps.grids[path] = stored
+            positions = list_blocks(self._ask, path, dataset.grid, self._take_file)
             for some in batched(positions, _BLOCKS):
+                stored.add(some)
                 yield Part(path, dataset, some)
+
+    def _take_file(self, each: Finding) -> None:
+        """Take a finding of a listing."""
+        self.found.append(each)
+        if each.kind == "unreadable":
+            self.unlisted.add(each.path)
 
     def _tasks(self, parts: Iterable[Part], known: State) -> Iterator[CheckTask]:
         """Put parts together into tasks, and take the reports of those that are done."""

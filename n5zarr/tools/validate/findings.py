@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.tools.validate.stored import BlockCount
 
 __all__ = ["KINDS", "Finding", "KindOfFinding", "Rule", "Severity", "Validation", "finding"]
 
@@ -53,6 +54,7 @@ type KindOfFinding = Literal[
     "varlength",
     "longer-payload",
     "trailing-bytes",
+    "missing-blocks",
     "leading-zero",
     "orphan-block",
     "stray-file",
@@ -229,6 +231,14 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "`payload`, as Java refuses them), tensorstore refuses them",
         "write the block again",
     ),
+    "missing-blocks": Rule(
+        "note",
+        "blocks are missing, and read as the fill value, where others are stored: a few inside the "
+        "box around them, or those of another level; an error if all blocks are expected "
+        "(`--expect-complete`)",
+        "compare with the source, and copy the files that were lost; nothing if they hold only the "
+        "fill value, which many programs omit",
+    ),
     "leading-zero": Rule(
         "warning",
         "a block with a name such as `00`, which no program looks for",
@@ -369,6 +379,10 @@ class Validation:
         Duration of the check, without the earlier part of an interrupted check.
     deep : bool
         Whether every block was decoded.
+    block_counts : tuple of BlockCount
+        How many blocks of each dataset are stored; without datasets of which this is unknown: whose
+        directories cannot be listed, whose files are shards of Java N5 4, and arrays of OME-Zarr
+        unless all their chunks were checked or expected.
     """
 
     container: str
@@ -380,6 +394,7 @@ class Validation:
     n_bytes: int
     seconds: float
     deep: bool
+    block_counts: tuple[BlockCount, ...] = field(default=(), repr=False)
 
     @property
     def ok(self) -> bool:
@@ -405,5 +420,6 @@ class Validation:
             "ok": self.ok,
             "by_severity": {str(k): n for k, n in self.by_severity.items()},
             "by_kind": dict(self.by_kind),
+            "block_counts": [asdict(each) for each in self.block_counts],
             "findings": [each.to_json() for each in self.findings],
         }

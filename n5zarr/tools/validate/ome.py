@@ -31,6 +31,7 @@ from n5zarr.format.path import is_name, join
 from n5zarr.storage.requests import list_each, read_each
 from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.tools.validate.findings import finding
+from n5zarr.tools.validate.gaps import Gaps
 from n5zarr.tools.validate.ome_rules import (
     ArrayFacts,
     check_image,
@@ -38,12 +39,15 @@ from n5zarr.tools.validate.ome_rules import (
     check_version,
     paths_out,
 )
+from n5zarr.tools.validate.stored import StoredGrid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    import numpy as np
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.ome_place import OmeLocation
     from n5zarr.tools.jobs.run import RunOptions
@@ -64,11 +68,15 @@ class OmeCheck:
         Where it begins.
     deep : bool
         Whether to decode every chunk.
+    expect_complete : bool
+        Whether a missing chunk is an error.
     """
 
     location: OmeLocation
     deep: bool
+    expect_complete: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+    gaps: Gaps = field(default_factory=Gaps)
     _nodes: dict[str, _Node] = field(default_factory=dict)
 
     @property
@@ -95,8 +103,10 @@ class OmeCheck:
                 seen.add(path)
                 yield from self._check_node(path, arrays)
                 pending += reversed(self._below(path))
-        if self.deep:
-            yield from self._check_chunks(arrays, run)
+        for path, array in arrays.items() if self.deep or self.expect_complete else ():
+            yield from self._check_chunks(path, array, run)
+        if self.expect_complete:
+            yield from self.gaps.errors()
 
     # ------------------------------------------------------------------ groups
 
@@ -220,16 +230,36 @@ class OmeCheck:
 
     # ------------------------------------------------------------------ chunks
 
-    def _check_chunks(self, arrays: Mapping[str, AnyArray], run: RunOptions) -> Iterator[Finding]:
-        """Decode every stored chunk, or shard."""
-        for path, array in arrays.items():
-            work, total = _Decode(for_reading(array)), array.nbytes
-            for task, found in run.each(work, _tasks(array), "validate", total):
-                self.counts["blocks"] += len(task.positions)
-                self.counts["bytes"] += task.n_bytes
-                for position, message in found:
-                    chunk = f"chunk {', '.join(map(str, position))}"
-                    yield finding("payload", path, f"{chunk}: {message}")
+    def _check_chunks(self, path: str, array: AnyArray, run: RunOptions) -> Iterator[Finding]:
+        """Count the stored chunks, or shards, of an array; with ``deep``, decode them."""
+        listed = stored_chunks(array)
+        if listed is not None:
+            stored = self.gaps.grids[path] = StoredGrid(array.shape, listed.unit)
+            listed = listed._replace(rows=_added(listed.rows, stored))
+        elif self.expect_complete:
+            raise N5UnsupportedError(
+                f"{self.name}: /{path}: expect_complete (--expect-complete): expected storage that "
+                "lists chunks, got one that does not; download the image first",
+                kind="listing",
+            )
+        if not self.deep:
+            for _ in () if listed is None else listed.rows:
+                pass
+            return
+        work = _Decode(for_reading(array))
+        for task, found in run.each(work, _tasks(array, listed), "validate", array.nbytes):
+            self.counts["blocks"] += len(task.positions)
+            self.counts["bytes"] += task.n_bytes
+            for position, message in found:
+                chunk = f"chunk {', '.join(map(str, position))}"
+                yield finding("payload", path, f"{chunk}: {message}")
+
+
+def _added(rows: Iterable[np.ndarray], stored: StoredGrid) -> Iterator[np.ndarray]:
+    """Yield positions of chunks while they are counted."""
+    for some in rows:
+        stored.add(some)
+        yield some
 
 
 class _Node(NamedTuple):
@@ -275,9 +305,8 @@ class _Chunks(NamedTuple):
     n_bytes: int
 
 
-def _tasks(array: AnyArray) -> Iterator[_Chunks]:
+def _tasks(array: AnyArray, listed: StoredChunks | None) -> Iterator[_Chunks]:
     """Yield all stored chunks, or all chunks if storage does not list."""
-    listed = stored_chunks(array)
     sizes = zip(array.shape, array.shards or array.chunks, strict=True)
     rows = (
         product(*(range(-(-n // size)) for n, size in sizes))

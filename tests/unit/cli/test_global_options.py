@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import os
+import re
+import shutil
 import subprocess
 import sys
 import warnings
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -16,15 +20,17 @@ import typer
 from typer.main import get_command
 
 import n5zarr
+from n5zarr.cli import messages
 from n5zarr.cli.app import app
 from n5zarr.errors import N5Warning
 from tests.command import CliRunner
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 SAMPLE = n5zarr.sample_path()
+JAVA = Path(__file__).parents[2] / "data" / "java"
+JAVA4 = JAVA.with_name("java4") / "codecs.n5"
 
 
 def commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -53,6 +59,111 @@ def test_help_fits_80_columns(words: tuple[str, ...], monkeypatch: pytest.Monkey
     for line, after in pairwise(text):
         if line.strip() and after.strip():
             assert len(line.rstrip()) + 1 + len(after.split()[0]) > 78
+
+
+# results of each command, as words; `c` is a copy of the sample, `o` a folder for what is written
+JSON: dict[str, list[str]] = {
+    "tree": ["c"],
+    "info": ["c/em/s0"],
+    "thumbnail": ["c", "-o", "o/em.png", "--size", "64"],
+    "convert": ["c", "o/a.zarr"],
+    "download": ["c", "o/d.n5"],
+    "virtualize": ["c", "o/a.json"],
+    "sidecar": ["c"],
+    "pyramid": ["c/labels", "--levels", "1"],
+    "rechunk": ["c/em/s2", "--compression", "raw"],
+    "attrs": ["c/em/s0", "units"],
+    "attrs set": ["c/em/s0", "note", "5"],
+    "attrs remove": ["c/em/s0", "units", "--remove"],
+    "validate": ["c"],
+    "diff": ["c/em/s0", "c/em/s0"],
+    "rm-empty": ["c"],
+}
+# these print while they run: test_serve_command.py; and hdmf/test_convert.py
+ELSEWHERE = {("serve",), ("view",), ("nwb", "convert")}
+NO_RESULTS = {("demo",)}
+
+
+def test_all_commands_with_results_print_them_as_json() -> None:
+    last = {words for words in ALL if words and not [w for w in ALL if w[:-1] == words]}
+    having = {words for words in last if "--json" in CliRunner().invoke(app, [*words, "-h"]).output}
+    assert last - having == NO_RESULTS
+    assert {(name.split()[0],) for name in JSON} == having - ELSEWHERE
+
+
+@pytest.mark.parametrize("name", JSON)
+def test_what_is_printed_is_json(name: str, tmp_path: Path) -> None:
+    places = {"c": shutil.copytree(SAMPLE, tmp_path / "c.n5"), "o": tmp_path}
+    words = [
+        str(tmp_path.joinpath(places[w[0]], w[2:])) if w in "co" or w[1:2] == "/" else w
+        for w in JSON[name]
+    ]
+    done = CliRunner().invoke(app, [name.split(maxsplit=1)[0], "--json", *words])
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    expected: dict[str, Any] = {
+        "thumbnail": {"width": 64, "images": ["em"], "n_images": 2},
+        "attrs set": {"key": "note", "value": 5},
+        "attrs remove": {"key": "units", "removed": True},
+    }
+    if name == "attrs":
+        assert found == ["nm", "nm", "nm"]
+    else:
+        assert expected.get(name, {}).items() <= found.items()
+
+
+LONG = JAVA / "metadata.n5/ngff-0.4-corder"
+WORDS = [
+    ["tree", "--size", SAMPLE],
+    ["tree", JAVA4],
+    ["info", LONG],
+    ["info", "--stats", f"{SAMPLE}/em/s0"],
+    ["validate", JAVA4],
+    ["convert", JAVA / "metadata.n5", "o.zarr", "--dry-run"],
+    ["diff", f"{SAMPLE}/em", f"{SAMPLE}/labels"],
+    ["rm-empty", SAMPLE, "--dry-run"],
+    ["pyramid", f"{SAMPLE}/em"],
+    ["info", f"{SAMPLE}/em/s7"],
+]
+
+
+def shown(words: list[Any], width: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Run a command in a terminal; return what it shows."""
+    screen = io.StringIO()
+    terminal = messages._Console(
+        file=screen, width=width, force_terminal=True, color_system=None, highlight=False
+    )
+    with monkeypatch.context() as patch:
+        patch.setattr(messages, "_console_of", lambda _: terminal)
+        CliRunner().invoke(app, ["-q", *map(str, words)])
+    return screen.getvalue()
+
+
+@pytest.mark.parametrize("words", WORDS, ids=range(len(WORDS)))
+def test_a_terminal_shows_lines_folded_between_words(
+    words: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    text, whole = (shown(words, width, monkeypatch) for width in (80, 4000))
+    assert max(map(len, whole.splitlines())) > 80 or words[0] in ("convert", "rm-empty", "diff")
+    too_long = [line for line in text.splitlines() if len(line.rstrip()) > 80]
+    assert [line for line in too_long if " " in line.strip()] == []  # but long addresses
+    # but for guides of trees, bars of histograms, and seconds
+    other = re.compile("[│├└─█▏▎▍▌▋▊▉]+|[0-9.]+ s\\b")
+    drawn = [other.sub("", each) for each in (text, whole)]
+    assert sorted(drawn[0].split()) == sorted(drawn[1].split())
+
+
+@pytest.mark.parametrize("words", WORDS, ids=range(len(WORDS)))
+def test_piped_output_has_a_record_in_each_line(
+    words: list[Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "80")
+    done = CliRunner().invoke(app, [*map(str, words)])
+    wide = shown(words, 4000, monkeypatch)
+    assert len((done.stdout + done.stderr).splitlines()) == len(wide.splitlines())
+    assert [line for line in done.output.splitlines() if line != line.rstrip()] == []
 
 
 @pytest.mark.parametrize("before", [True, False])

@@ -142,9 +142,11 @@ def test_a_tree_of_many_nodes_is_cut(tmp_path: Path) -> None:
         folder = tmp_path / "c.n5" / "g" / f"n{i:03}"
         folder.mkdir(parents=True)
         (folder / "attributes.json").write_text("{}")
-    lines = run("tree", tmp_path / "c.n5").stdout.splitlines()
-    assert lines[-1] == "    └── ... and 20 more (--limit 0 shows all)"
-    assert len(lines) == 103
+    assert len(run("tree", tmp_path / "c.n5").stdout.splitlines()) == 122
+    lines = run("tree", "--limit", 100, tmp_path / "c.n5").stdout.splitlines()
+    assert lines[-2] == "    └── ... and 20 more"
+    assert "--limit 0 shows all" in lines[-1]
+    assert len(lines) == 104
     assert len(run("tree", "--limit", 0, tmp_path / "c.n5").stdout.splitlines()) == 122
     whole = json.loads(run("tree", "--json", tmp_path / "c.n5").stdout)
     assert len(whole["children"][0]["children"]) == 120
@@ -153,6 +155,47 @@ def test_a_tree_of_many_nodes_is_cut(tmp_path: Path) -> None:
     matching = run("tree", "--match", "g/n00[12]", tmp_path / "c.n5").stdout.splitlines()
     assert [line.split()[-1] for line in matching[2:]] == ["n001", "n002"]
     assert "n000, n001" in run("info", tmp_path / "c.n5" / "g").stdout
+
+
+def documents(root: Path, groups: dict[str, int]) -> Path:
+    """Write groups with so many groups in each of them."""
+    for group, n in groups.items():
+        for i in range(n):
+            folder = root / group / f"n{i:03}"
+            folder.mkdir(parents=True)
+            (folder / "attributes.json").write_text("{}")
+    return root
+
+
+def names_in(lines: list[str]) -> list[str]:
+    return [line.split("─ ")[-1].strip() for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("groups", "n_lines", "n_shown"),
+    [
+        ({f"g{k:02}": 101 for k in range(19)}, 191, 8),  # 1 + 19 x (1 + 8 + 1)
+        ({"a": 251, "b": 3}, 200, 193),  # 1 + (1 + 193 + 1) + (1 + 3)
+        ({f"g{k:03}": 3 for k in range(149)}, 150, 0),  # no room below the groups
+        # 1 + 11 x (1 + 3 + 1), and 3 x (3 + 1) below each
+        ({f"g{k:02}/n{t:03}": 5 for k in range(11) for t in range(13)}, 188, 3),
+    ],
+)
+def test_a_tree_has_200_lines_and_each_group_its_share(
+    tmp_path: Path, groups: dict[str, int], n_lines: int, n_shown: int
+) -> None:
+    root = documents(tmp_path / "c.n5", groups)
+    *lines, hint = run("tree", root).stdout.splitlines()
+    assert "--limit 0 shows all" in hint
+    assert len(lines) == n_lines
+    first = {group.partition("/")[0] for group in groups}
+    assert first <= set(names_in(lines))
+    assert f"n{n_shown:03}" not in names_in(lines)
+    assert not n_shown or f"n{n_shown - 1:03}" in names_in(lines)
+    n_all = sum(groups.values()) + len(groups) + 1 + len(first - groups.keys())
+    assert len(run("tree", "--limit", 0, root).stdout.splitlines()) == n_all
+    found = json.loads(run("tree", "--json", root).stdout)
+    assert "n_more" not in json.dumps(found)
 
 
 def test_statistics_of_values_that_are_not_finite(tmp_path: Path) -> None:

@@ -10,8 +10,10 @@ from typing import Any
 import pytest
 
 import n5zarr
+from n5zarr.errors import N5Warning
 from n5zarr.storage import files
 from n5zarr.store.inspect import describe, describe_each, describe_tree
+from tests.contract.bigstitcher import write_project
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 
@@ -75,6 +77,42 @@ def test_a_tree_can_be_cut() -> None:
     found: Any = describe_tree(n5zarr.sample_path(), depth=1)
     assert [child["name"] for child in found["children"]] == ["em", "labels"]
     assert all("children" not in child for child in found["children"])
+
+
+def shapes_with_axes(node: Any, path: str = "") -> dict[str, tuple[str, ...] | None]:
+    """Return the names of the axes of each array of a tree."""
+    if node["kind"] == "array":
+        return {path: node["axes_c"]}
+    below = (shapes_with_axes(n, f"{path}/{n['name']}") for n in node.get("children", ()))
+    return {key: value for each in below for key, value in each.items()}
+
+
+def test_a_tree_shows_the_axes_of_each_convention() -> None:
+    """Those that n5-universe reads, of the documents that it wrote."""
+    found = shapes_with_axes(describe_tree(JAVA / "metadata.n5", geometry=True))
+    assert len(found) >= 20
+    channels = "/neuroglancer/channels"
+    assert found.pop(channels) == ("c", "y", "x")
+    assert found == dict.fromkeys(found, ("z", "y", "x"))
+
+
+def test_a_tree_shows_axes_of_setups_and_of_ome_zarr(tmp_path: Path) -> None:
+    xml = write_project(tmp_path)
+    for place in (tmp_path / "dataset.n5", xml):
+        found = shapes_with_axes(describe_tree(place, geometry=True))
+        assert found
+        assert set(found.values()) == {("z", "y", "x")}
+    n5zarr.convert(JAVA / "metadata.n5/cosem", tmp_path / "a.zarr", ome=True)
+    found = shapes_with_axes(describe_tree(tmp_path / "a.zarr", geometry=True))
+    assert found == {"/s0": ("z", "y", "x"), "/s1": ("z", "y", "x")}
+
+
+def test_a_document_above_that_cannot_be_read_leaves_the_axes_out(tmp_path: Path) -> None:
+    root = Path(shutil.copytree(JAVA / "metadata.n5", tmp_path / "c.n5"))
+    (root / "paintera/attributes.json").write_text("{")
+    with pytest.warns(N5Warning, match="axes in paintera/attributes.json ignored"):
+        found: Any = describe_tree(root, "paintera/data", geometry=True)
+    assert [child["name"] for child in found["children"]] == ["s0", "s1"]
 
 
 def cells(root: Path, n: int) -> Path:
