@@ -21,6 +21,7 @@ from n5zarr.cli.options import (
     Resume,
     whole_numbers,
 )
+from n5zarr.format.path import join
 from n5zarr.store.info import bytes_text
 
 if TYPE_CHECKING:
@@ -83,11 +84,26 @@ def pyramid(
         str,
         typer.Argument(
             metavar="LOCATION",
-            help="The dataset s0 of a container, or its group; or an image of OME-Zarr.",
+            help="The dataset s0 of a container, or its group; or an image of OME-Zarr. With --to "
+            "or --in-place, any dataset.",
         ),
     ],
     *,
     progress: Progress,
+    to: Annotated[
+        str | None,
+        typer.Option(
+            metavar="GROUP",
+            help="Copy the dataset to s0 of this group, and write the levels there: a path in the "
+            "same container, or a location such as out.n5/em or ./out.",
+        ),
+    ] = None,
+    in_place: Annotated[
+        bool,
+        typer.Option(
+            "--in-place", help="Make a group of the dataset: move it to s0 below its own path."
+        ),
+    ] = False,
     factors: _Factors = "auto",
     levels: _Levels = "auto",
     method: Annotated[
@@ -115,12 +131,14 @@ def pyramid(
 ) -> Result:
     """Write coarser levels s1, s2, ... beside the dataset s0.
 
-    LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. The levels
-    appear when all are complete; you can resume an interrupted run. Blocks with only zeros are not
-    written.
+    LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. Any other
+    dataset of N5 becomes s0 with --to or --in-place. The levels appear when all are complete; you
+    can resume an interrupted run. Blocks with only zeros are not written.
     """
     made = n5zarr.build_pyramid(
         location,
+        to=to,
+        in_place=in_place,
         factors=factors,
         levels=levels,
         method=method,
@@ -136,11 +154,15 @@ def pyramid(
         **jobs.keywords(),
         **access.keywords(),
     )
-    return Result(value=made, text=_text(made, "would be" if dry_run else "were"))
+    placed = "moved" if in_place else "copied"
+    return Result(value=made, text=_text(made, "would be" if dry_run else "were", placed))
 
 
-def _text(made: Pyramid, verb: str) -> Iterator[RenderableType]:
+def _text(made: Pyramid, verb: str, placed: str) -> Iterator[RenderableType]:
     yield Text(f"{made.container}  /{made.path}", "bold")
+    if made.source:
+        one = verb.replace("were", "was")
+        yield f"{made.source} {one} {placed} to /{join(made.path, 's0')}"
     if not made.levels:
         yield "s0 is small enough: no levels"
         return

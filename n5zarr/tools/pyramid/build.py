@@ -3,36 +3,33 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import check_compression, require
 from n5zarr.conventions.multiscales import remove_levels
-from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
+from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Remove, RemoveTree, list_each, request_each
-from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import describe_group, is_level
-from n5zarr.store.location import check_writable_store, open_container
-from n5zarr.store.missing_nodes import datasets_below, existing_node
-from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
-from n5zarr.tools.pyramid.describe import finest_level
+from n5zarr.tools.pyramid.finding import find_finest, is_moving
 from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
 from n5zarr.tools.pyramid.ome import build_ome_pyramid
+from n5zarr.tools.pyramid.placing import Placing, copying, group_of, moving
 from n5zarr.tools.pyramid.plan import Plan
-from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
@@ -40,18 +37,25 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.storage.place import Backend, Location
+    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["build_pyramid"]
 
+_ONLY_OF_N5 = "to, in_place (--to, --in-place): expected a dataset of N5, got OME-Zarr: n5zarr \
+convert copies it, and the levels of an image are written beside its first one"
+_MOVING = "a run of in_place (--in-place) has not ended; the same command goes on"
+
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     location: Location,
     path: str = "",
     *,
+    to: Location | None = None,
+    in_place: bool = False,
     factors: Sequence[int] | Literal["auto"] = "auto",
     levels: int | Literal["auto"] = "auto",
     method: Literal["auto"] | Method = "auto",
@@ -81,7 +85,14 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         A container, or a location in one; or an image of OME-Zarr 0.4 or 0.5, whose levels are
         named like its first one, and listed in its ``multiscales``.
     path : str, optional
-        The dataset ``s0`` below ``location``, or its group.
+        The dataset ``s0`` below ``location``, or its group; with ``to`` or ``in_place`` any
+        dataset.
+    to : path, URL or zarr store, optional
+        The group to which the dataset is copied as ``s0``: a path in the same container, or a
+        location, which begins with ``/`` or ``.``, or holds a name that ends in ``.n5``.
+    in_place : bool, optional
+        Whether the dataset is moved to ``s0`` below itself, and its path becomes the group. It can
+        be read at each moment. The same call goes on with an interrupted run.
     factors : sequence of int or "auto", optional
         Number of elements to combine along each axis, in the order of the array (z, y, x; the
         reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
@@ -105,7 +116,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         For label multisets: how many labels of a voxel to keep, the most frequent ones; all if
         below 1.
     overwrite : bool, optional
-        Whether to remove all existing coarser levels first.
+        Whether to remove all existing coarser levels first; with ``to``, also ``s0``.
     resume : bool, optional
         Whether to continue an interrupted run, and keep what it has written, or to compute the
         levels of a finished one again and compare them.
@@ -129,13 +140,14 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     FileNotFoundError
         No node exists at this path.
     N5UnrepresentableError
-        There is no ``s0``, levels exist already, or an option does not fit (``kind="option"``);
-        nothing is written.
+        There is no ``s0``, levels exist already, the dataset cannot be copied or moved, or an
+        option does not fit (``kind="option"``); nothing is written.
     N5UnsupportedError
         The elements are not numbers (``kind="data-type"``), or the compression can only be read
         (``kind="compression"``).
     N5Error
-        The levels of a finished run are resumed, and have other elements (``kind="differs"``).
+        The levels of a finished run are resumed, and have other elements (``kind="differs"``);
+        another program changes the dataset that is moved (``kind="changed"``).
 
     Examples
     --------
@@ -150,7 +162,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
-    place = place_of(location, storage_options, backend)
+    access: dict[str, Any] = {"storage_options": storage_options, "backend": backend}
+    place = place_of(location, **access, one_of_two=to is not None)
     options = PyramidOptions(
         factors=None if _is_auto(factors) else _integers("factors", factors),
         levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
@@ -166,16 +179,42 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         run=RunOptions(scheduler, n_workers, progress),
     )
     ome = find_ome(place, path, read_only=False)
+    require(to is None or not in_place, "expected either to (--to) or in_place (--in-place)")
     if ome is not None:
+        require(to is None and not in_place, _ONLY_OF_N5, str(location))
         return build_ome_pyramid(ome, options)
-    return _build(place, path, options)
+    with asking_once():
+        placing: Placing | None = None
+        if to is not None:
+            placing = copying(place, path, group_of(to, place, **access), options)
+        elif in_place:
+            placing = moving(place, path, options)
+    again = replace(options, resume=resume or (in_place and not overwrite))
+    if placing is not None:
+        return _build_placed(placing, options, again)
+    with asking_once():
+        store, finest = find_finest(place, path, convention)
+        require(in_place or not is_moving(store, finest.group), _MOVING, f"{store}: {finest.path}")
+    return _build(store, finest, again)
 
 
-def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
+def _build_placed(placing: Placing, options: PyramidOptions, again: PyramidOptions) -> Pyramid:
+    """Make ``s0`` of another dataset, and write its levels, with other options for these."""
+    planned = _build(placing.store, placing.finest, replace(again, dry_run=True))
+    placing.check(options)
+    if options.dry_run:
+        return replace(planned, source=placing.source)
+    if placing.is_new:
+        _remove(placing.store, placing.finest.group, planned.removed)
+    placing.run(options)
+    store, finest = find_finest(placing.place, "", options.convention)
+    return replace(_build(store, finest, again), source=placing.source)
+
+
+def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
     """Write levels of an image of N5; see :func:`build_pyramid`."""
     resume, overwrite, dry_run = options.resume, options.overwrite, options.dry_run
     with asking_once():
-        store, finest = _find(place, path, options.convention)
         with ErrorsAt(f"{store}: {finest.path}"):
             plan = _plan(store, finest, options)
             run, memory = _check_run(plan, options.run, options.max_memory)
@@ -202,56 +241,6 @@ def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
         if (plan.method, finest.convention) != ("multiset", "paintera"):  # which has no shift
             finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
     return _result(plan, removed, is_written=not dry_run)
-
-
-def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
-    """Open a container, and find ``s0``."""
-    store, path = open_container(place, path)
-    if store.codecs != "n5":  # a given store has its own codecs, which are slower
-        store = N5Store(
-            store.storage,
-            codecs="n5",
-            zarr_format=3,
-            axis_order=store.axis_order,
-            durability=store.durability,
-            read_only=store.read_only,
-        )
-    where = f"{store}: {path or '/'}"
-    check_writable_store(store, where)
-    if not store.store.supports_deletes:  # the marks of levels that are incomplete would remain
-        message = f"expected a store that can delete, got a {type(store.store).__name__}"
-        raise N5UnsupportedError(message, kind="read-only", where=where)
-    node = existing_node(store, path, "s0, or its group")
-    finest = path if isinstance(node, DatasetView) else join(path, "s0")
-    view = node if isinstance(node, DatasetView) else store.node(finest)
-    if not isinstance(view, DatasetView):
-        raise option_error(
-            f"expected the group of a dataset s0, got one without; "
-            f"datasets in it: {datasets_below(store, path) or 'none'}",
-            where=where,
-        )
-    name = finest.rpartition("/")[2]
-    way = f"move its directory to {join(path, 's0')}, by way of another name, or copy it there"
-    require(
-        name == "s0",
-        "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
-        f"{name or 'the root'}: {'give s0, or its group' if is_level(name) else way}",
-        where,
-    )
-    _check_elements(view, f"{store}: {finest}")
-    (placed,) = placed_datasets(store, finest)
-    return store, finest_level(store, placed, convention)
-
-
-def _check_elements(view: DatasetView, where: str) -> None:
-    """Raise if an array has no elements, or its elements cannot be downsampled."""
-    is_known = view.content in (Content.NUMBERS, Content.LABELS)
-    if not is_known or view.kind.dtype.kind not in "biuf" or not view.ndim:
-        what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
-        raise N5UnsupportedError(
-            f"expected a writable array of numbers, got {what}", kind="data-type", where=where
-        )
-    require(all(view.shape), f"expected an array with elements, got the shape {view.shape}", where)
 
 
 def _plan(store: N5Store, finest: Finest, options: PyramidOptions) -> Plan:
