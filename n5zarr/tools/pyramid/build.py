@@ -9,21 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
-from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import check_compression, require
-from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import ErrorsAt, option_error
-from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import present
-from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import Remove, RemoveTree, list_each, request_each
-from n5zarr.store.levels import describe_group, is_level
 from n5zarr.store.ome_place import find_ome
-from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
+from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets
 from n5zarr.tools.pyramid.finding import find_finest, is_moving
 from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
@@ -204,11 +198,10 @@ def _build_placed(placing: Placing, options: PyramidOptions, again: PyramidOptio
     placing.check(options)
     if options.dry_run:
         return replace(planned, source=placing.source)
-    if placing.is_new:
-        _remove(placing.store, placing.finest.group, planned.removed)
-    placing.run(options)
+    placing.run(options, planned.removed)
     store, finest = find_finest(placing.place, "", options.convention)
-    return replace(_build(store, finest, again), source=placing.source)
+    made = _build(store, finest, again)
+    return replace(made, source=placing.source, removed=planned.removed)
 
 
 def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
@@ -218,7 +211,7 @@ def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
         with ErrorsAt(f"{store}: {finest.path}"):
             plan = _plan(store, finest, options)
             run, memory = _check_run(plan, options.run, options.max_memory)
-        there = _levels_there(store, finest.group)
+        there = coarser_levels(store, finest.group)
     is_interrupted = plan.is_interrupted()
     resumed = resume and is_interrupted
     same = [level.path.rpartition("/")[2] for level in plan.levels] == there
@@ -236,7 +229,7 @@ def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
     if is_finished and not dry_run:
         plan.compare(run, memory)
     elif plan.levels and not dry_run:
-        _remove(store, finest.group, removed)
+        remove_datasets(store, finest.group, removed)
         plan.run(run, memory, resume=resumed)
         if (plan.method, finest.convention) != ("multiset", "paintera"):  # which has no shift
             finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
@@ -296,31 +289,6 @@ def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOpt
     memory = options.memory_of_worker(max_memory)
     plan.check_cells(memory)
     return options, memory
-
-
-def _levels_there(store: N5Store, group: str) -> list[str]:
-    """List the existing levels beside ``s0``, complete or not."""
-    (entries,) = store.run(list_each([group]))
-    names = {
-        e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
-    }
-    return sorted(names, key=lambda name: int(name[1:]))
-
-
-def _remove(store: N5Store, group: str, names: Sequence[str]) -> None:
-    """Remove levels, documents first, so that none reads as wrong numbers."""
-    if not names:
-        return
-    paths = [join(group, name) for name in names]
-    check_no_links(store.storage, paths)
-    # and the marks: no run may continue a half-removed level
-    files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
-    store.run(request_each(map(Remove, files)))
-    store.run(
-        store.container.update_group(group, lambda attributes: remove_levels(attributes, names))
-    )
-    describe_group(store, group)
-    store.run(request_each(map(RemoveTree, paths)))
 
 
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:

@@ -14,8 +14,10 @@ the file itself changes the block under both.
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, override
 from uuid import uuid4
@@ -37,6 +39,7 @@ from n5zarr.storage.requests import (
     Remove,
     RemoveTree,
     Update,
+    list_each,
     put_each,
     read_each,
     request_each,
@@ -226,6 +229,11 @@ class _BlockMove(FileCopy):
 
     @property
     @override
+    def n_bytes(self) -> int:
+        return math.prod(self.view.shape) * self.view.kind.dtype.itemsize
+
+    @property
+    @override
     def n_bytes_of_unit(self) -> int:
         return self.view.full_n_bytes
 
@@ -233,9 +241,24 @@ class _BlockMove(FileCopy):
     def tasks(self, done: set[str]) -> Iterator[Task]:
         """Yield tasks for all files in directories of blocks, also outside of the grid."""
         n = max(1, min(BATCH, self.memory // (2 * self.n_bytes_of_unit)))
-        for keys in each_key(self.source.storage.store, self.source.path):
-            wanted = (k for k in keys if _is_of_block(k) and self.target.key(k) not in done)
-            yield from self.in_batches(wanted, n)
+        found = (key for key in self._keys() if _is_of_block(key))
+        yield from self.in_batches((k for k in found if self.target.key(k) not in done), n)
+
+    def _keys(self) -> Iterator[str]:
+        """List the keys below the dataset, also behind links."""
+        storage, path = self.source
+        if storage.root is None:
+            yield from chain.from_iterable(each_key(storage.store, path))
+            return
+        below = [""]
+        while below:
+            folder = below.pop()
+            for entry in storage.run(list_each([join(path, folder)]))[0]:
+                name = join(folder, entry.name)
+                if entry.is_dir and _is_of_block(name):
+                    below.append(name)
+                elif not entry.is_dir:
+                    yield name
 
     @override
     def copy(self, part: Sequence[str]) -> Copied:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, override
+from typing import TYPE_CHECKING, Any, override
 
 from zarr.storage import MemoryStore
 
 from n5zarr.container.options import require
-from n5zarr.errors import ErrorsAt, option_error
+from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join, normalize_path
@@ -33,6 +33,7 @@ from n5zarr.tools.convert.writing import Plan as CopyPlan
 from n5zarr.tools.convert.writing import verify_copies
 from n5zarr.tools.jobs.incomplete import read_incomplete
 from n5zarr.tools.pyramid.describe import finest_level
+from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets, unlist
 from n5zarr.tools.pyramid.finding import (
     check_elements,
     is_moving,
@@ -48,10 +49,11 @@ from n5zarr.tools.pyramid.moving import (
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.storage.place import Location, Place
+    from n5zarr.store.geometry import ArrayGeometry
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.model import PyramidOptions
 
@@ -64,8 +66,6 @@ class Placing(ABC):
 
     Parameters
     ----------
-    is_new : bool
-        Whether levels beside it, of another ``s0``, must be removed before.
     source : str
         Where it is, for the user.
     place : Place
@@ -76,7 +76,6 @@ class Placing(ABC):
         ``s0``, as it will be.
     """
 
-    is_new: ClassVar[bool]
     source: str
     place: Place
     store: N5Store
@@ -87,8 +86,16 @@ class Placing(ABC):
         """Raise if it cannot be done, before anything is written."""
 
     @abstractmethod
-    def run(self, options: PyramidOptions) -> None:
-        """Make ``s0``, or go on with a run that was interrupted."""
+    def run(self, options: PyramidOptions, removed: Sequence[str]) -> None:
+        """Make ``s0``, or go on with a run that was interrupted.
+
+        Parameters
+        ----------
+        options : PyramidOptions
+            The options of the user.
+        removed : sequence of str
+            Names of the levels in the group that will be removed.
+        """
 
 
 # --------------------------------------------------------------------------------- in place
@@ -96,7 +103,6 @@ class Placing(ABC):
 
 @dataclass(frozen=True, eq=False)
 class _Moving(Placing):
-    is_new: ClassVar[bool] = False
     documents: Documents
     view: DatasetView
 
@@ -105,7 +111,7 @@ class _Moving(Placing):
         check_movable(self.store, self.finest.group)
 
     @override
-    def run(self, options: PyramidOptions) -> None:
+    def run(self, options: PyramidOptions, removed: Sequence[str]) -> None:
         hidden = [] if self.store.storage.is_shared else ["this store"]
         memory = options.run.memory_of_worker(options.max_memory)
         move_dataset(
@@ -138,15 +144,15 @@ def moving(place: Place, path: str, options: PyramidOptions) -> Placing | None:
     if not path and VERSION_KEY in moved.values:
         above.set(VERSION_KEY, moved.values[VERSION_KEY])
         moved.remove(VERSION_KEY)
-    documents = {"": above.to_bytes(), "s0": moved.to_bytes()}
     (placed,) = placed_datasets(store, path)
-    finest, document = _future(store, path, documents, placed, options.convention)
+    model = _model(store, path, {join(path, ATTRIBUTES_JSON): above.to_bytes()})
+    finest, document = _future(model, path, moved.to_bytes(), placed, options.convention)
     return _Moving(
         source=join(str(store), path),
         place=replace(root_of(place), path=path),
         store=store,
         finest=finest,
-        documents=Documents(old, documents[""], document),
+        documents=Documents(old, above.to_bytes(), document),
         view=view,
     )
 
@@ -156,7 +162,6 @@ def moving(place: Place, path: str, options: PyramidOptions) -> Placing | None:
 
 @dataclass(frozen=True, eq=False)
 class _Copying(Placing):
-    is_new: ClassVar[bool] = True
     plan: CopyPlan
 
     @override
@@ -169,8 +174,10 @@ class _Copying(Placing):
             self._run(options, dry_run=True)
 
     @override
-    def run(self, options: PyramidOptions) -> None:
+    def run(self, options: PyramidOptions, removed: Sequence[str]) -> None:
         if not (options.resume and self._is_copied()):
+            if options.overwrite and self.store.node(self.finest.group) is not None:
+                remove_datasets(self.store, self.finest.group, ["s0", *removed])
             self._run(options, dry_run=False)
         elif not self._has_begun_levels():
             verify_copies(self.plan.copies, options.run)
@@ -194,8 +201,10 @@ class _Copying(Placing):
     def _is_copied(self) -> bool:
         """Whether a run has copied the dataset before; raise if ``s0`` is another dataset."""
         path = self.finest.path
+        if read_incomplete(stored_keys(self.store), path) is not None:
+            return False
         there = self.store.node(path)
-        if there is None or read_incomplete(stored_keys(self.store), path) is not None:
+        if there is None:
             return False
         ours, other = self.finest.placed.view.dataset, getattr(there, "dataset", None)
         members = ("dimensions", "block_size", "type_name", "compression")
@@ -248,7 +257,10 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> P
     moved = RawObject.parse(target.documents()[join(finest, ATTRIBUTES_JSON)])
     moved.remove(VERSION_KEY)
     (placed,) = placed_datasets(source, path)
-    future, document = _future(store, inner, {"s0": moved.to_bytes()}, placed, options.convention)
+    model = _model(store, inner, {})
+    if options.overwrite and model.node(inner) is not None:
+        unlist(model, inner, ["s0", *coarser_levels(store, inner)])
+    future, document = _future(model, inner, moved.to_bytes(), placed, options.convention)
     target.add_file(ATTRIBUTES_JSON, document)
     return _Copying(source=str(tree.name), place=new, store=store, finest=future, plan=plan)
 
@@ -298,17 +310,8 @@ def _is_inner(to: str) -> bool:
 # --------------------------------------------------------------------------------- positions
 
 
-def _future(
-    store: N5Store,
-    group: str,
-    documents: Mapping[str, bytes],
-    source: Placed,
-    convention: str,
-) -> tuple[Finest, bytes]:
-    """Return ``s0`` as it will be in a group, and its document.
-
-    Positions that the dataset has from attributes of groups above it, or from an XML, are written
-    into its document.
+def _model(store: N5Store, group: str, documents: Mapping[str, bytes]) -> N5Store:
+    """Return a container in memory with the documents of a group and those above it.
 
     Parameters
     ----------
@@ -317,32 +320,48 @@ def _future(
     group : str
         The group.
     documents : mapping of str to bytes
-        Documents that will be there, by path below the group.
+        Documents that will be others, by key.
+    """
+    names = group.split("/") if group else []
+    keys = [join(*names[:n], ATTRIBUTES_JSON) for n in range(len(names) + 1)]
+    found = zip(keys, store.run(read_each(keys)), strict=True)
+    held = {key: data for key, data in found if data is not None} | {**documents}
+    model = N5Store(MemoryStore(), codecs="n5", zarr_format=3, axis_order=store.axis_order)
+    model.storage.run(put_each(held.items()))
+    return model
+
+
+def _future(
+    model: N5Store, group: str, document: bytes, source: Placed, convention: str
+) -> tuple[Finest, bytes]:
+    """Return ``s0`` as it will be in a group, and its document.
+
+    Positions that the dataset has from attributes of groups above it, or from an XML, are written
+    into its document.
+
+    Parameters
+    ----------
+    model : N5Store
+        The documents of the group and those above it.
+    group : str
+        The group.
+    document : bytes
+        The document of the dataset.
     source : Placed
         The dataset where it is.
     convention : str
         How the levels are to be described.
     """
     finest = join(group, "s0")
-    names = finest.split("/")
-    keys = [join(*names[:n], ATTRIBUTES_JSON) for n in range(len(names))]
-    found = zip(keys, store.run(read_each(keys)), strict=True)
-    held = {key: data for key, data in found if data is not None}
-    held |= {join(group, path, ATTRIBUTES_JSON): data for path, data in documents.items()}
-    model = N5Store(MemoryStore(), codecs="n5", zarr_format=3, axis_order=store.axis_order)
-    with ErrorsAt(f"{store}: {finest}"):
-        model.storage.run(put_each(held.items()))
+    key = join(finest, ATTRIBUTES_JSON)
+    model.storage.run(put_each([(key, document)]))
+    (placed,) = placed_datasets(model, finest)
+    before, after = map(described, (source, placed))
+    if source.geometry is not None and _positions(before) != _positions(after):
+        set_geometry(model, finest, convention="cosem", **_positions(before))
         (placed,) = placed_datasets(model, finest)
-        one, other = (
-            (each.names, each.units, each.scale, each.translation)
-            for each in map(described, (source, placed))
-        )
-        if source.geometry is not None and one != other:
-            names_of, units, scale, translation = one
-            set_geometry(
-                model, finest, names=names_of, units=units, scale=scale, translation=translation,
-                convention="cosem",
-            )  # fmt: skip
-            (placed,) = placed_datasets(model, finest)
-        document = model.run(read_key(join(finest, ATTRIBUTES_JSON))) or b"{}"
-        return finest_level(model, placed, convention), document
+    return finest_level(model, placed, convention), model.run(read_key(key)) or document
+
+
+def _positions(found: ArrayGeometry) -> dict[str, Any]:
+    return {name: getattr(found, name) for name in ("names", "units", "scale", "translation")}
