@@ -45,6 +45,20 @@ def _levels(text: str) -> int | Literal["auto"]:
         raise typer.BadParameter(f"expected a number or auto, got {text!r}") from None
 
 
+_To = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GROUP",
+        help="Copy the dataset to s0 of this group, and write the levels there: a path in the same "
+        "container, or a location such as out.n5/em or ./out.",
+    ),
+]
+_InPlace = Annotated[
+    bool,
+    typer.Option(
+        "--in-place", help="Make a group of the dataset: move it to s0 below its own path."
+    ),
+]
 _Factors = Annotated[
     Any,
     typer.Option(
@@ -61,6 +75,17 @@ _Levels = Annotated[
         metavar="N|auto",
         help="Number of levels. auto: until one is about a block.",
     ),
+]
+_Method = Annotated[
+    Literal["auto", "mean", "mode", "median", "gaussian", "stride", "multiset"],
+    typer.Option(
+        help="How to combine elements. auto: mode for bool and for integers of 32 and 64 "
+        "bits, which are labels; multiset for label multisets; otherwise mean."
+    ),
+]
+_Convention = Annotated[
+    Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
+    typer.Option(help="Convention for positions of levels. auto: that of s0, or cosem."),
 ]
 _Chunks = Annotated[
     Any,
@@ -90,33 +115,12 @@ def pyramid(
     ],
     *,
     progress: Progress,
-    to: Annotated[
-        str | None,
-        typer.Option(
-            metavar="GROUP",
-            help="Copy the dataset to s0 of this group, and write the levels there: a path in the "
-            "same container, or a location such as out.n5/em or ./out.",
-        ),
-    ] = None,
-    in_place: Annotated[
-        bool,
-        typer.Option(
-            "--in-place", help="Make a group of the dataset: move it to s0 below its own path."
-        ),
-    ] = False,
+    to: _To = None,
+    in_place: _InPlace = False,
     factors: _Factors = "auto",
     levels: _Levels = "auto",
-    method: Annotated[
-        Literal["auto", "mean", "mode", "median", "gaussian", "stride", "multiset"],
-        typer.Option(
-            help="How to combine elements. auto: mode for bool and for integers of 32 and 64 "
-            "bits, which are labels; multiset for label multisets; otherwise mean."
-        ),
-    ] = "auto",
-    convention: Annotated[
-        Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
-        typer.Option(help="Convention for positions of levels. auto: that of s0, or cosem."),
-    ] = "auto",
+    method: _Method = "auto",
+    convention: _Convention = "auto",
     compression: Compression = None,
     chunks: _Chunks = None,
     max_num_entries: _MaxNumEntries = -1,

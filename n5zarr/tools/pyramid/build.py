@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.describe import Finest
@@ -79,19 +79,16 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         A container, or a location in one; or an image of OME-Zarr 0.4 or 0.5, whose levels are
         named like its first one, and listed in its ``multiscales``.
     path : str, optional
-        The dataset ``s0`` below ``location``, or its group; with ``to`` or ``in_place`` any
-        dataset.
+        The dataset ``s0`` below ``location``, or its group; else ``to`` or ``in_place`` is needed.
     to : path, URL or zarr store, optional
-        The group to which the dataset is copied as ``s0``: a path in the same container, or a
-        location, which begins with ``/`` or ``.``, or holds a name that ends in ``.n5``.
+        Copy the dataset to ``s0`` of this group: a path in the same container, or a location, with
+        ``/`` or ``.`` at its beginning or a name that ends in ``.n5``.
     in_place : bool, optional
-        Whether the dataset is moved to ``s0`` below itself, and its path becomes the group. It can
-        be read at each moment. The same call goes on with an interrupted run.
+        Move the dataset to ``s0`` below itself; it can be read at each moment.
     factors : sequence of int or "auto", optional
         Number of elements to combine along each axis, in the order of the array (z, y, x; the
         reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
-        voxels, so that the finest axes of anisotropic data are downsampled first; never along
-        channels and time.
+        voxels; never along channels and time.
     levels : int or "auto", optional
         Number of levels; ``"auto"``: until one is at most a block, or 64 elements, long along each
         spatial axis.
@@ -113,7 +110,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         Whether to remove all existing coarser levels first; with ``to``, also ``s0``.
     resume : bool, optional
         Whether to continue an interrupted run, and keep what it has written, or to compute the
-        levels of a finished one again and compare them.
+        levels of a finished one again and compare them; ``in_place`` always does.
     dry_run : bool, optional
         Whether to return the planned levels only.
     max_memory : int, optional
@@ -134,8 +131,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     FileNotFoundError
         No node exists at this path.
     N5UnrepresentableError
-        There is no ``s0``, levels exist already, the dataset cannot be copied or moved, or an
-        option does not fit (``kind="option"``); nothing is written.
+        There is no ``s0``, levels or files exist already, or an option does not fit
+        (``kind="option"``); nothing is written.
     N5UnsupportedError
         The elements are not numbers (``kind="data-type"``), or the compression can only be read
         (``kind="compression"``).
@@ -148,10 +145,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     >>> import pathlib, tempfile, n5zarr
     >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em")
     >>> array = n5zarr.create_array(
-    ...     where / "s0", shape=(20, 50, 70), dtype="u1", chunks=(8, 8, 8),
+    ...     where, shape=(20, 50, 70), dtype="u1", chunks=(8, 8, 8),
     ...     axes="zyx", units=["nm"] * 3, resolution=[20, 8, 8],
     ... )
-    >>> for level in n5zarr.build_pyramid(where, levels=2).levels:
+    >>> for level in n5zarr.build_pyramid(where, levels=2, in_place=True).levels:
     ...     print(level.path, level.shape, level.scale, level.translation)
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
@@ -172,22 +169,30 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         max_memory=max_memory,
         run=RunOptions(scheduler, n_workers, progress),
     )
-    ome = find_ome(place, path, read_only=False)
     require(to is None or not in_place, "expected either to (--to) or in_place (--in-place)")
+    ome = find_ome(place, path, read_only=to is not None)
     if ome is not None:
         require(to is None and not in_place, _ONLY_OF_N5, str(location))
         return build_ome_pyramid(ome, options)
+    group = None if to is None else group_of(to, place, **access)
+    return _of_n5(place, path, group, options, in_place=in_place)
+
+
+def _of_n5(
+    place: Place, path: str, group: Place | None, options: PyramidOptions, *, in_place: bool
+) -> Pyramid:
+    """Write levels of an image of N5, whose ``s0`` may have to be placed before."""
+    # the same call goes on with a run that was interrupted
+    again = replace(options, resume=options.resume or (in_place and not options.overwrite))
     with asking_once():
-        placing: Placing | None = None
-        if to is not None:
-            placing = copying(place, path, group_of(to, place, **access), options)
-        elif in_place:
-            placing = moving(place, path, options)
-    again = replace(options, resume=resume or (in_place and not overwrite))
+        if group is not None:
+            placing: Placing | None = copying(place, path, group, options)
+        else:
+            placing = moving(place, path, options) if in_place else None
     if placing is not None:
         return _build_placed(placing, options, again)
     with asking_once():
-        store, finest = find_finest(place, path, convention)
+        store, finest = find_finest(place, path, options.convention)
         require(in_place or not is_moving(store, finest.group), _MOVING, f"{store}: {finest.path}")
     return _build(store, finest, again)
 
