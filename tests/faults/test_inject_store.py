@@ -272,6 +272,7 @@ class Undisturbed:
 
 # zarr leaves coroutines where one of several requests fails
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*axes in .*attributes.json ignored:n5zarr.errors.N5Warning")
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_each_call_of_a_store_may_fail(
     name: str, record_property: Callable[[str, object], None]

@@ -23,10 +23,11 @@ __all__ = ["coarser_levels", "remove_datasets", "unlist"]
 def coarser_levels(store: N5Store, group: str) -> list[str]:
     """List the existing levels beside ``s0``, complete or not."""
     (entries,) = store.run(list_each([group]))
-    names = {
-        e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
-    }
-    return sorted(names, key=lambda name: int(name[1:]))
+    found = [e.name for e in entries if is_level(e.name) and e.is_dir is not False]
+    names = sorted({*found} - {"s0"}, key=lambda name: int(name[1:]))
+    # a run that was killed while it wrote its first file leaves a directory without others
+    inside = store.run(list_each([join(group, name) for name in names]))
+    return [name for name, files in zip(names, inside, strict=True) if files]
 
 
 def remove_datasets(store: N5Store, group: str, names: Sequence[str]) -> None:

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Documents", "check_movable", "move_dataset", "remove_old_blocks"]
 
+_PASSES = 5  # to compare blocks that others write, too
 _N_SUFFIX = len("." + 32 * "0" + ".partial")  # of an unfinished file
 
 
@@ -116,8 +117,9 @@ def check_movable(store: N5Store, path: str) -> None:
         f"{', '.join(there)}; n5zarr sidecar --remove removes those that n5zarr wrote",
         where,
     )
+    finest = keys_below(stored_keys(store), join(path, "s0"))
     require(
-        is_moving(store, path) or not keys_below(stored_keys(store), join(path, "s0")),
+        is_moving(store, path) or all(map(_is_unfinished, finest)),
         f"in_place (--in-place): expected nothing at {join(path, 's0')}, got files{other}",
         where,
     )
@@ -161,8 +163,7 @@ def move_dataset(
     done = begin(keys, finest, MOVING, resume=True, run=run)
     try:
         run_copies([copy], {join(finest, key) for key in done}, options)
-        # again for what others have written meanwhile
-        run_copies([replace(copy, again=True)], set(), options)
+        _compare(replace(copy, again=True), options)
         _sync(storage, finest)
         store.run(confirm(str(store), finest, run, done))
         storage.run(put_each([(join(finest, ATTRIBUTES_JSON), documents.finest)]))
@@ -185,14 +186,31 @@ def remove_old_blocks(store: N5Store, path: str) -> None:
     finish(stored_keys(store), join(path, "s0"))
 
 
+def _compare(copy: _BlockMove, options: RunOptions) -> None:
+    """Compare all blocks, and copy those again that differ, until none does.
+
+    Raises
+    ------
+    N5Error
+        Others keep writing (``kind="changed"``).
+    """
+    for _ in range(_PASSES):
+        (copied,) = run_copies([copy], set(), options)
+        if not copied.n_units:
+            return
+    message = f"{copy.source.path}: expected blocks that stay as they are, got others again and "
+    raise N5Error(f"{message}again: another program writes them", kind="changed")
+
+
 def _replacing(documents: Documents) -> Callable[[bytes | None], bytes | None]:
     def change(now: bytes | None) -> bytes | None:
-        if now is not None and not is_dataset(parse_json(now)):
+        if now == documents.old:
+            return documents.group
+        found = parse_json(now) if now else None
+        if isinstance(found, dict) and not is_dataset(found):
             return now  # another run was first
-        if now != documents.old:
-            message = "expected attributes as they were when the run began, got others"
-            raise N5Error(f"{message}: another program has changed them", kind="changed")
-        return documents.group
+        message = "expected attributes as they were when the run began, got others"
+        raise N5Error(f"{message}: another program has changed them", kind="changed")
 
     return change
 
@@ -266,7 +284,7 @@ class _BlockMove(FileCopy):
         there = self.target.read(rest) if self.again else [None] * len(rest)
         read = zip(rest, self.source.read(rest), there, strict=True)
         written = [(name, data) for name, data, old in read if data is not None and data != old]
-        return Copied(len(part), self.target.write(written))
+        return Copied(len(written), self.target.write(written))
 
     def _is_linked(self, name: str) -> bool:
         """Give a local file its new name, too, if its file system can; False if it has not."""
@@ -286,8 +304,12 @@ class _BlockMove(FileCopy):
 
 def _is_of_block(key: str) -> bool:
     """Whether a file is in a directory of blocks, or a block; not that of an unfinished write."""
-    first, *_ = names = key.split("/")
-    return is_block_name(first) and not any(map(is_unfinished, names))
+    first, *_ = key.split("/")
+    return is_block_name(first) and not _is_unfinished(key)
+
+
+def _is_unfinished(key: str) -> bool:
+    return any(map(is_unfinished, key.split("/")))
 
 
 def _passes_link(directory: Path, name: str) -> bool:

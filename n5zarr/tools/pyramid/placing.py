@@ -134,8 +134,9 @@ def moving(place: Place, path: str, options: PyramidOptions) -> Placing | None:
     name = path.rpartition("/")[2]
     if not isinstance(view, DatasetView) or is_level(name):
         group = path.rpartition("/")[0] if name == "s0" else path
-        is_group = not isinstance(store.node(group), DatasetView)
-        if is_group and not options.dry_run and is_moving(store, group):
+        is_moved = not isinstance(store.node(group), DatasetView) and is_moving(store, group)
+        if is_moved and not options.dry_run:
+            existing_node(store, join(group, "s0"), "the dataset that was moved")
             remove_old_blocks(store, group)
         return None
     check_elements(view, f"{store}: {path or '/'}")
