@@ -7,6 +7,7 @@ what tensorstore reads, also after a run that ended at any of its steps.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 import signal
@@ -438,6 +439,22 @@ def test_what_others_write_meanwhile_goes_along(tmp_path: Path) -> None:
     np.testing.assert_array_equal(by_tensorstore(vol / "s0"), changed)
 
 
+def test_a_writer_that_does_not_stop_ends_the_run(tmp_path: Path) -> None:
+    vol = volume(tmp_path / "c.n5" / "vol")
+    numbers = count(1)
+
+    def write(*_: object) -> None:
+        array: Any = n5zarr.open_array(vol, "r+")
+        array[:5, :7] = next(numbers)
+
+    with pytest.raises(n5zarr.N5Error, match="another program writes them") as caught:
+        n5zarr.build_pyramid(vol, levels=1, in_place=True, progress=write)
+    assert caught.value.kind == "changed"
+    assert (readable(vol)[:5, :7] == next(numbers) - 1).all()
+    n5zarr.build_pyramid(vol, levels=1, in_place=True)
+    np.testing.assert_array_equal(by_tensorstore(vol / "s0")[5:], DATA[5:])
+
+
 def test_attributes_that_others_change_meanwhile_end_the_run(tmp_path: Path) -> None:
     vol = volume(tmp_path / "c.n5" / "vol")
 
@@ -473,7 +490,6 @@ def test_two_runs_in_place_end_in_one_pyramid(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------ links, mistakes
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the system is Windows")
 def test_blocks_behind_links_are_copied_and_stay_where_they_are(tmp_path: Path) -> None:
     vol = volume(tmp_path / "c.n5" / "vol")
     elsewhere = shutil.move(vol / "0", tmp_path / "elsewhere")
@@ -486,12 +502,11 @@ def test_blocks_behind_links_are_copied_and_stay_where_they_are(tmp_path: Path) 
     assert not (vol / "0").is_symlink()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="the system is Windows")
 def test_a_dataset_that_is_a_link_is_refused(tmp_path: Path) -> None:
     vol = volume(tmp_path / "c.n5" / "vol")
     (tmp_path / "c.n5" / "link").symlink_to(vol)
     before = content(vol)
-    with pytest.raises(n5zarr.N5Error, match=f"got a link to {vol}; give that"):
+    with pytest.raises(n5zarr.N5Error, match=re.escape(f"got a link to {vol}; give that")):
         n5zarr.build_pyramid(tmp_path / "c.n5" / "link", levels=1, in_place=True)
     assert content(vol) == before
 
