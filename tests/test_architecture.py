@@ -55,7 +55,6 @@ LONG_FUNCTIONS = {
     "n5zarr.arrays.label_multisets.read_label_multisets": 61,
     "n5zarr.arrays.label_multisets.write_label_multisets": 62,
     "n5zarr.cli.convert.convert": 95,  # an option of the command in each of them
-    "n5zarr.cli.pyramid.pyramid": 62,
     "n5zarr.cli.validate.validate": 63,
     "n5zarr.arrays.opening.open_node": 99,
     "n5zarr.codecs.single_block.decode_block": 65,
@@ -66,7 +65,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.projects.write.write_bdv": 124,
     "n5zarr.tools.rechunk.rechunk": 92,
     "n5zarr.tools.sidecar.sidecar": 62,
-    "n5zarr.tools.pyramid.build.build_pyramid": 133,
+    "n5zarr.tools.pyramid.build.build_pyramid": 145,
     "n5zarr.tools.diff.nodes.compare": 73,
     "n5zarr.tools.convert.download.download": 88,
     "n5zarr.tools.empty_blocks.remove_empty_blocks": 81,

@@ -22,6 +22,7 @@ from n5zarr.cli.options import (
     Resume,
     whole_numbers,
 )
+from n5zarr.format.path import join
 from n5zarr.store.info import bytes_text
 
 if TYPE_CHECKING:
@@ -45,6 +46,20 @@ def _levels(text: str) -> int | Literal["auto"]:
         raise typer.BadParameter(f"expected a number or auto, got {text!r}") from None
 
 
+_To = Annotated[
+    str | None,
+    typer.Option(
+        metavar="GROUP",
+        help="Copy the dataset to s0 of this group, and write the levels there: a path in the same "
+        "container, or a location such as out.n5/em or ./out.",
+    ),
+]
+_InPlace = Annotated[
+    bool,
+    typer.Option(
+        "--in-place", help="Make a group of the dataset: move it to s0 below its own path."
+    ),
+]
 _Factors = Annotated[
     Any,
     typer.Option(
@@ -61,6 +76,17 @@ _Levels = Annotated[
         metavar="N|auto",
         help="Number of levels. auto: until one is about a block.",
     ),
+]
+_Method = Annotated[
+    Literal["auto", "mean", "mode", "median", "gaussian", "stride", "multiset"],
+    typer.Option(
+        help="How to combine elements. auto: mode for bool and for integers of 32 and 64 "
+        "bits, which are labels; multiset for label multisets; otherwise mean."
+    ),
+]
+_Convention = Annotated[
+    Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
+    typer.Option(help="Convention for positions of levels. auto: that of s0, or cosem."),
 ]
 _Chunks = Annotated[
     Any,
@@ -84,24 +110,18 @@ def pyramid(
         str,
         typer.Argument(
             metavar="LOCATION",
-            help="The dataset s0 of a container, or its group; or an image of OME-Zarr.",
+            help="The dataset s0 of a container, or its group; or an image of OME-Zarr. With --to "
+            "or --in-place, any dataset.",
         ),
     ],
     *,
     progress: Progress,
+    to: _To = None,
+    in_place: _InPlace = False,
     factors: _Factors = "auto",
     levels: _Levels = "auto",
-    method: Annotated[
-        Literal["auto", "mean", "mode", "median", "gaussian", "stride", "multiset"],
-        typer.Option(
-            help="How to combine elements. auto: mode for bool and for integers of 32 and 64 "
-            "bits, which are labels; multiset for label multisets; otherwise mean."
-        ),
-    ] = "auto",
-    convention: Annotated[
-        Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"],
-        typer.Option(help="Convention for positions of levels. auto: that of s0, or cosem."),
-    ] = "auto",
+    method: _Method = "auto",
+    convention: _Convention = "auto",
     compression: Compression = None,
     chunks: _Chunks = None,
     max_num_entries: _MaxNumEntries = -1,
@@ -117,12 +137,14 @@ def pyramid(
 ) -> Result:
     """Write coarser levels s1, s2, ... beside the dataset s0.
 
-    LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. The levels
-    appear when all are complete; you can resume an interrupted run. Blocks with only zeros are not
-    written.
+    LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. Any other
+    dataset of N5 becomes s0 with --to or --in-place. The levels appear when all are complete; you
+    can resume an interrupted run. Blocks with only zeros are not written.
     """
     made = n5zarr.build_pyramid(
         location,
+        to=to,
+        in_place=in_place,
         factors=factors,
         levels=levels,
         method=method,
@@ -140,11 +162,14 @@ def pyramid(
         **access.keywords(),
     )
     verb = "would be" if dry_run else "were" if parts.part is None else "are being"
-    return Result(value=made, text=_text(made, verb, parts))
+    return Result(value=made, text=_text(made, verb, "moved" if in_place else "copied", parts))
 
 
-def _text(made: Pyramid, verb: str, parts: Parts) -> Iterator[RenderableType]:
+def _text(made: Pyramid, verb: str, placed: str, parts: Parts) -> Iterator[RenderableType]:
     yield Text(f"{made.container}  /{made.path}", "bold")
+    if made.source:
+        one = verb.replace("were", "was")
+        yield f"{made.source} {one} {placed} to /{join(made.path, 's0')}"
     if not made.levels:
         yield "s0 is small enough: no levels"
         return

@@ -484,7 +484,7 @@ def test_nobody_resumes_what_is_half_removed(
         n5zarr.build_pyramid(group, levels=1, max_memory=2**15, n_workers=2, progress=stop)
     n5zarr.open_array(group / "s0", "r+")[...] = 7  # the blocks that are there are of old elements
     with monkeypatch.context() as patched:
-        patched.setattr("n5zarr.tools.pyramid.build.RemoveTree", stop)
+        patched.setattr("n5zarr.tools.pyramid.existing.RemoveTree", stop)
         with pytest.raises(KilledError):
             n5zarr.build_pyramid(group, levels=1, max_memory=2**15, n_workers=2, overwrite=True)
     with pytest.raises(n5zarr.N5Error, match="expected no levels"):
@@ -509,7 +509,7 @@ def test_a_run_ends_when_another_one_begins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("raw", {}, r"expected the dataset s0 of a group.* got raw: move its directory to raw/s0"),
+        ("raw", {}, r"expected the dataset s0 of a group.* got raw: to='raw-pyramid' \(--to\)"),
         ("", {}, "expected the group of a dataset s0.* datasets in it: em/s0, empty/s0, raw"),
         ("nothing", {}, "/nothing: expected s0, or its group, got nothing"),
         ("text", {}, "expected a writable array of numbers"),

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from dataclasses import dataclass
@@ -211,6 +212,11 @@ def _is_hidden(kind: str, call: str, old: dict[str, bytes]) -> bool:
     return kind == "cuts all" and call.endswith("attributes.json") and b"dimensions" not in document
 
 
+def _parsed(objects: dict[str, bytes]) -> dict[str, Any]:
+    """Parse documents: one that was read as empty may get its members in another order."""
+    return {k: json.loads(v) if k.endswith(".json") else v for k, v in objects.items()}
+
+
 KINDS = [
     "fails", "loses the response", "repeats", "is late", "cuts", "cuts one byte", "cuts all",
 ]  # fmt: skip
@@ -260,7 +266,7 @@ class Undisturbed:
             if operation.result is not None and result != operation.result:
                 assert (result, kind) == (False, "cuts all"), where  # a finding of validate
                 return "finding"
-            assert now == new, where
+            assert _parsed(now) == _parsed(new), where
             return outcome
         if kind.startswith("cuts"):  # nobody opens what a conversion that failed has copied
             now = {k: v for k, v in now.items() if not k.startswith("out.n5")}
@@ -272,6 +278,7 @@ class Undisturbed:
 
 # zarr leaves coroutines where one of several requests fails
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
+@pytest.mark.filterwarnings("ignore:.*axes in .*attributes.json ignored:n5zarr.errors.N5Warning")
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_each_call_of_a_store_may_fail(
     name: str, record_property: Callable[[str, object], None]

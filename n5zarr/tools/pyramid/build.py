@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
-from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import check_compression, require
-from n5zarr.conventions.multiscales import remove_levels
-from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
-from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import present
-from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import Remove, RemoveTree, list_each, request_each
-from n5zarr.store.geometry import placed_datasets
-from n5zarr.store.levels import describe_group, is_level
-from n5zarr.store.location import check_writable_store, open_container
-from n5zarr.store.missing_nodes import datasets_below, existing_node
-from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import find_ome
-from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
-from n5zarr.tools.pyramid.describe import finest_level
+from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets
+from n5zarr.tools.pyramid.finding import find_finest, is_moving
 from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
 from n5zarr.tools.pyramid.ome import build_ome_pyramid
+from n5zarr.tools.pyramid.placing import Placing, copying, group_of, moving
 from n5zarr.tools.pyramid.plan import Plan
-from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
@@ -42,17 +33,28 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["build_pyramid"]
 
+_PARTS_OF_S0 = (
+    "part, finish: expected none with to (--to) or in_place (--in-place); n5zarr convert (--part) "
+    "copies a dataset to s0 of a group, beside which n5zarr pyramid (--part) writes levels"
+)
+_ONLY_OF_N5 = "to, in_place (--to, --in-place): expected a dataset of N5, got OME-Zarr: n5zarr \
+convert copies it, and the levels of an image are written beside its first one"
+_MOVING = "a run of in_place (--in-place) has not ended; the same command goes on"
+
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     location: Location,
     path: str = "",
     *,
+    to: Location | None = None,
+    in_place: bool = False,
     factors: Sequence[int] | Literal["auto"] = "auto",
     levels: int | Literal["auto"] = "auto",
     method: Literal["auto"] | Method = "auto",
@@ -84,12 +86,16 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         A container, or a location in one; or an image of OME-Zarr 0.4 or 0.5, whose levels are
         named like its first one, and listed in its ``multiscales``.
     path : str, optional
-        The dataset ``s0`` below ``location``, or its group.
+        The dataset ``s0`` below ``location``, or its group; else ``to`` or ``in_place`` is needed.
+    to : path, URL or zarr store, optional
+        Copy the dataset to ``s0`` of this group: a path in the same container, or a location, with
+        ``/`` or ``.`` at its beginning or a name that ends in ``.n5``.
+    in_place : bool, optional
+        Move the dataset to ``s0`` below itself; it can be read at each moment.
     factors : sequence of int or "auto", optional
         Number of elements to combine along each axis, in the order of the array (z, y, x; the
         reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
-        voxels, so that the finest axes of anisotropic data are downsampled first; never along
-        channels and time.
+        voxels; never along channels and time.
     levels : int or "auto", optional
         Number of levels; ``"auto"``: until one is at most a block, or 64 elements, long along each
         spatial axis.
@@ -108,10 +114,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         For label multisets: how many labels of a voxel to keep, the most frequent ones; all if
         below 1.
     overwrite : bool, optional
-        Whether to remove all existing coarser levels first.
+        Whether to remove all existing coarser levels first; with ``to``, also ``s0``.
     resume : bool, optional
         Whether to continue an interrupted run, and keep what it has written, or to compute the
-        levels of a finished one again and compare them.
+        levels of a finished one again and compare them; ``in_place`` always does.
     part : str or (int, int), optional
         Do only one of several parts, such as ``"3/100"``: processes on one or more machines do a
         part each, with otherwise equal options; a part that was killed is repeated.
@@ -137,28 +143,30 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     FileNotFoundError
         No node exists at this path.
     N5UnrepresentableError
-        There is no ``s0``, levels exist already, or an option does not fit (``kind="option"``);
-        nothing is written.
+        There is no ``s0``, levels or files exist already, or an option does not fit
+        (``kind="option"``); nothing is written.
     N5UnsupportedError
         The elements are not numbers (``kind="data-type"``), or the compression can only be read
         (``kind="compression"``).
     N5Error
-        The levels of a finished run are resumed, and have other elements (``kind="differs"``).
+        The levels of a finished run are resumed, and have other elements (``kind="differs"``);
+        another program changes the dataset that is moved (``kind="changed"``).
 
     Examples
     --------
     >>> import pathlib, tempfile, n5zarr
     >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em")
     >>> array = n5zarr.create_array(
-    ...     where / "s0", shape=(20, 50, 70), dtype="u1", chunks=(8, 8, 8),
+    ...     where, shape=(20, 50, 70), dtype="u1", chunks=(8, 8, 8),
     ...     axes="zyx", units=["nm"] * 3, resolution=[20, 8, 8],
     ... )
-    >>> for level in n5zarr.build_pyramid(where, levels=2).levels:
+    >>> for level in n5zarr.build_pyramid(where, levels=2, in_place=True).levels:
     ...     print(level.path, level.shape, level.scale, level.translation)
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
     """
-    place = place_of(location, storage_options, backend)
+    access: dict[str, Any] = {"storage_options": storage_options, "backend": backend}
+    place = place_of(location, **access, one_of_two=to is not None)
     options = PyramidOptions(
         factors=None if _is_auto(factors) else _integers("factors", factors),
         levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
@@ -178,26 +186,57 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
             Division.of(part, finish=finish, overwrite=overwrite),
         ),
     )
-    ome = find_ome(place, path, read_only=False)
+    require(to is None or not in_place, "expected either to (--to) or in_place (--in-place)")
+    require(options.run.division.is_whole or not (in_place or to), _PARTS_OF_S0)
+    ome = find_ome(place, path, read_only=to is not None)
     if ome is not None:
+        require(to is None and not in_place, _ONLY_OF_N5, str(location))
         return build_ome_pyramid(ome, options)
-    return _build(place, path, options)
+    group = None if to is None else group_of(to, place, **access)
+    return _of_n5(place, path, group, options, in_place=in_place)
 
 
-def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
+def _of_n5(
+    place: Place, path: str, group: Place | None, options: PyramidOptions, *, in_place: bool
+) -> Pyramid:
+    """Write levels of an image of N5, whose ``s0`` may have to be placed before."""
+    # the same call goes on with a run that was interrupted
+    again = replace(options, resume=options.resume or (in_place and not options.overwrite))
+    with asking_once():
+        if group is not None:
+            placing: Placing | None = copying(place, path, group, options)
+        else:
+            placing = moving(place, path, options) if in_place else None
+    if placing is not None:
+        return _build_placed(placing, options, again)
+    with asking_once():
+        store, finest = find_finest(place, path, options.convention)
+        require(in_place or not is_moving(store, finest.group), _MOVING, f"{store}: {finest.path}")
+    return _build(store, finest, again)
+
+
+def _build_placed(placing: Placing, options: PyramidOptions, again: PyramidOptions) -> Pyramid:
+    """Make ``s0`` of another dataset, and write its levels, with other options for these."""
+    planned = _build(placing.store, placing.finest, replace(again, dry_run=True))
+    placing.check(options)
+    if options.dry_run:
+        return replace(planned, source=placing.source)
+    placing.run(options, planned.removed)
+    store, finest = find_finest(placing.place, "", options.convention)
+    made = _build(store, finest, again)
+    return replace(made, source=placing.source, removed=planned.removed)
+
+
+def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
     """Write levels of an image of N5; see :func:`build_pyramid`."""
     overwrite, dry_run, division = options.overwrite, options.dry_run, options.run.division
     resume = options.resume or not division.is_whole
     with asking_once():
-        store, finest = _find(place, path, options.convention)
         with ErrorsAt(f"{store}: {finest.path}"):
             plan = _plan(store, finest, options)
             run, memory = _check_run(plan, options.run, options.max_memory)
-        there = _levels_there(store, finest.group)
-    is_interrupted = plan.is_interrupted()
-    if division.part is not None and not is_interrupted:  # another part may have begun just now
-        there = [name for name in there if plan.holds_files(name)]
-        is_interrupted = plan.is_interrupted()
+        there = coarser_levels(store, finest.group)
+    is_interrupted = plan.is_interrupted()  # after the listing: another part may have just begun
     resumed = resume and is_interrupted
     same = [level.path.rpartition("/")[2] for level in plan.levels] == there
     is_finished = same and resume and not (is_interrupted or overwrite) and plan.is_finished()
@@ -222,63 +261,13 @@ def _build(place: Place, path: str, options: PyramidOptions) -> Pyramid:
     elif is_finished and not dry_run:
         plan.compare(run, memory)
     elif plan.levels and not dry_run:
-        _remove(store, finest.group, removed)
+        remove_datasets(store, finest.group, removed)
         plan.run(run, memory, resume=resumed)
         if division.part is not None:
             return _result(plan, removed, is_written=False)
         if (plan.method, finest.convention) != ("multiset", "paintera"):  # which has no shift
             finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
     return _result(plan, removed, is_written=not dry_run)
-
-
-def _find(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
-    """Open a container, and find ``s0``."""
-    store, path = open_container(place, path)
-    if store.codecs != "n5":  # a given store has its own codecs, which are slower
-        store = N5Store(
-            store.storage,
-            codecs="n5",
-            zarr_format=3,
-            axis_order=store.axis_order,
-            durability=store.durability,
-            read_only=store.read_only,
-        )
-    where = f"{store}: {path or '/'}"
-    check_writable_store(store, where)
-    if not store.store.supports_deletes:  # the marks of levels that are incomplete would remain
-        message = f"expected a store that can delete, got a {type(store.store).__name__}"
-        raise N5UnsupportedError(message, kind="read-only", where=where)
-    node = existing_node(store, path, "s0, or its group")
-    finest = path if isinstance(node, DatasetView) else join(path, "s0")
-    view = node if isinstance(node, DatasetView) else store.node(finest)
-    if not isinstance(view, DatasetView):
-        raise option_error(
-            f"expected the group of a dataset s0, got one without; "
-            f"datasets in it: {datasets_below(store, path) or 'none'}",
-            where=where,
-        )
-    name = finest.rpartition("/")[2]
-    way = f"move its directory to {join(path, 's0')}, by way of another name, or copy it there"
-    require(
-        name == "s0",
-        "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
-        f"{name or 'the root'}: {'give s0, or its group' if is_level(name) else way}",
-        where,
-    )
-    _check_elements(view, f"{store}: {finest}")
-    (placed,) = placed_datasets(store, finest)
-    return store, finest_level(store, placed, convention)
-
-
-def _check_elements(view: DatasetView, where: str) -> None:
-    """Raise if an array has no elements, or its elements cannot be downsampled."""
-    is_known = view.content in (Content.NUMBERS, Content.LABELS)
-    if not is_known or view.kind.dtype.kind not in "biuf" or not view.ndim:
-        what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
-        raise N5UnsupportedError(
-            f"expected a writable array of numbers, got {what}", kind="data-type", where=where
-        )
-    require(all(view.shape), f"expected an array with elements, got the shape {view.shape}", where)
 
 
 def _plan(store: N5Store, finest: Finest, options: PyramidOptions) -> Plan:
@@ -334,31 +323,6 @@ def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOpt
     memory = options.memory_of_worker(max_memory)
     plan.check_cells(memory)
     return options, memory
-
-
-def _levels_there(store: N5Store, group: str) -> list[str]:
-    """List the existing levels beside ``s0``, complete or not."""
-    (entries,) = store.run(list_each([group]))
-    names = {
-        e.name for e in entries if is_level(e.name) and e.name != "s0" and e.is_dir is not False
-    }
-    return sorted(names, key=lambda name: int(name[1:]))
-
-
-def _remove(store: N5Store, group: str, names: Sequence[str]) -> None:
-    """Remove levels, documents first, so that none reads as wrong numbers."""
-    if not names:
-        return
-    paths = [join(group, name) for name in names]
-    check_no_links(store.storage, paths)
-    # and the marks: no run may continue a half-removed level
-    files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
-    store.run(request_each(map(Remove, files)))
-    store.run(
-        store.container.update_group(group, lambda attributes: remove_levels(attributes, names))
-    )
-    describe_group(store, group)
-    store.run(request_each(map(RemoveTree, paths)))
 
 
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:

@@ -90,6 +90,8 @@ class Pyramid:
         The new levels, the finest first; empty if ``s0`` needs none.
     removed : tuple of str
         Names of earlier levels that were removed.
+    source : str, optional
+        The dataset that was copied or moved to ``s0``; empty if ``s0`` was there.
     """
 
     container: str
@@ -98,3 +100,4 @@ class Pyramid:
     convention: str
     levels: tuple[PyramidLevel, ...]
     removed: tuple[str, ...]
+    source: str = ""

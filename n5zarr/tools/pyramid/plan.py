@@ -139,10 +139,6 @@ class Plan:
         """Whether an interrupted run has left a mark in the first level."""
         return bool(self.levels) and read_incomplete(self._keys, self.levels[0].path) is not None
 
-    def holds_files(self, name: str) -> bool:
-        """Whether there are files in a directory beside ``s0``."""
-        return not sync(self._keys.is_empty(join(self.finest.group, name)))
-
     def is_finished(self) -> bool:
         """Whether the documents of the levels are those that this run would write."""
         keys = [join(level.path, ATTRIBUTES_JSON) for level in self.levels]

@@ -1,0 +1,140 @@
+"""Find the dataset ``s0`` of a pyramid, or say how to make one of another dataset."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from zarr.abc.store import Store
+
+from n5zarr.container.options import require
+from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.format.path import join
+from n5zarr.store.geometry import placed_datasets
+from n5zarr.store.levels import is_level
+from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.missing_nodes import datasets_below, existing_node
+from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.pyramid.describe import finest_level
+from n5zarr.zarr_view.dataset_view import DatasetView
+from n5zarr.zarr_view.element import Content
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from n5zarr.errors import N5UnrepresentableError
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.place import Place
+    from n5zarr.tools.pyramid.describe import Finest
+
+__all__ = [
+    "MOVING",
+    "check_elements",
+    "find_finest",
+    "is_moving",
+    "open_writable",
+    "stored_keys",
+]
+
+MOVING: Mapping[str, JSON] = {"task": "n5zarr pyramid --in-place"}
+"""The job in the mark of an ``s0`` that takes the place of the dataset above it."""
+
+
+def open_writable(place: Place, path: str) -> tuple[N5Store, str]:
+    """Open the container of a location for writing; also return the path of the node in it.
+
+    Raises
+    ------
+    N5UnsupportedError
+        The store is read-only, or cannot delete (``kind="read-only"``).
+    """
+    store, path = open_container(place, path)
+    if store.codecs != "n5":  # a given store has its own codecs, which are slower
+        store = N5Store(
+            store.storage,
+            codecs="n5",
+            zarr_format=3,
+            axis_order=store.axis_order,
+            durability=store.durability,
+            read_only=store.read_only,
+        )
+    where = f"{store}: {path or '/'}"
+    check_writable_store(store, where)
+    if not store.store.supports_deletes:  # the marks of levels that are incomplete would remain
+        message = f"expected a store that can delete, got a {type(store.store).__name__}"
+        raise N5UnsupportedError(message, kind="read-only", where=where)
+    return store, path
+
+
+def stored_keys(store: N5Store) -> Store:
+    """Return the store with the keys as they are stored: of local files it is read only."""
+    stored = store.store
+    return stored.with_read_only(read_only=False) if stored.read_only else stored
+
+
+def is_moving(store: N5Store, group: str) -> bool:
+    """Whether a run with ``in_place`` has begun to make ``s0`` in a node, and has not ended."""
+    mark = read_incomplete(stored_keys(store), join(group, "s0")) or {}
+    return mark.get("task") == MOVING["task"]
+
+
+def find_finest(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
+    """Open a container, and find ``s0``.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        There is none (``kind="option"``).
+    """
+    given = join(str(place.location), place.path, path)
+    store, path = open_writable(place, path)
+    where = f"{store}: {path or '/'}"
+    node = existing_node(store, path, "s0, or its group")
+    finest = path if isinstance(node, DatasetView) else join(path, "s0")
+    view = node if isinstance(node, DatasetView) else store.node(finest)
+    if not isinstance(view, DatasetView):
+        raise option_error(
+            f"expected the group of a dataset s0, got one without; "
+            f"datasets in it: {datasets_below(store, path) or 'none'}",
+            where=where,
+        )
+    if finest.rpartition("/")[2] != "s0":
+        raise _other_name(store, path, None if isinstance(place.location, Store) else given)
+    check_elements(view, f"{store}: {finest}")
+    (placed,) = placed_datasets(store, finest)
+    return store, finest_level(store, placed, convention)
+
+
+def _other_name(store: N5Store, path: str, given: str | None) -> N5UnrepresentableError:
+    """Make the error of a dataset with another name than ``s0``, with the commands that help."""
+    name = path.rpartition("/")[2]
+    message = (
+        "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
+        f"{name or 'the root'}"
+    )
+    where = f"{store}: {path or '/'}"
+    if is_level(name):
+        return option_error(f"{message}: give s0, or its group", where=where)
+    to = f"{path}-pyramid" if path else f"{str(store).removesuffix('.n5')}-pyramid.n5"
+    begun = "goes on to move it" if is_moving(store, path) else "moves it"
+    err = option_error(
+        f"{message}: to={to!r} (--to) copies it to s0 of another group, in_place=True (--in-place) "
+        f"{begun} to {join(path, 's0')}",
+        where=where,
+    )
+    if given is not None:
+        err.add_note(f"n5zarr pyramid {shlex.quote(given)} --to {shlex.quote(to)}")
+        err.add_note(f"n5zarr pyramid {shlex.quote(given)} --in-place")
+    return err
+
+
+def check_elements(view: DatasetView, where: str) -> None:
+    """Raise if an array has no elements, or its elements cannot be downsampled."""
+    is_known = view.content in (Content.NUMBERS, Content.LABELS)
+    if not is_known or view.kind.dtype.kind not in "biuf" or not view.ndim:
+        what = view.content.value if view.content is not Content.NUMBERS else str(view.kind.dtype)
+        raise N5UnsupportedError(
+            f"expected a writable array of numbers, got {what}", kind="data-type", where=where
+        )
+    require(all(view.shape), f"expected an array with elements, got the shape {view.shape}", where)
