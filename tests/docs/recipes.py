@@ -11,6 +11,7 @@ import sys
 import urllib.request
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from xml.etree import ElementTree
 
 import h5py
 import numpy as np
@@ -109,8 +110,11 @@ def _(done: Done) -> None:
 
 @after("Read attributes")
 def _(done: Done) -> None:
-    *_, last = done.printed.splitlines()
-    assert float(last) == document("sample.n5/em/s0")["transform"]["scale"][1]
+    given = document("sample.n5/em/s0")
+    own = ("dimensions", "blockSize", "dataType", "compression")
+    one = f"\n{given['transform']['scale'][1]}\n"
+    _, _, rest = done.printed.partition(one)
+    assert json.loads(rest).items() >= {k: v for k, v in given.items() if k not in own}.items()
 
 
 def answers(done: Done, *paths: str) -> list[bytes]:
@@ -428,6 +432,17 @@ def _(done: Done) -> None:
     assert "bdv.multimg.zarr" in Path("moved/dataset.xml").read_text()
 
 
+@after("A small BigStitcher project to try things")
+def _(done: Done) -> None:
+    xml = ElementTree.parse("project/dataset.xml").getroot()  # noqa: S314 - our own
+    named = xml.findtext("SequenceDescription/ImageLoader/n5")
+    assert named == "dataset.n5"
+    first = xml.find("SequenceDescription/ViewSetups/ViewSetup")
+    assert first is not None
+    view = read(f"project/{named}/setup{first.findtext('id')}/timepoint0/s0")
+    assert list(view.shape[::-1]) == [int(n) for n in str(first.findtext("size")).split()]
+
+
 @after("Labels beside an image")
 def _(done: Done) -> None:
     validate_zarr_store("both.zarr/em")
@@ -476,6 +491,16 @@ def _(done: Done) -> None:
     same(read("pyramid.n5/vol/s1"), halved.read().result().T)
 
 
+@after("A pyramid in place, without a copy")
+def _(done: Done) -> None:
+    same(read("single.n5/vol/s0"), volume())
+    finer = tensorstore.open(
+        {"driver": "n5", "kvstore": {"driver": "file", "path": "single.n5/vol/s0"}}
+    ).result()
+    halved = tensorstore.downsample(finer, [2, 2, 1], method="mean")  # voxels of 4, 4, 40 nm
+    same(read("single.n5/vol/s1"), halved.read().result().T)
+
+
 @after("Downsample labels by mode")
 def _(done: Done) -> None:
     finer = tensorstore.open(
@@ -515,7 +540,15 @@ def _(done: Done) -> None:
 
 @after("Black cubes: lost blocks")
 def _(done: Done) -> None:
-    said(done, "1/1/1")
+    said(done, "missing-blocks", "26 of 27 blocks", "1/1/1")
+
+
+@after("Check a huge container in a SLURM job array")
+def _(done: Done) -> None:
+    stored = [p for p in Path("sample.n5").rglob("*") if p.is_file()]
+    blocks = [p for p in stored if p.suffix != ".json"]
+    *_, finished = (line for line in done.printed.splitlines() if "no problems" in line)
+    assert f"3 groups, 4 datasets, {len(blocks)} blocks" in finished  # of all parts
 
 
 @after("Disk full: a conversion stopped")
@@ -545,6 +578,14 @@ def _(done: Done) -> None:
 
 
 # ---------------------------------------------------------------------------- clusters and limits
+
+
+@after("Convert in a SLURM job array, without dask")
+def _(done: Done) -> None:
+    found = zarr.open_group("parts.zarr", mode="r")
+    for level in range(3):
+        same(found[f"em/s{level}"], em(level))
+    same(found["labels/s0"], labels())
 
 
 @after("A job array of SLURM without dask")
