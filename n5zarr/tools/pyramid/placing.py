@@ -26,7 +26,7 @@ from n5zarr.store.location import open_container, root_of
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.set_geometry import set_geometry
-from n5zarr.tools.convert.checks import check_places
+from n5zarr.tools.convert.checks import check_outside, check_places
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.writing import Plan as CopyPlan
@@ -259,8 +259,11 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> P
     moved.remove(VERSION_KEY)
     (placed,) = placed_datasets(source, path)
     model = _model(store, inner, {})
-    if options.overwrite and model.node(inner) is not None:
-        unlist(model, inner, ["s0", *coarser_levels(store, inner)])
+    removed = ["s0", *coarser_levels(store, inner)] if options.overwrite else []
+    for name in removed:
+        check_outside(tree, store.storage, join(inner, name))
+    if removed and model.node(inner) is not None:
+        unlist(model, inner, removed)
     future, document = _future(model, inner, moved.to_bytes(), placed, options.convention)
     target.add_file(ATTRIBUTES_JSON, document)
     return _Copying(source=str(tree.name), place=new, store=store, finest=future, plan=plan)
