@@ -554,6 +554,7 @@ def test_a_dataset_that_is_a_link_is_refused(tmp_path: Path) -> None:
         ("vol", {"in_place": True, "convention": "x"}, "convention: expected auto"),
         ("em/s1", {"in_place": True}, "got s1: give s0, or its group"),
         ("em/s1", {}, "got s1: give s0, or its group"),
+        ("listed/s1", {}, r"got s1: to='listed/s1-pyramid' \(--to\)"),
         ("full", {"in_place": True}, "expected nothing at full/s0, got files; to"),
         ("listed/vol", {"in_place": True}, "that no group above it lists, got one in multiscales"),
         ("beside", {"in_place": True}, "no documents of Zarr.* got zarr.json; n5zarr sidecar"),
@@ -652,7 +653,7 @@ def test_an_unfinished_move_is_told(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize("path", ["vol", "em/a b", ""])
+@pytest.mark.parametrize("path", ["vol", "em/a b", "", ".hidden/vol", "x.n5/vol", "~vol", "s3"])
 def test_the_commands_in_the_message_work(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
