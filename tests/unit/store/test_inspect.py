@@ -183,7 +183,7 @@ def test_of_a_large_group_only_names_and_their_number_are_read(tmp_path: Path) -
 
 
 def test_a_tree_reads_no_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tree has no positions: datasets named like axes, which may hold them, are not looked for."""
+    """A tree has no positions, so it looks for no datasets named like axes, which hold them."""
     asked: list[str] = []
     read = files.read
 
