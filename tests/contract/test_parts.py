@@ -164,7 +164,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"finish": True}, r"expected 3 parts that have ended, got 1; run part \(--part\) 1, 3 of 3"),
     ({"part": "1/4"}, r"got others for parts: \[3\] then, \[4\] now"),
     ({"part": "1/3", "chunks": (9, 9, 9)}, "got others for chunks"),
-    ({"part": "1/3", "max_memory": 2**20}, "got others for task"),
+    (
+        {"part": "1/3", "max_memory": 2**20},
+        "got others for task.*remove the destination to start again",
+    ),
     ({"resume": True}, "expected no run in parts, got one of 3; part=... .--part. does one"),
     ({}, "expected no run in parts, got one of 3"),
 ]
@@ -463,6 +466,8 @@ def test_a_check_ends_when_all_parts_have_ended(source: Path, tmp_path: Path) ->
         n5zarr.validate(source, part="1/2")
     with pytest.raises(N5UnrepresentableError, match="expected all parts of one job, got none"):
         n5zarr.validate(source, state=state, finish=True)
+    with pytest.raises(N5UnrepresentableError, match="expected a directory that exists"):
+        n5zarr.validate(source, state=tmp_path / "none/check.state", part="2/3")
     n5zarr.validate(source, state=state, part="2/3")
     with (tmp_path / "check.state.part1of3").open("w") as cut:  # of a part that was killed
         cut.write((tmp_path / "check.state.part2of3").read_text().replace("2/3", "1/3")[:-9])

@@ -535,6 +535,7 @@ def test_a_dataset_that_is_a_link_is_refused(tmp_path: Path) -> None:
     ("path", "options", "message"),
     [
         ("vol", {"to": "g", "in_place": True}, "expected either to"),
+        ("vol", {"to": "/"}, "got the root of the file system; '.' is this directory"),
         ("vol", {"to": "vol"}, r"expected another group, got vol: in_place \(--in-place\)"),
         ("em/s0", {"to": "em"}, "expected another group, got em"),
         ("vol", {"to": "lone"}, r"lone/s0: expected a destination that does not exist"),

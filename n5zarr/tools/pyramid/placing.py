@@ -286,6 +286,11 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     N5UnrepresentableError
         It is in Zarr (``kind="option"``).
     """
+    require(
+        to not in ("/", "\\"),
+        "to (--to): expected a group or a location, got the root of the file system; '.' is this "
+        "directory",
+    )
     if isinstance(to, str) and is_inner(to):
         root = root_of(place)
         return replace(root, path=normalize_path(to))
