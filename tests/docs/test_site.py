@@ -330,7 +330,7 @@ def test_search_finds_recipes_by_the_words_of_users(address: str, browser: Any) 
         ("restore from backup", "from-a-backup"),
         ("resume killed job", "resume-a-conversion"),
         ("overlapping tiles", "overlapping-tiles"),
-        ("how big", "how-big"),
+        ("size on disk", "how-big"),
         ("bigstitcher dataset.xml python", "datasetxml-in-python"),
     ):
         found = searched(address, browser, words, "cookbook/")
