@@ -132,7 +132,7 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
     GeometryAndProblems
         The geometry is None if no convention that was tried describes the axes.
     """
-    if node.says_nothing:
+    if _says_nothing(node):
         return GeometryAndProblems(None, ())
     problems: list[str] = []
     geometry = None
@@ -154,6 +154,12 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
                 "the attribute 'registration' has the matrix that maps them to the world"
             )
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
+
+
+def _says_nothing(node: Node) -> bool:
+    """Whether there is no input at all, so that no convention has to be tried."""
+    is_alone = node.first is None and node.view is None and node.given_names is None
+    return is_alone and not node.attributes and not any(node.ancestors)
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:

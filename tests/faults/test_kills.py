@@ -301,7 +301,7 @@ def test_a_killed_writer_leaves_old_or_new(
 def check_clean(way: Way, kind: str) -> int:
     """Remove temporary files as ``validate --clean`` does; check that nothing else is found."""
     found = n5zarr.validate(way.root).findings
-    expected = {"unfinished-file"}
+    expected = {"unfinished-file", "missing-blocks"}  # others are written later, in order
     if way.durability == "overwrite":
         expected |= {"header", "payload"}
     if kind == "creations and deletions":  # of a dataset that is half removed
