@@ -231,6 +231,7 @@ def test_cells_that_do_not_fit(tmp_path: Path, changes: dict[str, Any], cells: A
 
 FACTORS = np.array([2, 3], "i8")
 ARRAY = np.ones((5, 7), "u2")
+OTHER_ORDER = np.dtype("u2").newbyteorder()
 
 
 @pytest.mark.parametrize(
@@ -241,10 +242,10 @@ ARRAY = np.ones((5, 7), "u2")
         (ARRAY, np.ones((3, 3, 1), "u2"), FACTORS, 0),
         (ARRAY, np.ones((3, 3), "i2"), FACTORS, 0),
         (ARRAY, np.ones((3, 3), "u4"), FACTORS, 0),
-        (ARRAY, np.ones((3, 3), ">u2"), FACTORS, 0),
+        (ARRAY, np.ones((3, 3), OTHER_ORDER), FACTORS, 0),
         (ARRAY, ARRAY[:3, :3], FACTORS, 0),
         (ARRAY[:0], np.ones((0, 3), "u2"), FACTORS, 0),
-        (ARRAY.astype(">u2"), np.ones((3, 3), ">u2"), FACTORS, 0),
+        (ARRAY.astype(OTHER_ORDER), np.ones((3, 3), OTHER_ORDER), FACTORS, 0),
         (ARRAY, np.ones((3, 3), "u2"), FACTORS[:1], 0),
         (ARRAY, np.ones((3, 3), "u2"), FACTORS, 2),
         (np.ones((), "u2"), np.ones((), "u2"), FACTORS[:0], 0),
