@@ -58,7 +58,9 @@ def execute(notebooks: Sequence[Any], folder: Path, *, times: int = 1) -> list[A
         cells=[nbformat.v4.new_code_cell(source) for sources in runs for source in sources]
     )
     resources = {"metadata": {"path": str(folder)}}
-    NotebookClient(run, timeout=120, allow_errors=True, resources=resources).execute()
+    NotebookClient(
+        run, timeout=120, iopub_timeout=60, allow_errors=True, resources=resources
+    ).execute()
     done = iter(run.cells)
     for notebook, cells in zip(made, code, strict=True):
         for _ in range((times - 1) * (1 + len(cells)) + 1):  # all before, and the last %reset
