@@ -28,6 +28,7 @@ class Project:
     after: str
     needs: tuple[str, ...]
     zarr: tuple[str, ...] = OLD_ZARR
+    new: tuple[str, ...] = ()  # beside n5zarr
 
     def python_before(self, folder: Path) -> str:
         python = environment(folder, *self.zarr, *self.needs)
@@ -35,7 +36,7 @@ class Project:
         return python
 
     def python_after(self, folder: Path) -> str:
-        python = environment(folder, str(REPOSITORY), *self.needs)
+        python = environment(folder, str(REPOSITORY), *self.new, *self.needs)
         install_alone(python, self.after)
         apply_patch(HERE / f"patches/{self.name}.patch", site_packages(python))
         return python
@@ -91,6 +92,8 @@ PROJECTS = (
             "h5py", "scipy", "scikit-image", "requests", "augment-nd", "tqdm", "funlib.geometry",
             "networkx",
         ),
+        (*OLD_ZARR, "funlib.persistence<0.7"),
+        ("funlib.persistence>=0.7",),
     ),
     Project(
         "rhapso",
