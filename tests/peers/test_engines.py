@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,7 +21,9 @@ tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs 
 
 REPOSITORY = Path(__file__).parents[2]
 TEXT = (REPOSITORY / "docs/engines.md").read_text()
-SCRIPTS = dict(re.findall(r"^```py(?:thon)?\n# (\w+)\.py\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE))
+SCRIPTS = dict(
+    re.findall(r"^```py(?:thon)?\n# (\w+)\.py\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+)
 SECTIONS = dict(re.findall(r"^## (.+)\n([\s\S]*?)(?=^## |\Z)", TEXT, re.MULTILINE))
 ENGINES = ("cubed==0.28.0", "ray==2.60.0", "dask-jobqueue==0.9.0", "mpi4py==4.1.2", "mpich==5.0.2")
 
@@ -93,7 +94,9 @@ def test_engine(python: str, engine: str) -> None:
 
 @pytest.mark.long
 def test_dask_jobqueue(python: str) -> None:
-    (shown,) = re.findall(r"^```text\n(.*?)^```", SECTIONS["dask-jobqueue"], re.DOTALL | re.M)
+    (shown,) = re.findall(
+        r"^```text\n(.*?)^```", SECTIONS["dask-jobqueue"], re.DOTALL | re.MULTILINE
+    )
     assert run_script("jobs", python).startswith(shown)
 
 
@@ -105,15 +108,17 @@ def test_arrays(section: str, tmp_path: Path) -> None:
         (tmp_path / name).chmod(0o755)
     (script,) = re.findall(r"^```bash\n(.*?)^```", SECTIONS[section], re.DOTALL | re.MULTILINE)
     path = os.pathsep.join([str(tmp_path), str(Path(sys.executable).parent), os.environ["PATH"]])
-    subprocess.run(["bash", "-ec", script], env={**os.environ, "PATH": path}, check=True)
+    bash = shutil.which("bash")
+    assert bash is not None
+    subprocess.run([bash, "-ec", script], env={**os.environ, "PATH": path}, check=True)
     check_converted({"SLURM arrays": "slurm.zarr", "LSF arrays": "lsf.zarr"}[section])
 
 
 def test_nextflow(tmp_path: Path) -> None:
     part, finish = re.findall(r'script: "(.*)"', SECTIONS["Nextflow"])
+    part = part.replace("$launchDir", str(tmp_path)).replace("$params.parts", "4")
     for n in range(1, 5):
-        values: Any = {"launchDir": tmp_path, "n": n, "params.parts": 4}
-        run_command(re.sub(r"\$([\w.]*\w)", lambda found: str(values[found[1]]), part))
+        run_command(part.replace("$n", str(n)))
     assert not Path("nextflow.zarr/zarr.json").exists()
     run_command(finish.replace("$launchDir", str(tmp_path)))
     check_converted("nextflow.zarr")

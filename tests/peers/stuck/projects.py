@@ -58,7 +58,11 @@ def apply_patch(patch: Path, folder: Path) -> None:
     assert git is not None, "git is not installed, which applies patches"
     options = ["--unidiff-zero", "--ignore-whitespace", "--whitespace=nowarn"]
     done = subprocess.run(
-        [git, "apply", *options, str(patch)], cwd=folder, capture_output=True, text=True, check=False
+        [git, "apply", *options, str(patch)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
 
@@ -101,5 +105,14 @@ PROJECTS = (
         "Rhapso==0.3.2",
         ("s3fs", "boto3", "numpy"),
         ("zarr==2.18.3", "numcodecs<0.16"),
+    ),
+    Project(
+        "cellmap-data",
+        "cellmap-data==2026.3.20.1935",
+        "cellmap-data==2026.3.20.1935",
+        (
+            "torch", "torchvision", "matplotlib", "universal-pathlib", "fsspec", "ipython", "scipy",
+            "tqdm",
+        ),
     ),
 )  # fmt: skip

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import re
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numcodecs.blosc
 import numpy as np
 import pytest
+from numcodecs.blosc import Blosc
 
 import n5zarr
-
 from tests.peers.environments import run
+from tests.peers.stuck.programs import run_cellmap_data, run_navigate, run_rhapso
 from tests.peers.stuck.projects import PROJECTS, Project, apply_patch
-from tests.peers.stuck.programs import run_navigate, run_rhapso
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 
@@ -48,11 +49,11 @@ def document(path: Path) -> dict[str, Any]:
     return json.loads((path / "attributes.json").read_text())  # type: ignore[no-any-return]
 
 
-def prepare(folder: Path) -> None:
+def prepare(folder: Path, axes: dict[str, dict[str, Any]] = AXES) -> None:
     """Write datasets with axes of some conventions, by tensorstore."""
     metadata = {"dimensions": SHAPE[::-1], "blockSize": BLOCK[::-1], "dataType": "uint16",
                 "compression": {"type": "gzip"}}  # fmt: skip
-    for name, attributes in AXES.items():
+    for name, attributes in axes.items():
         path = folder / "data.n5" / name / "s0"
         schema = {"driver": "n5", "metadata": metadata}
         spec = schema | {"kvstore": {"driver": "file", "path": str(path)}}
@@ -60,6 +61,11 @@ def prepare(folder: Path) -> None:
         (path / "attributes.json").write_text(json.dumps(document(path) | attributes))
         (path.parent / "attributes.json").write_text("{}")  # zarr-python 2 opens no other groups
     (folder / "data.n5/attributes.json").write_text('{"n5": "2.0.0"}')
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # funlib reads a pyproject.toml
 
 
 @dataclass
@@ -117,7 +123,7 @@ def test_navigate_acquires_the_same(runs: Runs) -> None:
             for z, plane in enumerate(expected):
                 block = (runs.folder / "before" / path / f"0/0/{z}").read_bytes()
                 assert block[:4] == bytes.fromhex("00000002")  # dimensions: others refuse it
-                stored = np.frombuffer(numcodecs.blosc.decode(block[12:]), ">u2")
+                stored = np.frombuffer(Blosc().decode(block[12:]), ">u2")
                 np.testing.assert_array_equal(stored.reshape(plane.shape), plane)
             for when in WHEN:
                 image = runs.folder / when / f"data.zarr/p0_{level}"
@@ -181,10 +187,31 @@ def test_rhapso_saves_points_that_all_read(runs: Runs) -> None:
         for when in WHEN:  # zarr-python 2 reads what n5zarr wrote
             np.testing.assert_array_equal(runs("read", when, "after")[str(setup)], points)
     theirs, ours = (
-        document(runs.folder / when / "interestpoints.n5/tpId_0_viewSetupId_0/beads/correspondences")
+        document(
+            runs.folder / when / "interestpoints.n5/tpId_0_viewSetupId_0/beads/correspondences"
+        )
         for when in WHEN
     )
     assert ours["idMap"] == theirs["idMap"] == {"0,1,beads": 0}
+
+
+@pytest.mark.long
+@pytest.mark.skipif("N5ZARR_TORCH" not in os.environ, reason="torch takes 5 GB; N5ZARR_TORCH=1")
+@of("cellmap-data")
+def test_cellmap_data_writes_and_reads_the_same(runs: Runs) -> None:
+    for when in WHEN:
+        runs("write", when)
+        image = runs.folder / when / "data.zarr/mito"
+        stored = dataset(image / "s0", "zarr").read().result()
+        np.testing.assert_array_equal(stored, run_cellmap_data.VALUES)
+    old, new = (runs("read", when) for when in WHEN)
+    assert old["box"] == new["box"]
+    np.testing.assert_array_equal(old["read"], new["read"])
+    shutil.rmtree(runs.folder / "after/data.n5")
+    prepare(runs.folder / "after", {"mito": {}})
+    described = (runs.folder / "after/data.zarr/mito/.zattrs").read_text()
+    (runs.folder / "after/data.n5/mito/attributes.json").write_text(described)
+    np.testing.assert_array_equal(runs("read_n5", "after")["read"], old["read"])
 
 
 # ---------------------------------------------------------------------- always
