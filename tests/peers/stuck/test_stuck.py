@@ -128,7 +128,8 @@ def test_navigate_acquires_the_same(runs: Runs) -> None:
             for when in WHEN:
                 image = runs.folder / when / f"data.zarr/p0_{level}"
                 found = dataset(image, "zarr").read().result()
-                np.testing.assert_array_equal(found[0, channel], expected)
+                last = frames[step - 1 :: step, ::step, ::step]  # of the planes of a level
+                np.testing.assert_array_equal(found[0, channel], last)
     for name in ("data.n5/setup0/attributes.json", "data.zarr/.zattrs"):
         old, new = (json.loads((runs.folder / when / name).read_text()) for when in WHEN)
         old.pop("n5", None)  # zarr-python 2 writes the version into every group
@@ -230,7 +231,7 @@ def test_the_page_shows_the_patch(project: Project) -> None:
 def test_the_names_of_n5zarr_in_a_patch_exist(project: Project) -> None:
     patch = (Path(__file__).parent / f"patches/{project.name}.patch").read_text()
     names = set(re.findall(r"\bn5zarr\.(\w+)", patch))
-    assert names
+    assert "+import n5zarr\n" in patch
     assert {name for name in names if not hasattr(n5zarr, name)} == set()
 
 
