@@ -75,7 +75,7 @@ def checked(path: Path, **options: Any) -> None:
 
 
 def walked(path: Path, **options: Any) -> None:
-    for _ in describe_each(path, **options):
+    for _ in describe_each(path, geometry=True, **options):
         pass
 
 
@@ -110,7 +110,7 @@ def main() -> None:
             path = Path(folder, "a.n5")
             write_datasets(path, n)
             listings = (
-                partial(walked, path, limit=100),
+                partial(walked, path, total=200),
                 partial(walked, path),
                 partial(describe, path, "g", limit=1000),
                 partial(checked, path),

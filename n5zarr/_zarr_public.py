@@ -178,8 +178,8 @@ class ChunkCodecs:
         is_filtered = "numcodecs." in str(document) or bool(document.get("filters"))
         if array.dtype.kind in "biufc" and is_filtered and _is_big_endian(document):
             raise N5UnrepresentableError(
-                "filters: expected little-endian elements with N5ZARR_PUBLIC_ONLY=1, got big-endian "
-                "ones, which zarr may misread; create the array with '<' in its type",
+                "filters: expected little-endian elements with N5ZARR_PUBLIC_ONLY=1, got "
+                "big-endian ones, which zarr may misread; create the array with '<' in its type",
                 kind="compression",
             )
 

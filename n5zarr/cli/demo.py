@@ -46,10 +46,11 @@ _WRITING = (
     'print(*json.loads(Path("new.n5/em/half/attributes.json").read_text()))',
 )
 _EXPLANATION = """\
-The container is N5, byte for byte as Java writes it: attributes.json files and one file
-per block, axes x first. n5zarr.N5Store showed it to zarr as Zarr v3, axes z first, and
-passed full-size blocks through as they are. n5zarr.open decoded the labels itself.
-What was written is N5 again, for Java, tensorstore and z5py as for zarr."""
+The container is N5, byte for byte as Java writes it: attributes.json files and
+one file per block, axes x first. n5zarr.N5Store showed it to zarr as Zarr v3,
+axes z first, and passed full-size blocks through as they are. n5zarr.open
+decoded the labels itself. What was written is N5 again, for Java, tensorstore
+and z5py as for zarr."""
 
 
 def demo(

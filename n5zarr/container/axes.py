@@ -241,12 +241,13 @@ def read_placed(
     return replace(placed, coordinates=coordinates)
 
 
-def read_placed_by_each(
-    nodes: Nodes, path: str, view: DatasetView, conventions: Sequence[str]
-) -> Steps[dict[str, Placed]]:
+def read_placed_by_each[C: str | None](
+    nodes: Nodes, path: str, view: DatasetView, conventions: Sequence[C]
+) -> Steps[dict[C, Placed]]:
     """Read the axes of a dataset once for each of some conventions, without coordinates.
 
-    See :func:`read_placed`; the documents around the dataset are read once.
+    See :func:`read_placed`; the documents around the dataset are read once. None stands for all
+    conventions.
     """
     above, first, bdv_view = yield from _read_around(nodes, path, view)
     return {name: _place(path, view, above, first, name, bdv_view) for name in conventions}

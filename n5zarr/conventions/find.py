@@ -132,6 +132,8 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
     GeometryAndProblems
         The geometry is None if no convention that was tried describes the axes.
     """
+    if node.says_nothing:
+        return GeometryAndProblems(None, ())
     problems: list[str] = []
     geometry = None
     try:

@@ -28,6 +28,8 @@ def images_in(group: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
 
     ``multiscales`` of the canonical convention is an object: a single image.
     """
+    if not group:  # as most are, of which trees read very many
+        return []
     found = (holder.get("multiscales") for holder in (mapping(group.get("ome")), group))
     return [mapping(m) for each in found for m in (each if isinstance(each, list) else [each])]
 

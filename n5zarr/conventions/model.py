@@ -185,6 +185,12 @@ class Node:
     given_names: tuple[str, ...] | None = None
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether there is no input at all, so that no convention has to be tried."""
+        is_alone = self.first is None and self.view is None and self.given_names is None
+        return is_alone and not self.attributes and not any(self.ancestors)
+
+    @property
     def ndim(self) -> int:
         """Number of dimensions."""
         return len(self.dimensions)

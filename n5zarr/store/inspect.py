@@ -9,7 +9,7 @@ from itertools import batched, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from n5zarr._zarr import sync
-from n5zarr.container.axes import read_placed
+from n5zarr.container.axes import read_placed_by_each
 from n5zarr.container.block_listing import n_bytes_of, stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.container.prefix_listing import blocks_by_prefix
@@ -175,7 +175,8 @@ def _describe_array(view: DatasetView) -> dict[str, JSON]:
 
 def _describe_geometry(store: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Describe the axes of a dataset and the problems in reading them."""
-    placed = store.run(read_placed(store.container.nodes, path, view))
+    # without coordinates, for which it would read datasets named like the axes
+    placed = store.run(read_placed_by_each(store.container.nodes, path, view, [None]))[None]
     geometry = placed.geometry
     problems: dict[str, JSON] = {"axes_problems": placed.problems} if placed.problems else {}
     if geometry is None:

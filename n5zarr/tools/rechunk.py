@@ -20,7 +20,7 @@ from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.convert import convert
 from n5zarr.tools.convert.writing import Conversion
-from n5zarr.tools.jobs.incomplete import PARTS, read_incomplete
+from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, PARTS, read_incomplete
 from n5zarr.tools.jobs.parts import Division
 
 if TYPE_CHECKING:
@@ -156,7 +156,11 @@ def _rechunk(
         os.replace(part, beside / _WRITTEN)  # noqa: PTH105 - no rename of a dataset
     for array in written:
         _replace(root / array, new / array, beside / "replaced")
-    shutil.rmtree(beside)
+    shutil.rmtree(new / node, ignore_errors=True)
+    if any(new.rglob(INCOMPLETE_JSON)):  # parts of another node
+        (beside / _WRITTEN).unlink()
+    else:
+        shutil.rmtree(beside)
     return done
 
 

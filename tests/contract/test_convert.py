@@ -707,6 +707,7 @@ def test_tiff_becomes_n5_with_its_pixel_sizes(tmp_path: Path) -> None:
     np.testing.assert_array_equal(tensorstore_values(tmp_path / "a.n5/v"), values)
     geometry = n5zarr.geometry(tmp_path / "a.n5/v")
     assert geometry.names == ("z", "c", "y", "x")
+    assert n5zarr.open_array(tmp_path / "a.n5/v").chunks == (7, 1, 101, 67)  # one channel each
     assert (geometry.units, geometry.scale) == (("nm", None, "µm", "µm"), (500.0, 1.0, 0.2, 0.1))
     (tmp_path / "stack").mkdir()
     for z in range(5):

@@ -201,7 +201,7 @@ def test_what_conversions_write_has_no_problems(tmp_path: Path, version: Any) ->
 
 def test_broken_documents_and_options(tmp_path: Path) -> None:
     path = image_of(tmp_path / "a.zarr", 2)
-    with pytest.raises(N5UnrepresentableError, match="state: expected none with OME-Zarr"):
+    with pytest.raises(N5UnrepresentableError, match="finish: expected none with OME-Zarr"):
         n5zarr.validate(path, state=tmp_path / "state")
     done = CliRunner().invoke(app, ["validate", "--clean", "--yes", str(path)])
     assert done.exit_code == 0, done.output

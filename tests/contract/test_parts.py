@@ -164,7 +164,10 @@ MISTAKES: list[tuple[dict[str, Any], str]] = [
     ({"finish": True}, r"expected 3 parts that have ended, got 1; run part \(--part\) 1, 3 of 3"),
     ({"part": "1/4"}, r"got others for parts: \[3\] then, \[4\] now"),
     ({"part": "1/3", "chunks": (9, 9, 9)}, "got others for chunks"),
-    ({"part": "1/3", "max_memory": 2**20}, "got others for task"),
+    (
+        {"part": "1/3", "max_memory": 2**20},
+        "got others for task.*remove the destination to start again",
+    ),
     ({"resume": True}, "expected no run in parts, got one of 3; part=... .--part. does one"),
     ({}, "expected no run in parts, got one of 3"),
 ]
@@ -418,6 +421,21 @@ def test_parts_of_rechunk_replace_datasets_at_the_end(source: Path) -> None:
     assert [each.name for each in source.parent.iterdir() if "rechunk" in each.name] == []
 
 
+def test_a_run_of_rechunk_keeps_the_parts_of_another_one(tmp_path: Path) -> None:
+    for name in ("one", "other", "third"):
+        write(tmp_path / "c.n5" / name, values())
+    root = tmp_path / "c.n5"
+    n5zarr.rechunk(root, "one", chunks=9, part="1/2")
+    n5zarr.rechunk(root, "other", chunks=9, part="1/1")
+    n5zarr.rechunk(root, "other", chunks=9, finish=True)
+    n5zarr.rechunk(root, "third", chunks=9)
+    n5zarr.rechunk(root, "one", chunks=9, part="2/2")
+    n5zarr.rechunk(root, "one", chunks=9, finish=True)
+    for name in ("one", "other", "third"):
+        np.testing.assert_array_equal(stored(root, name), values())
+    assert [p.name for p in tmp_path.iterdir()] == ["c.n5"]
+
+
 @pytest.mark.parametrize("deep", [False, True])
 def test_parts_of_validate_find_what_one_run_finds(
     deep: bool, source: Path, tmp_path: Path
@@ -448,6 +466,8 @@ def test_a_check_ends_when_all_parts_have_ended(source: Path, tmp_path: Path) ->
         n5zarr.validate(source, part="1/2")
     with pytest.raises(N5UnrepresentableError, match="expected all parts of one job, got none"):
         n5zarr.validate(source, state=state, finish=True)
+    with pytest.raises(N5UnrepresentableError, match="expected a directory that exists"):
+        n5zarr.validate(source, state=tmp_path / "none/check.state", part="2/3")
     n5zarr.validate(source, state=state, part="2/3")
     with (tmp_path / "check.state.part1of3").open("w") as cut:  # of a part that was killed
         cut.write((tmp_path / "check.state.part2of3").read_text().replace("2/3", "1/3")[:-9])
@@ -459,6 +479,8 @@ def test_a_check_ends_when_all_parts_have_ended(source: Path, tmp_path: Path) ->
         n5zarr.validate(source, state=state, part=(number, 3))
     n5zarr.validate(source, state=state, part="1/4")
     with pytest.raises(N5UnrepresentableError, match="got parts of 3 and parts of 4"):
+        n5zarr.validate(source, state=state, finish=True)
+    with pytest.raises(N5UnrepresentableError, match="remove the files of the others"):
         n5zarr.validate(source, state=state, finish=True)
     (tmp_path / "check.state.part1of4").unlink()
     assert n5zarr.validate(source, state=state, finish=True).n_blocks == 4 * 7 * 7 + 1 * 7 * 7 + 3

@@ -439,6 +439,26 @@ def test_what_others_write_meanwhile_goes_along(tmp_path: Path) -> None:
     np.testing.assert_array_equal(by_tensorstore(vol / "s0"), changed)
 
 
+@pytest.mark.parametrize("is_local", [True, False], ids=["files", "store"])
+def test_blocks_that_others_remove_meanwhile_do_not_come_back(
+    tmp_path: Path, is_local: bool
+) -> None:
+    store = n5zarr.N5Store(tmp_path / "c.n5" if is_local else MemoryStore())
+    n5zarr.create_array(store, path="vol", data=DATA, chunks=BLOCKS)
+    changed = DATA.copy()
+    changed[:5, 7:] = 0
+
+    def write(*_: object) -> None:
+        array: Any = n5zarr.open_array(store, path="vol", mode="r+")
+        array[:5, 7:] = 0  # removes the block
+        raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        n5zarr.build_pyramid(store, "vol", levels=1, in_place=True, progress=write)
+    n5zarr.build_pyramid(store, "vol", levels=1, in_place=True)
+    np.testing.assert_array_equal(n5zarr.open_array(store, path="vol/s0")[...], changed)
+
+
 def test_a_writer_that_does_not_stop_ends_the_run(tmp_path: Path) -> None:
     vol = volume(tmp_path / "c.n5" / "vol")
     numbers = count(1)
@@ -515,6 +535,7 @@ def test_a_dataset_that_is_a_link_is_refused(tmp_path: Path) -> None:
     ("path", "options", "message"),
     [
         ("vol", {"to": "g", "in_place": True}, "expected either to"),
+        ("vol", {"to": "/"}, "got the root of the file system; '.' is this directory"),
         ("vol", {"to": "vol"}, r"expected another group, got vol: in_place \(--in-place\)"),
         ("em/s0", {"to": "em"}, "expected another group, got em"),
         ("vol", {"to": "lone"}, r"lone/s0: expected a destination that does not exist"),
@@ -534,6 +555,7 @@ def test_a_dataset_that_is_a_link_is_refused(tmp_path: Path) -> None:
         ("vol", {"in_place": True, "convention": "x"}, "convention: expected auto"),
         ("em/s1", {"in_place": True}, "got s1: give s0, or its group"),
         ("em/s1", {}, "got s1: give s0, or its group"),
+        ("listed/s1", {}, r"got s1: to='listed/s1-pyramid' \(--to\)"),
         ("full", {"in_place": True}, "expected nothing at full/s0, got files; to"),
         ("listed/vol", {"in_place": True}, "that no group above it lists, got one in multiscales"),
         ("beside", {"in_place": True}, "no documents of Zarr.* got zarr.json; n5zarr sidecar"),
@@ -594,6 +616,17 @@ def test_overwrite_replaces_the_whole_group(tmp_path: Path) -> None:
     assert content(root / "g") == content(wanted)
 
 
+@pytest.mark.parametrize("path", ["g/s0/x", "g/s1/x", "g/s2"])
+def test_overwrite_does_not_remove_the_source(tmp_path: Path, path: str) -> None:
+    root = tmp_path / "c.n5"
+    volume(root / path)
+    before = content(root)
+    for to in ("g", root / "g"):
+        with pytest.raises(n5zarr.N5Error, match="expected a location outside the source"):
+            n5zarr.build_pyramid(root, path, to=to, levels=1, overwrite=True)
+    assert content(root) == before
+
+
 def test_a_finished_run_is_compared_with_its_source(tmp_path: Path) -> None:
     vol = volume(tmp_path / "c.n5" / "vol")
     n5zarr.build_pyramid(vol, to="g", levels=1)
@@ -621,7 +654,7 @@ def test_an_unfinished_move_is_told(tmp_path: Path) -> None:
 # --------------------------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize("path", ["vol", "em/a b", ""])
+@pytest.mark.parametrize("path", ["vol", "em/a b", "", ".hidden/vol", "x.n5/vol", "~vol", "s3"])
 def test_the_commands_in_the_message_work(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

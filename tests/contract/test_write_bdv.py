@@ -173,6 +173,13 @@ def test_pydantic_bigstitcher_reads_it(images: Any, tmp_path: Path) -> None:
     assert len(found.view_registrations.elements) == 2
 
 
+def test_setups_without_names_are_tiles(tmp_path: Path) -> None:
+    n5zarr.write_bdv({0: numbers(), 2: numbers()}, tmp_path / "dataset.xml", levels=0)
+    setups = spimdata.read(tmp_path / "dataset.xml").setups
+    assert [setups[n].names["tile"] for n in (0, 2)] == ["0", "2"]
+    assert {setups[n].names["channel"] for n in (0, 2)} == {"0"}
+
+
 def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = tmp_path / "a.zarr"
     source: Any = zarr.create_array(place, shape=SHAPE, chunks=(3, 31, 37), dtype="i2")

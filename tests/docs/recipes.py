@@ -85,7 +85,7 @@ def _(done: Done) -> None:
     said(done, f"{len(stored) - 1} of {3 * 3 * 3} blocks")
 
 
-@after("Shape, voxel size, units and size on disk of a dataset")
+@after("How big is a dataset: shape, voxel size, units, size on disk")
 def _(done: Done) -> None:
     given = document("sample.n5/em/s0")
     said(done, str(SAMPLE), str(given["dimensions"])[1:-1], "nm", given["compression"]["type"])
@@ -216,6 +216,8 @@ def _(done: Done) -> None:
     image = em()
     for patch, start in zip(done.names["batch"], done.names["starts"], strict=True):
         same(patch, image[tuple(slice(a, a + 32) for a in start)])
+    for patch, start in zip(done.names["truth"], done.names["starts"], strict=True):
+        same(patch, labels()[tuple(slice(a, a + 32) for a in start)])
 
 
 @after("uint64 labels for torch")
@@ -246,7 +248,7 @@ def _(done: Done) -> None:
     assert not part[16:].any()
 
 
-@after("Put a container into a bucket")
+@after("Upload a container to an S3 bucket")
 def _(done: Done) -> None:
     place = {
         "driver": "s3",
@@ -369,6 +371,11 @@ def _(done: Done) -> None:
         same(read(f"tiles.n5/setup{n}/timepoint0/s0"), volume(n))
 
 
+@after("Read a BigStitcher dataset.xml in Python")
+def _(done: Done) -> None:
+    same(done.names["tree"]["setup0/s0"]["data"][3], elements(0, 8, 0))  # at the fourth time point
+
+
 @after("CZI, LIF or ND2 to N5")
 def _(done: Done) -> None:
     same(read("cells.n5/em/s0"), volume(0, (5, 53, 67)))
@@ -464,6 +471,33 @@ def _(done: Done) -> None:
     assert sorted(p for p, _ in found.members(max_depth=None)) == ["em", "em/s1", "em/s2"]
 
 
+@after("Crop: cut out a subvolume")
+def _(done: Done) -> None:
+    same(read("crop.n5/em/s0"), em()[4:21, 10:57, 30:91])
+    assert document("crop.n5/em/s0")["transform"]["translate"] == [80, 80, 240]
+
+
+@after("Predict in overlapping tiles")
+def _(done: Done) -> None:
+    whole = em()
+    same(
+        read("predicted.n5/em/s0")[:, :, 1:], np.maximum(whole, np.roll(whole, 1, axis=2))[:, :, 1:]
+    )
+
+
+@after("Too many files, or inodes (quota)")
+def _(done: Done) -> None:
+    found = zarr.open_array("few.zarr/em/s0", mode="r")
+    assert found.shards is not None
+    same(found, em())
+    assert sum(file.is_file() for file in Path("few.zarr/em/s0").rglob("*")) == 2
+
+
+@after("Restore lost or damaged blocks from a backup")
+def _(done: Done) -> None:
+    same(read("damaged.n5/em/s0"), em())
+
+
 @after("N5 to TIFF for ImageJ")
 def _(done: Done) -> None:
     with tifffile.TiffFile("em.tif") as file:
@@ -517,7 +551,7 @@ def half() -> Any:
     return expected
 
 
-@after("Shrink a container: better compression, no empty blocks")
+@after("Recompress a container: smaller on disk, no empty blocks")
 def _(done: Done) -> None:
     assert document("mine.n5/em/s0")["compression"]["type"] == "zstd"
     assert not list(Path("mine.n5/em/s0").glob("*/*/[12]"))  # z from 16 on
@@ -551,7 +585,7 @@ def _(done: Done) -> None:
     assert f"3 groups, 4 datasets, {len(blocks)} blocks" in finished  # of all parts
 
 
-@after("Disk full: a conversion stopped")
+@after("Disk full, or a killed job: resume a conversion")
 def _(done: Done) -> None:
     found = zarr.open_group("stopped.zarr", mode="r")
     for level in range(3):

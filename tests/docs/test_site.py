@@ -323,6 +323,15 @@ def test_search_finds_recipes_by_the_words_of_users(address: str, browser: Any) 
         ("copy original", "a-copy-with-its-original"),
         ("max projection", "a-maximum-projection"),
         ("colleague", "a-colleague"),
+        ("crop subvolume", "crop-cut-out"),
+        ("upload s3", "upload-a-container"),
+        ("recompress smaller", "recompress"),
+        ("too many files quota", "too-many-files"),
+        ("restore from backup", "from-a-backup"),
+        ("resume killed job", "resume-a-conversion"),
+        ("overlapping tiles", "overlapping-tiles"),
+        ("size on disk", "how-big"),
+        ("bigstitcher dataset.xml python", "datasetxml-in-python"),
     ):
         found = searched(address, browser, words, "cookbook/")
         listed = [links for links in found[:4] if "/cookbook/" in links[0]]

@@ -42,6 +42,7 @@ __all__ = [
     "check_found",
     "check_ome",
     "check_options",
+    "check_outside",
     "check_packages",
     "check_places",
     "check_whole",
@@ -231,13 +232,13 @@ def warn_of_fill_values(found: SourceTree, target: Destination) -> None:
         warnings.warn(message, N5Warning, stacklevel=3)
 
 
-def check_places(source: SourceTree, target: Destination) -> None:
-    """Raise if source and destination lie in each other, or the destination lies in an array.
+def check_outside(source: SourceTree, storage: Storage, path: str) -> None:
+    """Raise if a source and a path that is written or removed lie in each other.
 
     Raises
     ------
     N5UnrepresentableError
-        They do, or a group of another format is above the destination (``kind="option"``).
+        They do (``kind="option"``).
     """
     name = source.name
     names = [name]
@@ -246,12 +247,23 @@ def check_places(source: SourceTree, target: Destination) -> None:
     if source.storage is not None:
         inner = name.removeprefix(str(source.storage)).strip("/")
         names += places_behind(source.storage, inner)
-    found = overlap_with(names, target.storage, target.path)
+    found = overlap_with(names, storage, path)
     if found is not None:
         one, other = found
         raise option_error(
             f"destination: expected a location outside the source, got {other} and {one}"
         )
+
+
+def check_places(source: SourceTree, target: Destination) -> None:
+    """Raise if source and destination lie in each other, or the destination lies in an array.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They do, or a group of another format is above the destination (``kind="option"``).
+    """
+    check_outside(source, target.storage, target.path)
     names = target.path.split("/") if target.path else []
     for above in ("/".join(names[:n]) for n in range(len(names))):
         got = _unfit(target, above)

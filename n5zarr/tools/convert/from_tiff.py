@@ -20,7 +20,7 @@ from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.tools.optional import import_optional
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from zarr.types import AnyArray
 
@@ -151,12 +151,22 @@ def _source(values: _Values, axes: str, scales: Mapping[str, _Scale]) -> ArraySo
         name=values.file,
         values=values,
         dtype=array.dtype.newbyteorder("="),
-        chunks=automatic_block_size(array.shape),
+        chunks=_blocks(array.shape, names if is_known else []),
         dimension_names=names if is_known else None,
         units=[scale.unit for scale in along] if is_placed else None,
         resolution=[scale.size for scale in along] if is_placed else None,
         offset=[scale.first for scale in along] if is_placed else None,
     )
+
+
+def _blocks(shape: tuple[int, ...], names: Sequence[str]) -> tuple[int, ...]:
+    """Return the extent of a block: of one time point and one channel.
+
+    Colours (S, which tifffile has last) are read together.
+    """
+    single = {i for i, name in enumerate(names[:-1]) if name in ("t", "c")}
+    sizes = iter(automatic_block_size(tuple(n for i, n in enumerate(shape) if i not in single)))
+    return tuple(1 if i in single else next(sizes) for i in range(len(shape)))
 
 
 def _name(given: str, number: int) -> str:

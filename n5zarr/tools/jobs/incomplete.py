@@ -123,13 +123,19 @@ def begin(
         raise option_error(
             f"{where}: expected the options of the run that was interrupted, got others for "
             f"{', '.join(differing)}: {[before.get(k) for k in differing]} then, "
-            f"{[job.get(k) for k in differing]} now; overwrite=True (--overwrite) starts again"
+            f"{[job.get(k) for k in differing]} now; {_way_to_start_again(job)}"
         )
     if before is None or run is not None:
         named = job if run is None else {**job, RUN: run}
         data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
         sync(store.set(join(path, INCOMPLETE_JSON), data))
     return keys_below(store, path) - {INCOMPLETE_JSON}
+
+
+def _way_to_start_again(job: Mapping[str, JSON]) -> str:
+    if PARTS in job:
+        return "remove the destination to start again"
+    return "overwrite=True (--overwrite) starts again"
 
 
 def confirm(name: str, path: str, run: str, keys: Iterable[str] = ()) -> Steps[None]:

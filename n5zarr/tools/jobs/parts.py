@@ -263,11 +263,11 @@ def check_ended(where: str, ended: Collection[Part]) -> None:
     """
     sizes = sorted({part.of for part in ended})
     if len(sizes) != 1:
-        found = " and ".join(f"parts of {n}" for n in sizes) or "none"
-        raise option_error(
-            f"{where}: expected all parts of one job, got {found}; part='1/8' (--part 1/8) does "
-            "the first of eight"
+        found = " and ".join(f"parts of {n}" for n in sizes)
+        way = (
+            "remove the files of the others" if found else "part='1/8' (--part 1/8) does the first"
         )
+        raise option_error(f"{where}: expected all parts of one job, got {found or 'none'}; {way}")
     (of,) = sizes
     missing = sorted({*range(1, of + 1)} - {part.number for part in ended})
     if missing:

@@ -296,7 +296,11 @@ def _unit(view: ViewData) -> str:
 def _names(
     firsts: Mapping[int, ViewData], given: Mapping[int, Mapping[str, str]]
 ) -> dict[int, dict[str, str]]:
-    """Return the names of each setup, and of its channel, tile and so on."""
+    """Return the names of each setup, and of its channel, tile and so on.
+
+    BigStitcher cannot tell setups apart whose parts are all the same: setups that say nothing
+    of their parts are tiles.
+    """
     _check_mapping(given)
     unknown = [key for names in given.values() for key in names if key not in ("name", *ENTITIES)]
     require(
@@ -307,9 +311,13 @@ def _names(
     found = {}
     for number, view in firsts.items():
         own = {"name" if key == "setup_name" else key: name for key, name in view.names.items()}
-        chosen = {key: str(name) for key, name in given.get(number, {}).items()}
-        found[number] = dict.fromkeys(ENTITIES, "0") | own | chosen
-    return found
+        found[number] = own | {key: str(name) for key, name in given.get(number, {}).items()}
+    is_said = any(names.keys() & {*ENTITIES} for names in found.values())
+    default = dict.fromkeys(ENTITIES, "0")
+    return {
+        number: default | ({} if is_said else {"tile": str(number)}) | names
+        for number, names in found.items()
+    }
 
 
 def _check_mapping(given: object) -> None:

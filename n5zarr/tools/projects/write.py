@@ -81,7 +81,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
         The version of OME-Zarr; BigStitcher of 2026 reads 0.4, the default.
     setups : mapping, optional
         Names of setups by number: ``{0: {"name": "left", "channel": "GFP", "tile": "3"}}``. They
-        precede those of coordinates.
+        precede those of coordinates. If none names a channel, tile and so on, each is a tile.
     voxel_size : sequence of float, optional
         Size along z, y and x; by default the distance of coordinates, or 1.
     unit : str, optional

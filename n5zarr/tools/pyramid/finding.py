@@ -9,7 +9,9 @@ from zarr.abc.store import Store
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
+from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import placed_datasets
 from n5zarr.store.levels import is_level
 from n5zarr.store.location import check_writable_store, open_container
@@ -32,6 +34,8 @@ __all__ = [
     "MOVING",
     "check_elements",
     "find_finest",
+    "is_coarser",
+    "is_inner",
     "is_moving",
     "open_writable",
     "stored_keys",
@@ -79,6 +83,25 @@ def is_moving(store: N5Store, group: str) -> bool:
     return mark.get("task") == MOVING["task"]
 
 
+def is_coarser(store: N5Store, path: str) -> bool:
+    """Whether a dataset is a level beside an ``s0``, and not one that only has such a name."""
+    group, _, name = path.rpartition("/")
+    is_other = is_level(name) and name != "s0"
+    return is_other and isinstance(store.node(join(group, "s0")), DatasetView)
+
+
+def is_inner(to: str) -> bool:
+    """Whether a name is a path in the container of the dataset.
+
+    Examples
+    --------
+    >>> [is_inner(to) for to in ("em/pyramid", "out.n5/em", "/data/em", "./em", "s3://b/em")]
+    [True, False, False, False, False]
+    """
+    is_location = is_url(to) or to.startswith(("/", "\\", ".", "~")) or any(c in to for c in "|:")
+    return not is_location and not any(map(format_of_name, to.split("/")))
+
+
 def find_finest(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
     """Open a container, and find ``s0``.
 
@@ -114,9 +137,11 @@ def _other_name(store: N5Store, path: str, given: str | None) -> N5Unrepresentab
         f"{name or 'the root'}"
     )
     where = f"{store}: {path or '/'}"
-    if is_level(name):
+    if is_coarser(store, path):
         return option_error(f"{message}: give s0, or its group", where=where)
     to = f"{path}-pyramid" if path else f"{str(store).removesuffix('.n5')}-pyramid.n5"
+    if path and not is_inner(to):
+        to = join(str(store), to)
     begun = "goes on to move it" if is_moving(store, path) else "moves it"
     err = option_error(
         f"{message}: to={to!r} (--to) copies it to s0 of another group, in_place=True (--in-place) "
@@ -124,6 +149,7 @@ def _other_name(store: N5Store, path: str, given: str | None) -> N5Unrepresentab
         where=where,
     )
     if given is not None:
+        given = f"./{given}" if given.startswith("-") else given  # which is no option
         err.add_note(f"n5zarr pyramid {shlex.quote(given)} --to {shlex.quote(to)}")
         err.add_note(f"n5zarr pyramid {shlex.quote(given)} --in-place")
     return err

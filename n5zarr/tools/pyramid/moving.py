@@ -42,6 +42,7 @@ from n5zarr.storage.requests import (
     list_each,
     put_each,
     read_each,
+    read_key,
     request_each,
 )
 from n5zarr.storage.writing import sync_directories
@@ -164,7 +165,7 @@ def move_dataset(
     done = begin(keys, finest, MOVING, resume=True, run=run)
     try:
         run_copies([copy], Owned({join(finest, key) for key in done}), options)
-        _compare(replace(copy, again=True), options)
+        _compare(replace(copy, again=True), documents, options)
         _sync(storage, finest)
         store.run(confirm(str(store), finest, run, done))
         storage.run(put_each([(join(finest, ATTRIBUTES_JSON), documents.finest)]))
@@ -187,8 +188,10 @@ def remove_old_blocks(store: N5Store, path: str) -> None:
     finish(stored_keys(store), join(path, "s0"))
 
 
-def _compare(copy: _BlockMove, options: RunOptions) -> None:
+def _compare(copy: _BlockMove, documents: Documents, options: RunOptions) -> None:
     """Compare all blocks, and copy those again that differ, until none does.
+
+    Those that others have removed are removed, too: they would be read again.
 
     Raises
     ------
@@ -196,8 +199,9 @@ def _compare(copy: _BlockMove, options: RunOptions) -> None:
         Others keep writing (``kind="changed"``).
     """
     for _ in range(_PASSES):
+        n_removed = copy.remove_others(documents.old)
         (copied,) = run_copies([copy], Owned(), options)
-        if not copied.n_units:
+        if not (copied.n_units or n_removed):
             return
     message = f"{copy.source.path}: expected blocks that stay as they are, got others again and "
     raise N5Error(f"{message}again: another program writes them", kind="changed")
@@ -260,24 +264,24 @@ class _BlockMove(FileCopy):
     def tasks(self, owned: Owned) -> Iterator[Task]:
         """Yield tasks for all files in directories of blocks, also outside of the grid."""
         n = max(1, min(BATCH, self.memory // (2 * self.n_bytes_of_unit)))
-        found = (key for key in self._keys() if _is_of_block(key))
+        found = _block_files(self.source)
         yield from self.in_batches((k for k in found if owned.needs(self.target.key(k))), n)
 
-    def _keys(self) -> Iterator[str]:
-        """List the keys below the dataset, also behind links."""
-        storage, path = self.source
-        if storage.root is None:
-            yield from chain.from_iterable(each_key(storage.store, path))
-            return
-        below = [""]
-        while below:
-            folder = below.pop()
-            for entry in storage.run(list_each([join(path, folder)]))[0]:
-                name = join(folder, entry.name)
-                if entry.is_dir and _is_of_block(name):
-                    below.append(name)
-                elif not entry.is_dir:
-                    yield name
+    def remove_others(self, document: bytes) -> int:
+        """Remove files that the dataset does not have any more; return their number.
+
+        Parameters
+        ----------
+        document : bytes
+            That of the dataset, which another run replaces before it removes blocks.
+        """
+        there = set(_block_files(self.target))
+        there.difference_update(_block_files(self.source))
+        storage = self.source.storage
+        if not there or storage.run(read_key(self.source.key(ATTRIBUTES_JSON))) != document:
+            return 0
+        storage.run(request_each(Remove(self.target.key(name)) for name in there))
+        return len(there)
 
     @override
     def copy(self, part: Sequence[str]) -> Copied:
@@ -301,6 +305,23 @@ class _BlockMove(FileCopy):
         except OSError:  # no links, or the block was removed
             return False
         return True
+
+
+def _block_files(folder: Folder) -> Iterator[str]:
+    """List the files in directories of blocks, also behind links."""
+    storage, path = folder
+    if storage.root is None:
+        yield from filter(_is_of_block, chain.from_iterable(each_key(storage.store, path)))
+        return
+    below = [""]
+    while below:
+        inner = below.pop()
+        for entry in storage.run(list_each([join(path, inner)]))[0]:
+            name = join(inner, entry.name)
+            if entry.is_dir and _is_of_block(name):
+                below.append(name)
+            elif not entry.is_dir and _is_of_block(name):
+                yield name
 
 
 def _is_of_block(key: str) -> bool:

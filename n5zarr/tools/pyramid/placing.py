@@ -19,14 +19,12 @@ from n5zarr.format.version import VERSION_KEY
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import put_each, read_each, read_key
-from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described, placed_datasets
-from n5zarr.store.levels import is_level
 from n5zarr.store.location import open_container, root_of
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.set_geometry import set_geometry
-from n5zarr.tools.convert.checks import check_places
+from n5zarr.tools.convert.checks import check_outside, check_places
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.writing import Plan as CopyPlan
@@ -36,6 +34,8 @@ from n5zarr.tools.pyramid.describe import finest_level
 from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets, unlist
 from n5zarr.tools.pyramid.finding import (
     check_elements,
+    is_coarser,
+    is_inner,
     is_moving,
     open_writable,
     stored_keys,
@@ -132,7 +132,7 @@ def moving(place: Place, path: str, options: PyramidOptions) -> Placing | None:
     store, path = open_writable(place, path)
     view = existing_node(store, path, "a dataset")
     name = path.rpartition("/")[2]
-    if not isinstance(view, DatasetView) or is_level(name):
+    if not isinstance(view, DatasetView) or name == "s0" or is_coarser(store, path):
         group = path.rpartition("/")[0] if name == "s0" else path
         is_moved = not isinstance(store.node(group), DatasetView) and is_moving(store, group)
         if is_moved and not options.dry_run:
@@ -259,8 +259,11 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> P
     moved.remove(VERSION_KEY)
     (placed,) = placed_datasets(source, path)
     model = _model(store, inner, {})
-    if options.overwrite and model.node(inner) is not None:
-        unlist(model, inner, ["s0", *coarser_levels(store, inner)])
+    removed = ["s0", *coarser_levels(store, inner)] if options.overwrite else []
+    for name in removed:
+        check_outside(tree, store.storage, join(inner, name))
+    if removed and model.node(inner) is not None:
+        unlist(model, inner, removed)
     future, document = _future(model, inner, moved.to_bytes(), placed, options.convention)
     target.add_file(ATTRIBUTES_JSON, document)
     return _Copying(source=str(tree.name), place=new, store=store, finest=future, plan=plan)
@@ -283,7 +286,12 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     N5UnrepresentableError
         It is in Zarr (``kind="option"``).
     """
-    if isinstance(to, str) and _is_inner(to):
+    require(
+        to not in ("/", "\\"),
+        "to (--to): expected a group or a location, got the root of the file system; '.' is this "
+        "directory",
+    )
+    if isinstance(to, str) and is_inner(to):
         root = root_of(place)
         return replace(root, path=normalize_path(to))
     found = place_of(to, **access, one_of_two=True)
@@ -294,18 +302,6 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
         f"n5zarr pyramid {to} make a pyramid of OME-Zarr",
     )
     return found
-
-
-def _is_inner(to: str) -> bool:
-    """Whether a name is a path in the container of the dataset.
-
-    Examples
-    --------
-    >>> [_is_inner(to) for to in ("em/pyramid", "out.n5/em", "/data/em", "./em", "s3://b/em")]
-    [True, False, False, False, False]
-    """
-    is_location = is_url(to) or to.startswith(("/", "\\", ".", "~")) or any(c in to for c in "|:")
-    return not is_location and not any(map(format_of_name, to.split("/")))
 
 
 # --------------------------------------------------------------------------------- positions

@@ -15,7 +15,7 @@ from zarr.storage import StorePath
 from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.options import require
-from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.listed import entries_in, listed_levels, path_of
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.conventions.ome_draft import is_06
 from n5zarr.conventions.ome_zarr import (
@@ -105,8 +105,7 @@ class OmeCheck:
                 pending += reversed(self._below(path))
         for path, array in arrays.items() if self.deep or self.expect_complete else ():
             yield from self._check_chunks(path, array, run)
-        if self.expect_complete:
-            yield from self.gaps.errors()
+        yield from self.gaps.errors() if self.expect_complete else self.gaps.notes()
 
     # ------------------------------------------------------------------ groups
 
@@ -124,6 +123,8 @@ class OmeCheck:
             self.counts["datasets"] += 1
         elif node.kind == "group":
             self.counts["groups"] += 1
+            if listed_levels(node.attributes):
+                self.gaps.groups[path] = node.attributes
             yield from self._check_group(path, node.attributes)
             yield from self._check_labels(path, node.attributes)
 

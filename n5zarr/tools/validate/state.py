@@ -71,6 +71,7 @@ def open_state(
         yield State({}, lambda _: None)
         return
     path, of_parts = Path(file), list[tuple[Part, Path]]()
+    require(path.parent.is_dir(), f"state: {path}: expected a directory that exists")
     done: dict[str, PartReport] = {}
     if division.part is not None:
         path = path.with_name(f"{path.name}.part{division.part.number}of{division.part.of}")

@@ -180,3 +180,19 @@ def test_of_a_large_group_only_names_and_their_number_are_read(tmp_path: Path) -
     every: Any = describe(root, "g")
     assert (every["n_children"], len(every["children"])) == (30, 30)
     assert every["children_by_kind"] == {"array": 30}
+
+
+def test_a_tree_reads_no_coordinates(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tree has no positions, so it looks for no datasets named like axes, which hold them."""
+    asked: list[str] = []
+    read = files.read
+
+    def recorded(path: str, **options: Any) -> Any:
+        asked.append(path)
+        return read(path, **options)
+
+    monkeypatch.setattr(files, "read", recorded)
+    found: Any = describe_tree(n5zarr.sample_path(), "em", geometry=True)
+    assert [each["axes_c"] for each in found["children"]] == [("z", "y", "x")] * 3
+    assert any(path.endswith("em/s1/attributes.json") for path in asked)
+    assert not any(Path(path).parent.name in ("x", "y", "z") for path in asked)

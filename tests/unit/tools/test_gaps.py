@@ -263,9 +263,17 @@ def test_chunks_of_ome_zarr_are_counted(tmp_path: Path) -> None:
     assert n5zarr.validate(path, expect_complete=True).ok
     assert zarr.open_array(path, path="em/s0", mode="r").nchunks == 27
     (path / "em/s0/c/2/1/0").unlink()
-    assert n5zarr.validate(path, deep=True).ok
-    (count,) = (c for c in n5zarr.validate(path, deep=True).block_counts if c.path == "em/s0")
+    result = n5zarr.validate(path, deep=True)
+    (count,) = (c for c in result.block_counts if c.path == "em/s0")
     assert (count.n_stored, count.n_blocks) == (26, 27)
+    (note,) = result.findings
+    assert (note.path, note.severity) == ("em/s0", "note")
+    assert note.message.startswith("missing among 26 that are stored: block 2/1/0;")
+    coarsest = (path / "em/s2/c/0/0/0").rename(tmp_path / "coarsest")
+    notes = n5zarr.validate(path, deep=True).findings
+    assert [each.path for each in notes] == ["em/s0", "em/s2"]
+    assert notes[1].message.startswith("missing where s1 has blocks: block 0/0/0;")
+    coarsest.rename(path / "em/s2/c/0/0/0")
     (error,) = n5zarr.validate(path, expect_complete=True).findings
     assert error.message == "expected 27 blocks, got 26, without block 2/1/0"
     with (
