@@ -1,5 +1,7 @@
 """Private names of zarr: no other module imports them.
 
+:mod:`n5zarr._zarr` chooses this module, or :mod:`n5zarr._zarr_public`.
+
 Each entry says why zarr 3.4's public names do not suffice, and when it can be removed.
 
 - ``sync``: runs a coroutine on zarr's event loop, to which the clients of remote stores are bound.
@@ -32,8 +34,6 @@ from __future__ import annotations
 
 import asyncio
 import copy
-import os
-import threading
 from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, override
@@ -56,6 +56,7 @@ from zarr.core.sync import _get_loop, sync
 from zarr.registry import register_pipeline
 from zarr.storage._local import LocalStore
 
+from n5zarr._zarr_shared import MISSING, PRESENT, REFUSALS, on_own_loop
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
@@ -118,9 +119,6 @@ __all__ = [
     "with_fused_pipeline",
     "wrapped",
 ]
-
-PRESENT: GetResult = {"status": "present"}
-MISSING: GetResult = {"status": "missing"}
 
 
 async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
@@ -220,13 +218,6 @@ def spelled(document: dict[str, Any]) -> dict[str, Any]:
     return parse_array_metadata(document).to_dict()
 
 
-REFUSALS = (
-    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SyntaxError, TypeError,
-    ValueError,
-)  # fmt: skip
-"""The errors of zarr, numcodecs and numpy for invalid documents."""
-
-
 def check_codecs(document: dict[str, Any]) -> None:
     """Raise one of ``REFUSALS`` if zarr cannot open an array with this document."""
     fused_pipeline(parse_array_metadata(document))
@@ -316,35 +307,3 @@ class ChunkCodecs:
         if self._sync is not None:
             return self._sync.encode_chunk(chunk, spec)
         return on_own_loop(self._async.encode_chunk(chunk, spec))
-
-
-class _Loop:
-    """An event loop of n5zarr's own, for codecs that only exist as coroutines.
-
-    Zarr's loop would deadlock: it may be waiting for the store that decodes here.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def get(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, daemon=True).start()
-            return self._loop
-
-    def forget(self) -> None:
-        """Drop the loop in a forked process, which does not have its thread."""
-        self._lock, self._loop = threading.RLock(), None
-
-
-_LOOP = _Loop()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_LOOP.forget)
-
-
-def on_own_loop[T](coroutine: Coroutine[object, object, T]) -> T:
-    """Run a coroutine on n5zarr's own event loop, and wait for the result."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()

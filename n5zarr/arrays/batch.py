@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     import numpy as np
 
-    from n5zarr._zarr_private import ArrayMetadata, ArraySpec
+    from n5zarr._zarr import ArrayMetadata, ArraySpec
 
 __all__ = ["BatchBox", "chunk_coords", "fill_value_of"]
 

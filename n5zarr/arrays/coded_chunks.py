@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import merge_and_encode_chunk
+from n5zarr._zarr import merge_and_encode_chunk
 from n5zarr.arrays.remote_blocks import run_each
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from zarr.abc.buffer import NDBuffer
 
-    from n5zarr._zarr_private import BatchItem, ChunkTransform
+    from n5zarr._zarr import BatchItem, ChunkTransform
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["update_chunks"]

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from zarr.types import AnyArray
 
-    from n5zarr._zarr_private import ZDType
+    from n5zarr._zarr import ZDType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, override
 
 import zarr
 
-from n5zarr._zarr_private import ArrayV2Metadata, ArrayV3Metadata, sync
+from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, sync
 from n5zarr.arrays.html import html_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
-    from n5zarr._zarr_private import ShapeLike
+    from n5zarr._zarr import ShapeLike
     from n5zarr.store.info import Info
     from n5zarr.zarr_view.dataset_view import DatasetView
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast, override
 
 import zarr
 
-from n5zarr._zarr_private import ArrayV3Metadata, async_group
+from n5zarr._zarr import ArrayV3Metadata, async_group
 from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.described import DescribedArray, own_info
 from n5zarr.arrays.html import html_of

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
 
-from n5zarr._zarr_private import max_workers
+from n5zarr._zarr import max_workers
 from n5zarr.arrays.batch import BatchBox
 from n5zarr.arrays.native import addresses
 from n5zarr.arrays.workers import work_together
@@ -36,7 +36,7 @@ from n5zarr.storage.writing import sync_directories
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from n5zarr._zarr_private import BatchItem
+    from n5zarr._zarr import BatchItem
     from n5zarr.arrays.groups import Groups
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.format.order import AxisOrder

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import zarr
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.groups import Groups

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 import zarr
 from zarr.storage import StorePath
 
-from n5zarr._zarr_private import ArrayV3Metadata, async_group, sync, with_attributes
+from n5zarr._zarr import ArrayV3Metadata, async_group, sync, with_attributes
 from n5zarr.container import codec_chain
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Selection, Unreadable, Walk

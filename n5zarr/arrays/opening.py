@@ -9,7 +9,7 @@ import numpy as np
 import zarr
 from zarr.errors import ArrayNotFoundError, GroupNotFoundError
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.nodes import node_at
 from n5zarr.errors import N5UnrepresentableError, option_error

@@ -23,8 +23,9 @@ import zarr
 from zarr.abc.codec import Codec, CodecPipeline
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import (
+from n5zarr._zarr import (
     PRESENT,
+    PUBLIC_ONLY,
     default_pipeline,
     default_pipeline_name,
     fused_pipeline,
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.abc.store import Store
 
-    from n5zarr._zarr_private import (
+    from n5zarr._zarr import (
         ArrayMetadata,
         ArraySpec,
         BatchItem,
@@ -415,7 +416,7 @@ def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) ->
 
 def make_default() -> None:
     """Make the pipeline zarr's default, unless another one is configured."""
-    is_on = os.environ.get("N5ZARR_PIPELINE", "1") != "0"
+    is_on = not PUBLIC_ONLY and os.environ.get("N5ZARR_PIPELINE", "1") != "0"
     if is_on and zarr.config.get("codec_pipeline.path") == default_pipeline_name():
         name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
         zarr.config.set({"codec_pipeline.path": name})

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from n5zarr._zarr_private import MISSING, PRESENT
+from n5zarr._zarr import MISSING, PRESENT
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_numeric, pad_or_truncate
@@ -30,7 +30,7 @@ from n5zarr.storage import files
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from n5zarr._zarr_private import BatchItem, GetResult
+    from n5zarr._zarr import BatchItem, GetResult
     from n5zarr.arrays.open_dataset import OpenDataset
 
 __all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]

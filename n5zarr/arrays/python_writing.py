@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import merge_and_encode_chunk
+from n5zarr._zarr import merge_and_encode_chunk
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import SMALL_BLOCK, share_out
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from zarr.abc.buffer import Buffer, NDBuffer
 
-    from n5zarr._zarr_private import ArraySpec, BatchItem
+    from n5zarr._zarr import ArraySpec, BatchItem
     from n5zarr.codecs.buffers import BufferLike
 
 __all__ = ["BlockWriter", "write_blocks"]

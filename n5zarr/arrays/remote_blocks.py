@@ -12,7 +12,7 @@ from contextlib import suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr_private import max_workers
+from n5zarr._zarr import max_workers
 from n5zarr.arrays.workers import NoThreadError, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
@@ -20,7 +20,7 @@ from n5zarr.storage.requests import Ends, Get, Steps
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
-    from n5zarr._zarr_private import BatchItem, GetResult
+    from n5zarr._zarr import BatchItem, GetResult
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
     from n5zarr.arrays.python_writing import BlockWriter

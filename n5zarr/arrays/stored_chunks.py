@@ -11,7 +11,7 @@ import numpy as np
 import zarr
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import StoredChunks, n_boxes, touched_boxes
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError

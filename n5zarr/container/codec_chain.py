@@ -11,7 +11,7 @@ import warnings
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr_private import REFUSALS, ChunkCodecs, check_codecs
+from n5zarr._zarr import REFUSALS, ChunkCodecs, check_codecs
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError, Problem
 from n5zarr.format.attributes import ZARR_KEY
 from n5zarr.zarr_view.codec_bounds import excess

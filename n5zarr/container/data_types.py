@@ -9,14 +9,14 @@ import numpy as np
 from zarr.dtype import parse_dtype
 from zarr.errors import UnstableSpecificationWarning
 
-from n5zarr._zarr_private import REFUSALS
+from n5zarr._zarr import REFUSALS
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.zarr_view.element import Element
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from n5zarr._zarr_private import ZDType
+    from n5zarr._zarr import ZDType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 

@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from n5zarr._zarr_private import spelled
+from n5zarr._zarr import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
 from n5zarr.container.resizing import pad_blocks
 from n5zarr.container.still_there import check_document, check_still_there, opened_dataset

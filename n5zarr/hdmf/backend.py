@@ -20,7 +20,7 @@ from hdmf_zarr import NWBZarrIO, ZarrIO
 from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.errors import ErrorsAt
 from n5zarr.format.grid import block_path

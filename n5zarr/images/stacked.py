@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import zarr
 
-from n5zarr._zarr_private import ArrayV2Metadata, ArrayV3Metadata
+from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata
 from n5zarr.arrays.boxes import StoredChunks
 from n5zarr.arrays.stored_chunks import stored_chunks
 

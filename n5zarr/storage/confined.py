@@ -12,7 +12,7 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
 
-from n5zarr._zarr_private import LocalStore
+from n5zarr._zarr import LocalStore
 from n5zarr.format.path import join
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, Get, List, Request, Stamp

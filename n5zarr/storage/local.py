@@ -11,7 +11,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Self, assert_never, override
 
-from n5zarr._zarr_private import LocalStore
+from n5zarr._zarr import LocalStore
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage import files, removing
 from n5zarr.storage.interface import Durability, Storage, ignore_warning

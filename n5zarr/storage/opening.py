@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
 
-from n5zarr._zarr_private import LocalStore
+from n5zarr._zarr import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.choosing import chosen_store

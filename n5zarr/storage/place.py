@@ -16,7 +16,7 @@ from zarr import Array, Group
 from zarr.abc.store import Store
 from zarr.storage import FsspecStore, StorePath
 
-from n5zarr._zarr_private import LocalStore
+from n5zarr._zarr import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join

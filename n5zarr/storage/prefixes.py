@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore, ObjectStore, WrapperStore
 
-from n5zarr._zarr_private import LocalStore, wrapped
+from n5zarr._zarr import LocalStore, wrapped
 from n5zarr.storage.objects import keys_of_objects
 from n5zarr.storage.url_store import PAGE, Page, UrlStore
 

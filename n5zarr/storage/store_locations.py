@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, ZipStore
 
-from n5zarr._zarr_private import wrapped
+from n5zarr._zarr import wrapped
 from n5zarr.format.path import join
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.url import is_url, local_path

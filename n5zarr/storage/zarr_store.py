@@ -11,7 +11,7 @@ from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
 from zarr.buffer import cpu
 from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr_private import on_own_loop, same_data, sync
+from n5zarr._zarr import on_own_loop, same_data, sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.abc.store import ByteGetter, SyncByteGetter
 
-    from n5zarr._zarr_private import ArraySpec, ChunkGridMetadata, SelectorTuple, ZDType
+    from n5zarr._zarr import ArraySpec, ChunkGridMetadata, SelectorTuple, ZDType
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["N5Block", "N5BlockCodec"]

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import batched, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.axes import read_placed_by_each
 from n5zarr.container.block_listing import n_bytes_of, stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store

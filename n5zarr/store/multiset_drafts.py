@@ -35,7 +35,7 @@ from n5zarr.format.order import CTuple, to_n5
 if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, NDBuffer
 
-    from n5zarr._zarr_private import ArraySpec
+    from n5zarr._zarr import ArraySpec
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [

@@ -23,7 +23,7 @@ from n5zarr.format.order import transposition
 from n5zarr.store.block_codec import N5BlockCodec
 
 if TYPE_CHECKING:
-    from n5zarr._zarr_private import ChunkGridMetadata, ZDType
+    from n5zarr._zarr import ChunkGridMetadata, ZDType
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["N5DefaultCodec"]

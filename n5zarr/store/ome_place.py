@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.conventions.model import mapping
 from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.format.attributes import ATTRIBUTES_JSON

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.storage.not_found import NotFoundError, local_root_message
 from n5zarr.storage.requests import Get, Steps

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels

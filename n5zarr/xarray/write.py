@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 from zarr.errors import ContainsGroupError
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
 from n5zarr.conventions.describe import WRITTEN
 from n5zarr.conventions.model import level_of

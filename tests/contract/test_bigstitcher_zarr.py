@@ -17,7 +17,7 @@ import zarr
 from bioio import BioImage
 
 import n5zarr
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of

@@ -15,7 +15,7 @@ from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,7 +21,7 @@ import zarr
 from zarr.errors import ContainsArrayError, ContainsGroupError
 
 import n5zarr
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.storage.files import is_unfinished
 from tests.waiting import PATIENCE, wait_until
 

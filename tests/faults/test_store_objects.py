@@ -23,7 +23,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
 from tests.contract.test_kernel import python_only
 from tests.property import outside

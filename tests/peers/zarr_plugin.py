@@ -22,7 +22,7 @@ if WAY != "plain":
     from zarr.buffer import default_buffer_prototype
 
     from n5zarr import N5Store
-    from n5zarr._zarr_private import sync
+    from n5zarr._zarr import sync
     from n5zarr.arrays.pipeline import make_default
 
     @pytest.fixture(autouse=True)

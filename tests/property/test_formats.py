@@ -18,7 +18,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr import N5Store
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
 from tests.memory import MEMORY
 

@@ -20,7 +20,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr_private import default_pipeline_name
+from n5zarr._zarr import default_pipeline_name
 from n5zarr.arrays import kernel
 from n5zarr.errors import N5Error
 from tests.contract.test_pipeline import Selection, selections

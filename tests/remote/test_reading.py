@@ -22,7 +22,7 @@ from zarr.storage import FsspecStore, MemoryStore, ZipStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.place import place_of
 from n5zarr.store.inspect import describe, describe_tree

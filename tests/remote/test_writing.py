@@ -19,7 +19,7 @@ from zarr.storage import FsspecStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.storage.requests import Update, read_key
 from tests.processes import CONTEXT

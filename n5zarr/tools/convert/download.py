@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from itertools import batched, product
 from typing import TYPE_CHECKING, ClassVar, Self, override
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.container.path_patterns import PathPatterns

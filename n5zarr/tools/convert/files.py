@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import batched
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, override
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join

@@ -16,7 +16,7 @@ import zarr
 from zarr.buffer import cpu
 from zarr.storage import MemoryStore, StorePath
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import option_error

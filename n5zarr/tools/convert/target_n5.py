@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast, override
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.encoder import nearest_compression
 from n5zarr.arrays.nodes import as_zarr

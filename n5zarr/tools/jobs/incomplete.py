@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require

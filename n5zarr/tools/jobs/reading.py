@@ -5,7 +5,7 @@ from __future__ import annotations
 import zarr
 from zarr.abc.store import SupportsSyncStore
 
-from n5zarr._zarr_private import with_fused_pipeline
+from n5zarr._zarr import with_fused_pipeline
 from n5zarr.store.n5_store import N5Store
 
 __all__ = ["for_reading"]

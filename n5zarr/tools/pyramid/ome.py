@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import boxes, n_boxes
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.codecs.compress import codec_of

@@ -12,7 +12,7 @@ import zarr
 from zarr.buffer import cpu
 from zarr.storage import StorePath
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.conventions.listed import entries_in
 from n5zarr.conventions.model import MisfitError, mapping

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.container.options import require
 from n5zarr.format.attributes import ATTRIBUTES_JSON

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from zarr.storage import ObjectStore
 
-from n5zarr._zarr_private import ArrayV3Metadata
+from n5zarr._zarr import ArrayV3Metadata
 from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import join

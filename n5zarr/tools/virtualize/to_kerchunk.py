@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, override
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
 from n5zarr.storage.url import is_url, local_path, store_of_url

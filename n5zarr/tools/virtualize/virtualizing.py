@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of

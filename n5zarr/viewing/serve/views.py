@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, override
 
-from n5zarr._zarr_private import from_other_loop
+from n5zarr._zarr import from_other_loop
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON

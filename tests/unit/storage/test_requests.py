@@ -17,7 +17,7 @@ from zarr.abc.store import SuffixByteRequest
 from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ObjectStore, ZipStore
 
-from n5zarr._zarr_private import sync
+from n5zarr._zarr import sync
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage import locks
 from n5zarr.storage.cache import CacheOptions, CachingStore

@@ -1,0 +1,286 @@
+"""The names of `n5zarr._zarr_private`, made of public names of zarr alone: slower, and sure.
+
+- ``sync`` learns zarr's event loop from a store that zarr calls.
+- ``ChunkCodecs`` writes a chunk to an array in memory, and reads it back.
+- Documents are parsed by making an array of them, in a store in memory.
+- Chunks go through the pipeline that zarr itself chooses; no array is taken from it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn, cast, override
+
+import numpy as np
+import zarr
+from zarr.abc.codec import GetResult
+from zarr.buffer import cpu
+from zarr.registry import register_pipeline
+from zarr.storage import LocalStore, MemoryStore, StorePath
+
+from n5zarr._zarr_shared import MISSING, PRESENT, REFUSALS, on_own_loop
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+    from concurrent.futures import Future
+
+    from zarr.abc.codec import CodecPipeline
+    from zarr.abc.metadata import Metadata
+    from zarr.abc.store import Store
+    from zarr.types import AnyAsyncArray
+
+__all__ = [
+    "MISSING",
+    "PRESENT",
+    "REFUSALS",
+    "ArrayV2Metadata",
+    "ArrayV3Metadata",
+    "ChunkCodecs",
+    "FusedCodecPipeline",
+    "GetResult",
+    "LocalStore",
+    "async_group",
+    "check_codecs",
+    "chunk_spec",
+    "default_pipeline",
+    "default_pipeline_name",
+    "from_other_loop",
+    "fused_pipeline",
+    "max_workers",
+    "merge_and_encode_chunk",
+    "on_own_loop",
+    "register_pipeline",
+    "same_data",
+    "spelled",
+    "sync",
+    "with_attributes",
+    "with_fused_pipeline",
+    "wrapped",
+]
+
+# ------------------------------------------------------------------------------- the event loop
+
+
+class _Probe(MemoryStore):
+    """A store that notes the event loop on which zarr calls it."""
+
+    loop: asyncio.AbstractEventLoop | None = None
+
+    @override
+    async def set(self, *args: Any, **options: Any) -> None:
+        self.loop = asyncio.get_running_loop()
+        await super().set(*args, **options)
+
+
+class _ZarrLoop:
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None or self._loop.is_closed():
+            probe = _Probe()
+            zarr.create_group(probe)
+            self._loop = probe.loop
+        if self._loop is None:
+            raise RuntimeError("expected zarr to call stores on an event loop, got none")
+        return self._loop
+
+    def forget(self) -> None:
+        self._loop = None
+
+
+_LOOP = _ZarrLoop()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LOOP.forget)
+
+
+def sync[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on zarr's event loop, and wait for the result."""
+    try:
+        running = asyncio.get_running_loop()
+    except RuntimeError:
+        running = None
+    if running is not None and running is _LOOP.get():
+        coroutine.close()
+        raise RuntimeError("expected another thread than that of zarr's event loop")
+    future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get())
+    return future.result()
+
+
+async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on zarr's event loop, and wait for it on another one."""
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()))
+
+
+# ------------------------------------------------------------------------------------ documents
+
+
+def _array(document: dict[str, Any], *, keep_empty: bool = False) -> AnyAsyncArray:
+    """Make an array of a document, in a store in memory."""
+    metadata: Any = dict(document)
+    where = StorePath(MemoryStore(), "")
+    config: Any = {"write_empty_chunks": keep_empty}
+    return zarr.AsyncArray(metadata=metadata, store_path=where, config=config)
+
+
+_V3: dict[str, Any] = {
+    "zarr_format": 3, "node_type": "array", "shape": [1], "data_type": "uint8",
+    "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}},
+    "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+    "fill_value": 0, "codecs": [{"name": "bytes"}], "attributes": {},
+}  # fmt: skip
+_V2: dict[str, Any] = {
+    "zarr_format": 2, "shape": [1], "chunks": [1], "dtype": "|u1", "order": "C",
+    "fill_value": 0, "filters": None, "compressor": None, "dimension_separator": ".",
+}  # fmt: skip
+
+ArrayV3Metadata: Any = type(_array(_V3).metadata)
+ArrayV2Metadata: Any = type(_array(_V2).metadata)
+
+
+def spelled(document: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite a ``zarr.json`` or ``.zarray`` of an array in zarr's own spelling."""
+    return dict(_array(document).metadata.to_dict())
+
+
+def check_codecs(document: dict[str, Any]) -> None:
+    """Raise one of ``REFUSALS`` if zarr cannot open an array with this document."""
+    _array(document)
+
+
+def with_attributes[T: Metadata](metadata: T, attributes: dict[str, Any]) -> T:
+    """Return the metadata of an array with other attributes."""
+    changed: Any = replace(metadata, attributes=attributes)  # type: ignore[call-arg]
+    return cast("T", changed)
+
+
+# ----------------------------------------------------------------------------------- one chunk
+
+
+class ChunkCodecs:
+    """The codecs of one array, to decode and encode chunks without a store.
+
+    Parameters
+    ----------
+    document : dict
+        A ``zarr.json`` or ``.zarray``.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        shape = [*(document.get("chunks") or document["shape"])]
+        self._document = document | {"shape": shape}
+        array = _array(self._document)
+        self._key = array.metadata.encode_chunk_key((0,) * len(shape))
+        is_filtered = "numcodecs." in str(document) or bool(document.get("filters"))
+        if array.dtype.kind in "biufc" and is_filtered and _is_big_endian(document):
+            raise N5UnrepresentableError(
+                "filters: expected little-endian elements with N5ZARR_PUBLIC_ONLY=1, got "
+                "big-endian ones, which zarr may misread; create the array with '<' in its type",
+                kind="compression",
+            )
+
+    def decode(self, chunk: memoryview | bytes) -> np.ndarray:
+        """Decode the bytes of a full-size chunk."""
+        array = _array(self._document)
+
+        async def read() -> object:
+            await array.store_path.store.set(self._key, cpu.Buffer.from_bytes(bytes(chunk)))
+            return await array.getitem(...)
+
+        return np.asarray(on_own_loop(read()))
+
+    def encode(self, array: np.ndarray) -> bytes:
+        """Encode a full-size chunk."""
+        # a shard omits its empty parts; a whole chunk of fill values was written on purpose
+        encoded = self._encode(array, keep_empty=False)
+        return encoded or self._encode(array, keep_empty=True) or b""
+
+    def _encode(self, values: np.ndarray, *, keep_empty: bool) -> bytes | None:
+        array = _array(self._document, keep_empty=keep_empty)
+
+        async def write() -> bytes | None:
+            await array.setitem(..., values)
+            stored = await array.store_path.store.get(self._key, cpu.buffer_prototype)
+            return None if stored is None else stored.to_bytes()
+
+        return on_own_loop(write())
+
+
+def _is_big_endian(document: dict[str, Any]) -> bool:
+    """Whether Zarr v3's codec from elements to bytes writes the highest byte first."""
+    found = [codec.get("configuration", {}) for codec in document.get("codecs", ())]
+    return any(configuration.get("endian") == "big" for configuration in found)
+
+
+# ----------------------------------------------------------------------------------- pipelines
+
+
+def default_pipeline_name() -> str:
+    """Return the name of zarr's own default pipeline, whatever is configured."""
+    return str(zarr.config.defaults[0]["codec_pipeline"]["path"])
+
+
+def default_pipeline() -> type[CodecPipeline]:
+    """Return zarr's own default pipeline, whatever is configured."""
+    module, _, name = default_pipeline_name().rpartition(".")
+    pipeline: type[CodecPipeline] = getattr(import_module(module), name)
+    return pipeline
+
+
+FusedCodecPipeline = default_pipeline()
+
+
+def fused_pipeline(metadata: Metadata) -> CodecPipeline:
+    """Return the pipeline that zarr makes for an array."""
+    return _array(dict(metadata.to_dict())).codec_pipeline
+
+
+def with_fused_pipeline[T: zarr.Array[Any]](array: T) -> T:
+    """Return an array as it is: the pipeline is zarr's choice."""
+    return array
+
+
+def max_workers() -> int:
+    """Return how many chunks the compiled kernel takes at once."""
+    given = zarr.config.get("codec_pipeline.max_workers", None)
+    return int(given) if given else os.cpu_count() or 1
+
+
+def chunk_spec(_: object) -> NoReturn:
+    """Raise: only the fast path, which is off, describes chunks for a pipeline."""
+    raise NotImplementedError(_OFF)
+
+
+def merge_and_encode_chunk(*_: object, **__: object) -> NoReturn:
+    """Raise: only the fast path, which is off, merges parts of chunks itself."""
+    raise NotImplementedError(_OFF)
+
+
+_OFF = "with N5ZARR_PUBLIC_ONLY=1, zarr's own pipeline reads and writes all chunks"
+
+# -------------------------------------------------------------------------------------- stores
+
+
+def async_group(group: zarr.Group) -> zarr.AsyncGroup:
+    """Return an asynchronous group for a group."""
+    return zarr.AsyncGroup(metadata=group.metadata, store_path=group.store_path)
+
+
+class _Unknown(MemoryStore):
+    """Stands for a store that cannot be known."""
+
+
+def wrapped(_: object) -> Store:
+    """Return a store that stands for the one inside a wrapper, which has no public name."""
+    return _Unknown()
+
+
+def same_data(one: Store, other: Store) -> bool:
+    """Whether two stores hold the same data, as far as they say so."""
+    if type(one) is MemoryStore and type(other) is MemoryStore:
+        return one is other
+    return one == other

@@ -1,0 +1,56 @@
+"""What both forms of n5zarr's way to zarr need; made of public names."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from zarr.abc.codec import GetResult
+
+__all__ = ["MISSING", "PRESENT", "REFUSALS", "on_own_loop"]
+
+PRESENT: GetResult = {"status": "present"}
+MISSING: GetResult = {"status": "missing"}
+
+REFUSALS = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SyntaxError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""The errors of zarr, numcodecs and numpy for invalid documents."""
+
+
+class _Loop:
+    """An event loop of n5zarr's own, for codecs that only exist as coroutines.
+
+    Zarr's loop would deadlock: it may be waiting for the store that decodes here.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            return self._loop
+
+    def forget(self) -> None:
+        """Drop the loop in a forked process, which does not have its thread."""
+        self._lock, self._loop = threading.RLock(), None
+
+
+_LOOP = _Loop()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LOOP.forget)
+
+
+def on_own_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on n5zarr's own event loop, and wait for the result."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()

@@ -1,0 +1,118 @@
+"""n5zarr works by public names of zarr alone, if asked to, or if zarr has changed.
+
+``N5ZARR_PUBLIC_ONLY=1 pytest tests/unit tests/contract`` runs the tests of the core in this mode.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+import tensorstore
+
+import n5zarr
+from n5zarr import _zarr_private, _zarr_public
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+ROUND_TRIP = """
+import sys, warnings
+import numpy as np, zarr
+where, values = sys.argv[1], np.arange(5 * 7 * 11, dtype=sys.argv[2]).reshape(5, 7, 11)
+import n5zarr
+from n5zarr import N5Store
+options = {"shape": (5, 7, 11), "chunks": (3, 4, 5), "dtype": values.dtype}
+made = zarr.create_array(N5Store(where), name="a/plain", **options)
+made[...] = values
+made[1:3, 2:5] = values[1:3, 2:5] + 1  # parts of blocks
+other = n5zarr.create_array(where, path="b", data=values, chunks=(3, 4, 5), compression="zstd")
+assert type(n5zarr.open_array(where, path="b", mode="r")).__name__ == "N5Array"
+assert np.array_equal(n5zarr.open(where)["b"][1:4, 3], values[1:4, 3])
+n5zarr.convert(where + "/b", where + "/../out.zarr")
+private = sorted(name for name in sys.modules if name == "n5zarr._zarr_private")
+print(private, zarr.config.get("codec_pipeline.path"), flush=True)
+"""
+
+
+def run(
+    tmp_path: Path, dtype: str, before: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", before + ROUND_TRIP, str(tmp_path / "c.n5"), dtype],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def stored(path: Path) -> np.ndarray:
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
+    return np.asarray(tensorstore.open(spec, open=True).result().read().result()).transpose()
+
+
+def check(tmp_path: Path, dtype: str) -> None:
+    """Check by tensorstore what was written."""
+    values = np.arange(5 * 7 * 11, dtype=dtype).reshape(5, 7, 11)
+    np.testing.assert_array_equal(stored(tmp_path / "c.n5/b"), values)
+    values[1:3, 2:5] += 1
+    np.testing.assert_array_equal(stored(tmp_path / "c.n5/a/plain"), values)
+    assert (tmp_path / "out.zarr/zarr.json").exists()
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float64"])
+def test_it_writes_and_reads_without_private_names(tmp_path: Path, dtype: str) -> None:
+    done = run(tmp_path, dtype, N5ZARR_PUBLIC_ONLY="1")
+    assert done.returncode == 0, done.stderr
+    names, pipeline = done.stdout.split()
+    assert names == "[]"
+    assert pipeline.startswith("zarr.")  # zarr's own
+    assert done.stderr == ""
+    check(tmp_path, dtype)
+
+
+def test_it_goes_on_with_public_names_if_zarr_has_changed(tmp_path: Path) -> None:
+    without = "import zarr.core.array as a\ndel a._stores_share_data\n"
+    done = run(tmp_path, "uint16", before=without, N5ZARR_PUBLIC_ONLY="")
+    assert done.returncode == 0, done.stderr
+    assert "n5zarr works with public names of zarr only, more slowly" in done.stderr
+    assert "_stores_share_data" in done.stderr
+    check(tmp_path, "uint16")
+
+
+def test_both_forms_have_the_same_names() -> None:
+    assert sorted(_zarr_private.__all__) == sorted(_zarr_public.__all__)
+
+
+def test_they_spell_documents_alike() -> None:
+    array = n5zarr.open_array(n5zarr.sample_path(), path="em/s0", mode="r")
+    document = dict(array.metadata.to_dict()) | {"attributes": {"a": 1}}
+    assert _zarr_public.spelled(document) == _zarr_private.spelled(document)
+
+
+@pytest.mark.parametrize("codec", ["gzip", "zstd", "blosc"])
+def test_they_encode_chunks_alike(codec: str) -> None:
+    configuration = {
+        "gzip": {"level": 5}, "zstd": {"level": 1, "checksum": False},
+        "blosc": {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0},
+    }[codec]  # fmt: skip
+    document = {
+        "zarr_format": 3, "node_type": "array", "shape": [5, 7], "data_type": "uint16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [5, 7]}},
+        "chunk_key_encoding": {"name": "default", "configuration": {"separator": "/"}},
+        "fill_value": 0, "attributes": {},
+        "codecs": [
+            {"name": "transpose", "configuration": {"order": [1, 0]}},
+            {"name": "bytes", "configuration": {"endian": "big"}},
+            {"name": codec, "configuration": configuration},
+        ],
+    }  # fmt: skip
+    for values in (np.arange(35, dtype="u2").reshape(5, 7), np.zeros((5, 7), "u2")):
+        chunk = _zarr_private.ChunkCodecs(document).encode(values)
+        assert _zarr_public.ChunkCodecs(document).encode(values) == chunk
+        np.testing.assert_array_equal(_zarr_public.ChunkCodecs(document).decode(chunk), values)
