@@ -62,6 +62,7 @@ RIGHT_SKIPS = {
     "no Python without its lock": "few machines have one; the rest is tested with the lock",
     "there are no such subinterpreters": "before Python 3.13",
     "no Chromium|no node, or no zarrita": "not every machine lets .ci/run install them",
+    "installs several other projects": "it takes minutes, and changes with their releases only",
     "torch takes 5 GB": "the other projects of tests/peers/stuck go the same way",
     "no bioio-czi": "it brings cmake, of 90 MB; other readers of BioIO go the same way",
     # of xarray's own tests

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+installs_projects = pytest.mark.skipif(
+    "N5ZARR_PROJECTS" not in os.environ,
+    reason="installs several other projects; N5ZARR_PROJECTS=1 chooses it",
+)
+
+
 def environment(folder: Path, *packages: str) -> str:
     """Make an environment of this Python with other packages, and return its interpreter."""
     uv = _uv()

@@ -15,7 +15,7 @@ import pytest
 
 import n5zarr
 from tests.docs.test_examples import run_command
-from tests.peers.environments import environment
+from tests.peers.environments import environment, installs_projects
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 
@@ -79,6 +79,7 @@ def test_processes() -> None:
 
 
 @pytest.mark.long
+@installs_projects
 def test_mpi(python: str) -> None:
     mpiexec = str(Path(python).parent / "mpiexec")
     run_script("halve_mpi", mpiexec, "-n", "3", python, "-m", "mpi4py.futures")
@@ -86,6 +87,7 @@ def test_mpi(python: str) -> None:
 
 
 @pytest.mark.long
+@installs_projects
 @pytest.mark.parametrize("engine", ["ray", "cubed"])
 def test_engine(python: str, engine: str) -> None:
     run_script(f"halve_{engine}", python)
@@ -93,6 +95,7 @@ def test_engine(python: str, engine: str) -> None:
 
 
 @pytest.mark.long
+@installs_projects
 def test_dask_jobqueue(python: str) -> None:
     (shown,) = re.findall(
         r"^```text\n(.*?)^```", SECTIONS["dask-jobqueue"], re.DOTALL | re.MULTILINE

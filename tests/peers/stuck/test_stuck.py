@@ -16,7 +16,7 @@ import pytest
 from numcodecs.blosc import Blosc
 
 import n5zarr
-from tests.peers.environments import run
+from tests.peers.environments import installs_projects, run
 from tests.peers.stuck.programs import run_cellmap_data, run_navigate, run_rhapso
 from tests.peers.stuck.projects import PROJECTS, Project, apply_patch
 
@@ -106,6 +106,7 @@ def of(name: str) -> pytest.MarkDecorator:
 
 
 @pytest.mark.long
+@installs_projects
 @of("navigate")
 def test_navigate_acquires_the_same(runs: Runs) -> None:
     """zarr-python 2 writes planes with headers of two dimensions, and cannot read them."""
@@ -139,6 +140,7 @@ def test_navigate_acquires_the_same(runs: Runs) -> None:
 
 
 @pytest.mark.long
+@installs_projects
 @of("cellmap-flow")
 def test_cellmap_flow_finds_and_reads_the_same(runs: Runs) -> None:
     old, new = (runs("read", when) for when in WHEN)
@@ -154,6 +156,7 @@ def test_cellmap_flow_finds_and_reads_the_same(runs: Runs) -> None:
 
 
 @pytest.mark.long
+@installs_projects
 @of("gunpowder")
 def test_gunpowder_reads_and_writes_the_same(runs: Runs) -> None:
     for when in WHEN:
@@ -166,6 +169,7 @@ def test_gunpowder_reads_and_writes_the_same(runs: Runs) -> None:
 
 
 @pytest.mark.long
+@installs_projects
 @of("rhapso")
 def test_rhapso_saves_points_that_all_read(runs: Runs) -> None:
     """Rhapso 0.3.2 exchanges the dimensions of what it writes, and then reads nothing from it."""
@@ -197,6 +201,7 @@ def test_rhapso_saves_points_that_all_read(runs: Runs) -> None:
 
 
 @pytest.mark.long
+@installs_projects
 @pytest.mark.skipif("N5ZARR_TORCH" not in os.environ, reason="torch takes 5 GB; N5ZARR_TORCH=1")
 @of("cellmap-data")
 def test_cellmap_data_writes_and_reads_the_same(runs: Runs) -> None:
