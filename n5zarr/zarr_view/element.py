@@ -252,7 +252,8 @@ def _widen(array: np.ndarray) -> np.ndarray:
     """Convert float16 to float32; NaN keep their payload, which a cast does not guarantee."""
     half = array.astype("=f2", copy=False)
     bits = half.view("u2").astype("u4")
-    single = half.astype("f4").view("u4")
+    with np.errstate(invalid="ignore"):  # processors of ARM report signalling NaN
+        single = half.astype("f4").view("u4")
     payload = (bits & 0x8000) << 16 | 0x7F800000 | (bits & 0x3FF) << 13
     return np.where(np.isnan(half), payload, single).astype("u4").view("f4")
 
