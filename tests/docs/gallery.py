@@ -11,8 +11,6 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("MPLBACKEND", "agg")  # before the blocks import pyplot
-
 import numpy as np
 import xarray as xr
 from scipy.ndimage import gaussian_filter
@@ -155,6 +153,7 @@ def pictures() -> list[str]:
 
 def main() -> None:
     """Write the pictures into ``docs/images/gallery``."""
+    os.environ.setdefault("MPLBACKEND", "agg")  # before the blocks import pyplot
     FOLDER.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory() as folder, chdir(folder):
         prepare()
