@@ -35,7 +35,6 @@ from __future__ import annotations
 import asyncio
 import copy
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -56,14 +55,21 @@ from zarr.core.sync import _get_loop, sync
 from zarr.registry import register_pipeline
 from zarr.storage._local import LocalStore
 
-from n5zarr._zarr_shared import MISSING, PRESENT, REFUSALS, on_own_loop
+from n5zarr._zarr_shared import (
+    MISSING,
+    PRESENT,
+    REFUSALS,
+    default_pipeline,
+    default_pipeline_name,
+    on_own_loop,
+)
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine, Sequence
 
     from zarr.abc.buffer import Buffer, NDBuffer
-    from zarr.abc.codec import Codec, CodecPipeline
+    from zarr.abc.codec import Codec
     from zarr.abc.store import Store
     from zarr.core import array_spec, attributes, chunk_utils, common, indexing
     from zarr.core.array_spec import ArrayConfigLike as ConfigLike
@@ -124,18 +130,6 @@ __all__ = [
 async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine on zarr's event loop, and wait for it on another one."""
     return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, _get_loop()))
-
-
-def default_pipeline_name() -> str:
-    """Return the name of zarr's own default pipeline, whatever is configured."""
-    return str(zarr.config.defaults[0]["codec_pipeline"]["path"])
-
-
-def default_pipeline() -> type[CodecPipeline]:
-    """Return zarr's own default pipeline, whatever is configured."""
-    module, _, name = default_pipeline_name().rpartition(".")
-    pipeline: type[CodecPipeline] = getattr(import_module(module), name)
-    return pipeline
 
 
 class _OnOneThread(FusedCodecPipeline):

@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+from contextlib import suppress
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NoReturn, cast, override
 
 import numpy as np
@@ -21,7 +22,14 @@ from zarr.buffer import cpu
 from zarr.registry import register_pipeline
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
-from n5zarr._zarr_shared import MISSING, PRESENT, REFUSALS, on_own_loop
+from n5zarr._zarr_shared import (
+    MISSING,
+    PRESENT,
+    REFUSALS,
+    default_pipeline,
+    default_pipeline_name,
+    on_own_loop,
+)
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
@@ -219,18 +227,6 @@ def _is_big_endian(document: dict[str, Any]) -> bool:
 # ----------------------------------------------------------------------------------- pipelines
 
 
-def default_pipeline_name() -> str:
-    """Return the name of zarr's own default pipeline, whatever is configured."""
-    return str(zarr.config.defaults[0]["codec_pipeline"]["path"])
-
-
-def default_pipeline() -> type[CodecPipeline]:
-    """Return zarr's own default pipeline, whatever is configured."""
-    module, _, name = default_pipeline_name().rpartition(".")
-    pipeline: type[CodecPipeline] = getattr(import_module(module), name)
-    return pipeline
-
-
 FusedCodecPipeline = default_pipeline()
 
 
@@ -274,13 +270,17 @@ class _Unknown(MemoryStore):
     """Stands for a store that cannot be known."""
 
 
-def wrapped(_: object) -> Store:
-    """Return a store that stands for the one inside a wrapper, which has no public name."""
-    return _Unknown()
+_LOCAL = re.compile(r"(?:\w+-)+file://(.*)", re.DOTALL)  # as zarr's wrappers write themselves
+
+
+def wrapped(store: object) -> Store:
+    """Return a local store like the one inside a wrapper, or one that stands for any other."""
+    found = _LOCAL.fullmatch(str(store))
+    return LocalStore(found[1]) if found else _Unknown()
 
 
 def same_data(one: Store, other: Store) -> bool:
-    """Whether two stores hold the same data, as far as they say so."""
-    if type(one) is MemoryStore and type(other) is MemoryStore:
-        return one is other
+    """Whether two stores hold the same data; of stores in memory, whether the data are equal."""
+    with suppress(NotImplementedError):
+        one = one.with_read_only(other.read_only)
     return one == other

@@ -5,14 +5,24 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from importlib import import_module
 from typing import TYPE_CHECKING
+
+import zarr
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from zarr.abc.codec import GetResult
+    from zarr.abc.codec import CodecPipeline, GetResult
 
-__all__ = ["MISSING", "PRESENT", "REFUSALS", "on_own_loop"]
+__all__ = [
+    "MISSING",
+    "PRESENT",
+    "REFUSALS",
+    "default_pipeline",
+    "default_pipeline_name",
+    "on_own_loop",
+]
 
 PRESENT: GetResult = {"status": "present"}
 MISSING: GetResult = {"status": "missing"}
@@ -22,6 +32,18 @@ REFUSALS = (
     ValueError,
 )  # fmt: skip
 """The errors of zarr, numcodecs and numpy for invalid documents."""
+
+
+def default_pipeline_name() -> str:
+    """Return the name of zarr's own default pipeline, whatever is configured."""
+    return str(zarr.config.defaults[0]["codec_pipeline"]["path"])
+
+
+def default_pipeline() -> type[CodecPipeline]:
+    """Return zarr's own default pipeline, whatever is configured."""
+    module, _, name = default_pipeline_name().rpartition(".")
+    pipeline: type[CodecPipeline] = getattr(import_module(module), name)
+    return pipeline
 
 
 class _Loop:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 import tensorstore
+from zarr.buffer import cpu
+from zarr.storage import LocalStore, LoggingStore, MemoryStore
 
 import n5zarr
 from n5zarr import _zarr_private, _zarr_public
@@ -87,6 +89,21 @@ def test_it_goes_on_with_public_names_if_zarr_has_changed(tmp_path: Path) -> Non
 
 def test_both_forms_have_the_same_names() -> None:
     assert sorted(_zarr_private.__all__) == sorted(_zarr_public.__all__)
+
+
+def test_they_find_the_same_places(tmp_path: Path) -> None:
+    one, other = LocalStore(tmp_path / "a-b"), LocalStore(tmp_path / "c")
+    memory = MemoryStore({"a": cpu.Buffer.from_bytes(b"1")})
+    pairs = [
+        (one, one.with_read_only(read_only=True)), (one, other),
+        (memory, memory.with_read_only(read_only=True)), (memory, MemoryStore()), (memory, one),
+    ]  # fmt: skip
+    for pair in pairs:
+        assert _zarr_public.same_data(*pair) == _zarr_private.same_data(*pair)
+    for store in (LoggingStore(one), LoggingStore(LoggingStore(one))):
+        known = _zarr_private.wrapped(store)
+        inner = known if known is one else _zarr_private.wrapped(known)  # type: ignore[arg-type]
+        assert _zarr_public.wrapped(store) == inner == one
 
 
 def test_they_spell_documents_alike() -> None:

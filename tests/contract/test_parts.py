@@ -477,6 +477,9 @@ def test_a_check_ends_when_all_parts_have_ended(source: Path, tmp_path: Path) ->
         n5zarr.validate(source, state=state, part="2/3", deep=True)
     for number in (1, 3):
         n5zarr.validate(source, state=state, part=(number, 3))
+    (source / "w/0/0/0").write_bytes(b"x")  # after part of it was checked
+    found = [n5zarr.validate(source, state=state, part=(n, 3)).findings for n in (1, 2, 3)]
+    assert any(each.kind == "header" for findings in found for each in findings)
     n5zarr.validate(source, state=state, part="1/4")
     with pytest.raises(N5UnrepresentableError, match="got parts of 3 and parts of 4"):
         n5zarr.validate(source, state=state, finish=True)

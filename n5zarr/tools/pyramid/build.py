@@ -256,11 +256,9 @@ def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
         f"{store}: {finest.group or '/'}",
     )
     removed = [] if resumed or is_finished or not plan.levels else there
-    if is_finished and division.ends:
-        pass
-    elif is_finished and not dry_run:
+    if is_finished and not (dry_run or division.ends):
         plan.compare(run, memory)
-    elif plan.levels and not dry_run:
+    elif plan.levels and not (dry_run or is_finished):
         remove_datasets(store, finest.group, removed)
         plan.run(run, memory, resume=resumed)
         if division.part is not None:

@@ -70,17 +70,16 @@ def open_state(
     if file is None:
         yield State({}, lambda _: None)
         return
-    path, of_parts = Path(file), list[tuple[Part, Path]]()
+    path = Path(file)
     require(path.parent.is_dir(), f"state: {path}: expected a directory that exists")
-    done: dict[str, PartReport] = {}
-    if division.part is not None:
+    of_parts = _files_of_parts(path) if division.ends else []
+    done = _read_all({each: {**job, "part": str(part)} for part, each in of_parts})
+    if division.part is None:
+        done |= _read_all({path: job})
+    else:
         path = path.with_name(f"{path.name}.part{division.part.number}of{division.part.of}")
         job = {**job, "part": str(division.part)}
-    elif division.ends:
-        of_parts = _files_of_parts(path)
-        for part, each in of_parts:
-            done |= _read(each, {**job, "part": str(part)})
-    done |= _read(path, job) if path.exists() else {}
+        done = _read_part(path, job)
     with path.open("a", encoding="utf-8") as lines:
         # the line before may have been cut
         lines.write(f"\n{json.dumps(job)}\n")
@@ -97,6 +96,23 @@ def open_state(
         _remove(each)
 
 
+def _read_all(jobs: Mapping[Path, Mapping[str, JSON]]) -> dict[str, PartReport]:
+    """Read the reports in files, if they exist."""
+    found: dict[str, PartReport] = {}
+    for path, job in jobs.items():
+        found |= _read(path, job) if path.exists() else {}
+    return found
+
+
+def _read_part(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
+    """Read the reports of a part that was interrupted; one that has ended begins anew."""
+    known = _read_all({path: job})
+    if path.exists() and _has_ended(path):  # what it checked may have changed since
+        path.unlink()
+        return {}
+    return known
+
+
 def _files_of_parts(path: Path) -> list[tuple[Part, Path]]:
     """Return the files of all parts.
 
@@ -108,9 +124,14 @@ def _files_of_parts(path: Path) -> list[tuple[Part, Path]]:
     pattern = re.compile(re.escape(path.name) + r"\.part([0-9]+)of([0-9]+)", re.ASCII)
     each = ((file, pattern.fullmatch(file.name)) for file in path.parent.iterdir())
     found = {Part(int(match[1]), int(match[2])): file for file, match in each if match}
-    ended = [part for part, file in found.items() if _ENDED in file.read_text("utf-8").split("\n")]
+    ended = [part for part, file in found.items() if _has_ended(file)]
     check_ended(f"state: {path}", ended)
     return sorted(found.items())
+
+
+def _has_ended(file: Path) -> bool:
+    """Whether a file is that of a part that has ended."""
+    return _ENDED in file.read_text(encoding="utf-8", errors="replace").split("\n")
 
 
 def _remove(path: Path) -> None:
