@@ -26,6 +26,7 @@ from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import put_each, read_each
 from n5zarr.tools.jobs.incomplete import confirm, read_incomplete
 from n5zarr.tools.pyramid.describe import document_of
+from n5zarr.tools.pyramid.finding import stored_keys
 from n5zarr.tools.pyramid.multisets import MultisetPass, describe_labels, members_of_level
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
 from n5zarr.tools.pyramid.work import Level
@@ -95,8 +96,7 @@ class Plan:
         self.levels: list[Level] = []
         self._written: dict[str, Written] = {}
         self._source = Level(finest.path, {}, view.shape, view.chunk_shape)
-        stored = store.store  # with the keys as they are stored: of local files it is read only
-        self._keys = stored.with_read_only(read_only=False) if stored.read_only else stored
+        self._keys = stored_keys(store)
         self._run = ""
         for number, level in enumerate(chosen, 1):
             written = self._written[f"s{number}"] = finest.written(
