@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from contextlib import redirect_stdout
+from contextlib import chdir, redirect_stdout
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,17 +35,17 @@ SERVICE, SCHEDULER = "https://s3.lab.org", "tcp://host:8786"  # of the reader's
 def buckets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Serve the buckets of the recipes, and return the address."""
     folder = tmp_path_factory.mktemp("buckets")
-    with servers.s3() as url, pytest.MonkeyPatch.context() as patch:
-        patch.chdir(folder)
-        prepare("sample.n5")
-        Path("sample.n5").rename("data.n5")
-        upload(url, "lab", Path("data.n5"))
-        Path("hela/jrc_hela-2").mkdir(parents=True)
-        Path("data.n5").rename("hela/jrc_hela-2/jrc_hela-2.n5")
-        Path("hela/jrc_hela-2/jrc_hela-2.n5/em").rename("em")
-        Path("hela/jrc_hela-2/jrc_hela-2.n5/em").mkdir()
-        Path("em").rename("hela/jrc_hela-2/jrc_hela-2.n5/em/fibsem-uint16")
-        upload(url, "janelia-cosem-datasets", Path("hela/jrc_hela-2"))
+    with servers.s3() as url:
+        with chdir(folder):  # and not in tests that follow
+            prepare("sample.n5")
+            Path("sample.n5").rename("data.n5")
+            upload(url, "lab", Path("data.n5"))
+            Path("hela/jrc_hela-2").mkdir(parents=True)
+            Path("data.n5").rename("hela/jrc_hela-2/jrc_hela-2.n5")
+            Path("hela/jrc_hela-2/jrc_hela-2.n5/em").rename("em")
+            Path("hela/jrc_hela-2/jrc_hela-2.n5/em").mkdir()
+            Path("em").rename("hela/jrc_hela-2/jrc_hela-2.n5/em/fibsem-uint16")
+            upload(url, "janelia-cosem-datasets", Path("hela/jrc_hela-2"))
         publish(url, "janelia-cosem-datasets")
         yield url
 
