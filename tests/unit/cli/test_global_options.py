@@ -150,8 +150,10 @@ def test_a_terminal_shows_lines_folded_between_words(
     assert [line for line in too_long if " " in line.strip()] == []  # but long addresses
     # but for guides of trees, bars of histograms, and seconds
     other = re.compile("[│├└─█▏▎▍▌▋▊▉]+|[0-9.]+ s\\b")
-    drawn = [other.sub("", each) for each in (text, whole)]
-    assert sorted(drawn[0].split()) == sorted(drawn[1].split())
+    folded, unfolded = (other.sub("", each).split() for each in (text, whole))
+    assert {word for word in unfolded if len(word) < 40} <= {*folded}
+    # a longer word, such as the address of this folder, may be cut at the end of a table's column
+    assert sorted("".join(folded)) == sorted("".join(unfolded))
 
 
 @pytest.mark.parametrize("words", WORDS, ids=range(len(WORDS)))
