@@ -23,7 +23,7 @@ from n5zarr.arrays.box import Box
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
-from n5zarr.arrays.placing import Memory, memory_of
+from n5zarr.arrays.placing import Memory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.selections import (
@@ -220,8 +220,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         memory = memory_of(prototype=prototype)
         value = memory.on_host(value)
         if fields or not self._write(selection, value, memory):
-            prototype = memory.prototype(prototype)
-            super().set_basic_selection(selection, value, fields=fields, prototype=prototype)
+            memory.set(super().set_basic_selection, selection, value, fields, prototype)
 
     @override
     def set_orthogonal_selection(
@@ -235,8 +234,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         memory = memory_of(prototype=prototype)
         value = memory.on_host(value)
         if fields or not self._write(selection, value, memory):
-            prototype = memory.prototype(prototype)
-            super().set_orthogonal_selection(selection, value, fields=fields, prototype=prototype)
+            memory.set(super().set_orthogonal_selection, selection, value, fields, prototype)
 
     @override
     def set_coordinate_selection(
@@ -248,9 +246,31 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         prototype: BufferPrototype | None = None,
     ) -> None:
         memory = memory_of(prototype=prototype)
-        super().set_coordinate_selection(
-            selection, memory.on_host(value), fields=fields, prototype=memory.prototype(prototype)
-        )
+        memory.set(super().set_coordinate_selection, selection, value, fields, prototype)
+
+    @override
+    def set_mask_selection(
+        self,
+        mask: MaskSelection,
+        value: npt.ArrayLike,
+        *,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
+    ) -> None:
+        memory = memory_of(prototype=prototype)
+        memory.set(super().set_mask_selection, mask, value, fields, prototype)
+
+    @override
+    def set_block_selection(
+        self,
+        selection: BasicSelection,
+        value: npt.ArrayLike,
+        *,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
+    ) -> None:
+        memory = memory_of(prototype=prototype)
+        memory.set(super().set_block_selection, selection, value, fields, prototype)
 
     def read_boxes(
         self, starts: npt.ArrayLike, shape: Sequence[int], out: np.ndarray | None = None
@@ -310,7 +330,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         dataset = self._dataset(memory)
         if dataset is None or not kernel.can_do(dataset) or not rows.is_worth_grouping(dataset):
             return None
-        parts = np.empty((math.prod(rows.shape), *rows.box.shape), self.dtype)
+        parts = memory.empty((math.prod(rows.shape), *rows.box.shape), self.dtype)
         if read_grouped(dataset, rows.starts, rows.box.shape, parts, self._fill_value)[1]:
             return None
         lists = tuple(rows.positions)
@@ -368,7 +388,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _items(
         self, box: Box, dataset: OpenDataset, positions: Iterable[N5Tuple] | None = None
-    ) -> list[BatchItem]:
+    ) -> tuple[BatchItem, ...]:
         """Make the batch items of a box, one for each chunk, like zarr.
 
         Parameters
@@ -393,7 +413,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             key = self.store_path / self.async_array.metadata.encode_chunk_key(coords)
             is_complete = part == chunk
             items.append((key, spec, part.relative_to(chunk), part.relative_to(box), is_complete))
-        return items
+        return host_batch(items)
 
 
 def _is_plain(selection: object, ndim: int) -> TypeGuard[OrthogonalSelection]:

@@ -61,9 +61,16 @@ class Memory:
         """Read a selection by one of zarr's methods into this memory."""
         return read(selection, out=out, fields=fields, prototype=prototype)
 
-    def prototype(self, given: BufferPrototype | None) -> BufferPrototype | None:
-        """Return the prototype with which zarr writes a value of the host."""
-        return given
+    def set(
+        self,
+        write: Callable[..., None],
+        selection: object,
+        value: npt.ArrayLike,
+        fields: Fields | None,
+        prototype: BufferPrototype | None,
+    ) -> None:
+        """Write a value of the host or this memory by one of zarr's methods."""
+        write(selection, value, fields=fields, prototype=prototype)
 
 
 class _ZarrsMemory(Memory):
@@ -123,11 +130,21 @@ class _OtherMemory(Memory):
             fill(out, on_host)
         if not isinstance(found, np.ndarray):  # a scalar, on the host in zarr, too
             return found
-        return self.placed(found) if out is None else out.as_ndarray_like().reshape(found.shape)
+        if out is None:
+            return self.placed(found)
+        filled = out.as_ndarray_like()  # zarr presents points of several axes as one
+        return filled if found.shape == filled.shape else filled.reshape(found.shape)
 
-    def prototype(self, given: BufferPrototype | None) -> BufferPrototype:
-        del given
-        return cpu.buffer_prototype
+    def set(
+        self,
+        write: Callable[..., None],
+        selection: object,
+        value: npt.ArrayLike,
+        fields: Fields | None,
+        prototype: BufferPrototype | None,
+    ) -> None:
+        del prototype
+        write(selection, self.on_host(value), fields=fields, prototype=cpu.buffer_prototype)
 
 
 _NUMPYS, _ZARRS = Memory(), _ZarrsMemory()

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__version__ = "0.stand-in"
+__version__ = "13.0"
 
 moved = {"to device": 0, "to host": 0, "calls": 0}
 _pinned: list[tuple[int, int]] = []  # begin and end of page-locked memory
@@ -132,7 +132,7 @@ def array(obj: Any, dtype: Any = None, copy: Any = True, order: str = "K") -> nd
     if isinstance(obj, ndarray):
         own = obj._own if dtype is None else obj._own.astype(dtype, copy=False)
         return ndarray(_own=own.copy(order) if copy else own)  # type: ignore[arg-type]
-    return ndarray(_own=_sent(np.array(obj, dtype, order=order)))  # type: ignore[call-overload]
+    return ndarray(_own=_sent(np.asarray(obj, dtype, order=order)))  # type: ignore[call-overload]
 
 
 def asarray(a: Any, dtype: Any = None, order: str = "K", *, blocking: bool = False) -> ndarray:
@@ -155,9 +155,12 @@ def frombuffer(buffer: Any, dtype: Any = float) -> ndarray:
 
 
 def _making(make: Any) -> Any:
-    return lambda *args, **options: ndarray(_own=make(*_inside(args), **_inside(options)))
+    return lambda *args, **options: _wrapped(make(*_inside(args), **_inside(options)))
 
 
-empty, zeros, ones, full, arange = map(_making, (np.empty, np.zeros, np.ones, np.full, np.arange))
-empty_like, concatenate, stack = map(_making, (np.empty_like, np.concatenate, np.stack))
-bool_, float32 = np.bool_, np.float32
+def __getattr__(name: str) -> Any:
+    """Make numpy's other functions those of arrays on the device."""
+    if name.startswith("_"):
+        raise AttributeError(name)
+    found = getattr(np, name)
+    return found if isinstance(found, type) else _making(found)
