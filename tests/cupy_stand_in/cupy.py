@@ -57,6 +57,12 @@ class ndarray:  # noqa: N801 - cupy's name
     def __len__(self) -> int:
         return len(self._own)
 
+    def __bool__(self) -> bool:
+        return bool(self.get())
+
+    def __int__(self) -> int:
+        return int(self.get())
+
     def __repr__(self) -> str:
         return repr(self._own)
 
