@@ -278,7 +278,7 @@ def test_a_prototype_decides(tmp_path: Path, values: np.ndarray, counting: Any) 
     assert type(host) is np.ndarray
     out = np.empty((7, 31, 19), "u2")
     if not PUBLIC_ONLY:
-        array.get_basic_selection(slice(2, 9), out=cpu.NDBuffer(out))
+        array.get_basic_selection(slice(2, 9), out=cpu.NDBuffer.from_numpy_array(out))
         np.testing.assert_array_equal(out, values[2:9])
     assert counting.moved["calls"] == 0
     np.testing.assert_array_equal(host, values[2:9])
@@ -296,12 +296,15 @@ class MarkedOnHost(cpu.NDBuffer):
 
     @classmethod
     def create(cls, *, shape: Any, dtype: Any, order: Any = "C", fill_value: Any = None) -> Any:
-        made = cls(np.empty(tuple(shape), dtype, order).view(Marked))
+        elements: Any = np.empty(tuple(shape), dtype, order).view(Marked)
+        made = cls(elements)
         if fill_value is not None:
             made.fill(fill_value)
         return made
 
-    empty = create
+    @classmethod
+    def empty(cls, shape: Any, dtype: Any, order: Any = "C") -> Any:
+        return cls.create(shape=shape, dtype=dtype, order=order)
 
 
 class MarkedElsewhere(NDBuffer):
@@ -313,7 +316,8 @@ class MarkedElsewhere(NDBuffer):
 
     @classmethod
     def from_numpy_array(cls, array_like: Any) -> Any:
-        return cls(np.array(array_like).view(Marked))
+        elements: Any = np.array(array_like).view(Marked)
+        return cls(elements)
 
     def as_numpy_array(self) -> np.ndarray:
         return np.array(self._data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import cupy
+import cupy  # type: ignore[import-not-found]
 import numpy as np
 
 

@@ -19,8 +19,10 @@ import n5zarr
 from tests.gpu import STAND_IN, has_gpu, print_moved
 
 PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
-SCRIPTS = re.findall(r"^```py\n(.*?)^```\n\n```text\n(.*?)^```", PAGE.read_text(), re.M | re.S)
-LARGE = [each for each in SCRIPTS if re.search("^import (torch|jax)$", each[0], re.M)]
+SCRIPTS = re.findall(
+    r"^```py\n(.*?)^```\n\n```text\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
+)
+LARGE = [each for each in SCRIPTS if re.search("^import (torch|jax)$", each[0], re.MULTILINE)]
 OTHERS = [each for each in SCRIPTS if each not in LARGE]
 
 
