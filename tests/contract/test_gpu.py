@@ -98,6 +98,7 @@ def test_each_byte_is_moved_once(
     tmp_path: Path, values: np.ndarray, counting: Any, name: str, way: str
 ) -> None:
     read = ways(tmp_path, values, counting)[name]
+    read()  # n5zarr may first learn about zarr's event loop
     assert count(counting, read) == (values.nbytes, 0)
 
 
@@ -225,7 +226,8 @@ PLACES: dict[str, Callable[[Path, np.ndarray], Any]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", PLACES)
+# zarr alone cannot read chunks of its format 2 for a GPU
+@pytest.mark.parametrize("name", [p for p in PLACES if not (PUBLIC_ONLY and p == "Zarr v2")])
 def test_any_array_of_a_container(tmp_path: Path, counting: Any, name: str) -> None:
     values = np.random.default_rng(1).integers(1, 6, SHAPE).astype("u2")
     with zarr.config.set(
@@ -238,6 +240,8 @@ def test_any_array_of_a_container(tmp_path: Path, counting: Any, name: str) -> N
     check(counting, found[0], values[2:19, :, 3:].astype(native))
     if isinstance(array, n5zarr.arrays.array.N5Array) or not PUBLIC_ONLY:
         assert n_bytes == (found[0].nbytes, 0)
+    opened: Any = array if name == "in memory" else n5zarr.open_array(array.store, path="d")
+    check(counting, opened.vindex[POINTS], values[POINTS].astype(native))
     check(
         counting,
         n5zarr.read_boxes(array, [(1, 2, 3)], (9, 8, 7)),
