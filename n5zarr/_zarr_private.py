@@ -40,6 +40,7 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 import zarr
 from zarr.abc.codec import GetResult
+from zarr.buffer import cpu
 from zarr.codecs._v2 import V2Codec
 from zarr.core.array import _stores_share_data as same_data
 from zarr.core.array import parse_array_metadata
@@ -241,7 +242,7 @@ class ChunkCodecs:
             dtype=dtype,
             fill_value=metadata.fill_value,
             config=config,
-            prototype=default_buffer_prototype(),
+            prototype=cpu.buffer_prototype,  # not a GPU's
         )
         self._keep_empty = replace(self._spec, config=replace(config, write_empty_chunks=True))
         pipeline = FusedCodecPipeline.from_codecs(codecs).evolve_from_array_spec(self._spec)

@@ -197,7 +197,7 @@ class ChunkCodecs:
 
         async def read() -> object:
             await array.store_path.store.set(self._key, cpu.Buffer.from_bytes(bytes(chunk)))
-            return await array.getitem(...)
+            return await array.getitem(..., prototype=cpu.buffer_prototype)
 
         return np.asarray(on_own_loop(read()))
 
@@ -211,7 +211,7 @@ class ChunkCodecs:
         array = _array(self._document, keep_empty=keep_empty)
 
         async def write() -> bytes | None:
-            await array.setitem(..., values)
+            await array.setitem(..., values, prototype=cpu.buffer_prototype)
             stored = await array.store_path.store.get(self._key, cpu.buffer_prototype)
             return None if stored is None else stored.to_bytes()
 

@@ -21,8 +21,9 @@ from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.described import DescribedArray
-from n5zarr.arrays.many_boxes import kernel_dataset, read_boxes, read_grouped
+from n5zarr.arrays.many_boxes import read_boxes, read_grouped
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
+from n5zarr.arrays.placing import Memory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.selections import (
@@ -110,15 +111,18 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     def __getitem__(self, selection: Selection) -> NDArrayLikeOrScalar:
         if not _is_plain(selection, self.ndim):
             return super().__getitem__(selection)
-        values = self._read(selection)
-        return super().get_orthogonal_selection(selection) if values is None else values
+        memory = memory_of()
+        values = self._read(selection, memory)
+        if values is None:
+            return memory.get(super().get_orthogonal_selection, selection)
+        return memory.placed(values)
 
     @override
     def __setitem__(self, selection: Selection, value: npt.ArrayLike) -> None:
         if not _is_plain(selection, self.ndim):
             super().__setitem__(selection, value)
-        elif not self._write(selection, value):
-            super().set_orthogonal_selection(selection, value)
+        else:
+            self.set_orthogonal_selection(selection, value)
 
     @override
     def get_basic_selection(
@@ -129,11 +133,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         prototype: BufferPrototype | None = None,
         fields: Fields | None = None,
     ) -> NDArrayLikeOrScalar:
-        if out is None and prototype is None and not fields:
-            box = self._read(selection)
+        memory = memory_of(out, prototype)
+        if out is None and not fields:
+            box = self._read(selection, memory)
             if box is not None:
-                return box if box.shape else box[()]
-        return super().get_basic_selection(selection, out=out, prototype=prototype, fields=fields)
+                return memory.placed(box) if box.shape else box[()]
+        return memory.get(super().get_basic_selection, selection, out, fields, prototype)
 
     @override
     def get_orthogonal_selection(
@@ -144,14 +149,16 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        if out is None and prototype is None and not fields:
+        memory = memory_of(out, prototype)
+        if out is None and not fields:
             rows = rows_of(selection, self.shape)
-            values = self._read(selection) if rows is None else self._read_rows(rows)
+            if rows is None:
+                values = self._read(selection, memory)
+            else:
+                values = self._read_rows(rows, memory)
             if values is not None:
-                return values
-        return super().get_orthogonal_selection(
-            selection, out=out, fields=fields, prototype=prototype
-        )
+                return memory.placed(values)
+        return memory.get(super().get_orthogonal_selection, selection, out, fields, prototype)
 
     @override
     def get_coordinate_selection(
@@ -162,13 +169,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        is_default = out is None and prototype is None and not fields
-        values = self._read_points(points_of(selection, self.shape)) if is_default else None
-        if values is not None:
-            return values
-        return super().get_coordinate_selection(
-            selection, out=out, fields=fields, prototype=prototype
-        )
+        memory = memory_of(out, prototype)
+        if out is None and not fields:
+            values = self._read_points(points_of(selection, self.shape), memory)
+            if values is not None:
+                return memory.placed(values)
+        return memory.get(super().get_coordinate_selection, selection, out, fields, prototype)
 
     @override
     def get_mask_selection(
@@ -179,11 +185,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        is_default = out is None and prototype is None and not fields
-        values = self._read_points(points_of_mask(mask, self.shape)) if is_default else None
-        if values is not None:
-            return values
-        return super().get_mask_selection(mask, out=out, fields=fields, prototype=prototype)
+        memory = memory_of(out, prototype)
+        if out is None and not fields:
+            values = self._read_points(points_of_mask(mask, self.shape), memory)
+            if values is not None:
+                return memory.placed(values)
+        return memory.get(super().get_mask_selection, mask, out, fields, prototype)
 
     @override
     def get_block_selection(
@@ -194,15 +201,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        dataset = None
-        if out is None and prototype is None and not fields:
-            dataset = dataset_of_array(self, tell=self._tell)
-        if dataset is not None:
-            box = box_of_chunks(selection, self.shape, dataset.view.chunk_shape)
-            values = None if box is None else self._read_box(box, dataset)
+        memory = memory_of(out, prototype)
+        if out is None and not fields:
+            values = self._read_chunks(selection, memory)
             if values is not None:
-                return values
-        return super().get_block_selection(selection, out=out, fields=fields, prototype=prototype)
+                return memory.placed(values)
+        return memory.get(super().get_block_selection, selection, out, fields, prototype)
 
     @override
     def set_basic_selection(
@@ -213,8 +217,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        if prototype is not None or fields or not self._write(selection, value):
-            super().set_basic_selection(selection, value, fields=fields, prototype=prototype)
+        memory = memory_of(prototype=prototype)
+        value = memory.on_host(value)
+        if fields or not self._write(selection, value, memory):
+            memory.set(super().set_basic_selection, selection, value, fields, prototype)
 
     @override
     def set_orthogonal_selection(
@@ -225,8 +231,46 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        if prototype is not None or fields or not self._write(selection, value):
-            super().set_orthogonal_selection(selection, value, fields=fields, prototype=prototype)
+        memory = memory_of(prototype=prototype)
+        value = memory.on_host(value)
+        if fields or not self._write(selection, value, memory):
+            memory.set(super().set_orthogonal_selection, selection, value, fields, prototype)
+
+    @override
+    def set_coordinate_selection(
+        self,
+        selection: CoordinateSelection,
+        value: npt.ArrayLike,
+        *,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
+    ) -> None:
+        memory = memory_of(prototype=prototype)
+        memory.set(super().set_coordinate_selection, selection, value, fields, prototype)
+
+    @override
+    def set_mask_selection(
+        self,
+        mask: MaskSelection,
+        value: npt.ArrayLike,
+        *,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
+    ) -> None:
+        memory = memory_of(prototype=prototype)
+        memory.set(super().set_mask_selection, mask, value, fields, prototype)
+
+    @override
+    def set_block_selection(
+        self,
+        selection: BasicSelection,
+        value: npt.ArrayLike,
+        *,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
+    ) -> None:
+        memory = memory_of(prototype=prototype)
+        memory.set(super().set_block_selection, selection, value, fields, prototype)
 
     def read_boxes(
         self, starts: npt.ArrayLike, shape: Sequence[int], out: np.ndarray | None = None
@@ -234,17 +278,23 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         """Read many boxes of one shape at once; see :func:`n5zarr.read_boxes`."""
         return read_boxes(self, starts, shape, out)
 
-    def _read(self, selection: object) -> np.ndarray | None:
+    def _read(self, selection: object, memory: Memory) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""
         box = Box.of(selection, self.shape)
         if box is None:
             self._tell(_NO_BOX)
             return None
-        dataset = dataset_of_array(self, tell=self._tell)
-        return None if dataset is None else self._read_box(box, dataset)
+        dataset = self._dataset(memory)
+        return None if dataset is None else self._read_box(box, dataset, memory)
 
-    def _read_box(self, box: Box, dataset: OpenDataset) -> np.ndarray | None:
-        out = np.empty(box.shape, self.dtype, self.config.order)
+    def _dataset(self, memory: Memory, *, to_write: bool = False) -> OpenDataset | None:
+        if memory.is_known:
+            return dataset_of_array(self, to_write=to_write, tell=self._tell)
+        self._tell("zarr is configured for arrays of another class")
+        return None
+
+    def _read_box(self, box: Box, dataset: OpenDataset, memory: Memory) -> np.ndarray | None:
+        out = memory.empty(box.shape, self.dtype, self.config.order)
         left = None
         if kernel.can_do(dataset):
             left = kernel.read_box(dataset, box.start, out, self._fill_value, step=box.step)
@@ -256,21 +306,31 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             self._read_left(box, dataset, left, out)
         return out.squeeze(box.dropped) if box.dropped else out
 
-    def _read_points(self, points: Points | None) -> np.ndarray | None:
-        """Read single elements with the kernel, block by block; None if zarr has to read."""
-        dataset = None if points is None else kernel_dataset(self, self._tell)
-        if points is None or dataset is None or not points.is_worth_grouping(dataset):
+    def _read_chunks(self, selection: object, memory: Memory) -> np.ndarray | None:
+        """Read chunks of a regular grid; None if zarr has to read."""
+        dataset = self._dataset(memory)
+        if dataset is None:
             return None
-        out = np.empty((len(points.coords), *(1,) * self.ndim), self.dtype)
+        box = box_of_chunks(selection, self.shape, dataset.view.chunk_shape)
+        return None if box is None else self._read_box(box, dataset, memory)
+
+    def _read_points(self, points: Points | None, memory: Memory) -> np.ndarray | None:
+        """Read single elements with the kernel, block by block; None if zarr has to read."""
+        dataset = None if points is None else self._dataset(memory)
+        if points is None or dataset is None or not kernel.can_do(dataset):
+            return None
+        if not points.is_worth_grouping(dataset):
+            return None
+        out = memory.empty((len(points.coords), *(1,) * self.ndim), self.dtype)
         _, left = read_grouped(dataset, points.coords, (1,) * self.ndim, out, self._fill_value)
         return None if left else out.reshape(points.shape)
 
-    def _read_rows(self, rows: Rows) -> np.ndarray | None:
+    def _read_rows(self, rows: Rows, memory: Memory) -> np.ndarray | None:
         """Read parts of a box with the kernel, block by block; None if zarr has to read."""
-        dataset = kernel_dataset(self, self._tell)
-        if dataset is None or not rows.is_worth_grouping(dataset):
+        dataset = self._dataset(memory)
+        if dataset is None or not kernel.can_do(dataset) or not rows.is_worth_grouping(dataset):
             return None
-        parts = np.empty((math.prod(rows.shape), *rows.box.shape), self.dtype)
+        parts = memory.empty((math.prod(rows.shape), *rows.box.shape), self.dtype)
         if read_grouped(dataset, rows.starts, rows.box.shape, parts, self._fill_value)[1]:
             return None
         lists = tuple(rows.positions)
@@ -290,16 +350,16 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         for item, result in zip(items, results, strict=True):
             if result is None:  # the block is not ordinary
                 part = box.inner(item[3])
-                out[item[3]] = super().get_basic_selection(part)
+                out[item[3]] = super().get_basic_selection(part, prototype=cpu.buffer_prototype)
 
-    def _write(self, selection: object, value: object) -> bool:
+    def _write(self, selection: object, value: object, memory: Memory) -> bool:
         """Write a box without zarr's event loop; return False if zarr has to write."""
         box = Box.of(selection, self.shape)
         elements = None if box is None else _elements(value, box, self.dtype)
         if box is None or elements is None:
             self._tell(_NO_BOX if box is None else "the value is no array of the box's numbers")
             return False
-        dataset = dataset_of_array(self, to_write=True, tell=self._tell)
+        dataset = self._dataset(memory, to_write=True)
         if dataset is None:
             return False
         left = None
@@ -315,7 +375,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             items = self._items(box, dataset, left)
             writer = BlockWriter(dataset, cpu.NDBuffer(elements))
             for item in write_blocks(writer, items, (), max_workers()):
-                super().set_basic_selection(box.inner(item[3]), elements[item[3]])
+                part, values = box.inner(item[3]), elements[item[3]]
+                super().set_basic_selection(part, values, prototype=cpu.buffer_prototype)
         return True
 
     def _tell(self, reason: str) -> None:
@@ -327,7 +388,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _items(
         self, box: Box, dataset: OpenDataset, positions: Iterable[N5Tuple] | None = None
-    ) -> list[BatchItem]:
+    ) -> tuple[BatchItem, ...]:
         """Make the batch items of a box, one for each chunk, like zarr.
 
         Parameters
@@ -352,7 +413,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             key = self.store_path / self.async_array.metadata.encode_chunk_key(coords)
             is_complete = part == chunk
             items.append((key, spec, part.relative_to(chunk), part.relative_to(box), is_complete))
-        return items
+        return host_batch(items)
 
 
 def _is_plain(selection: object, ndim: int) -> TypeGuard[OrthogonalSelection]:

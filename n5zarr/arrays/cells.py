@@ -6,6 +6,7 @@ from operator import mod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from zarr.buffer import cpu
 
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
@@ -66,5 +67,6 @@ def read_cells(
         wanted = tuple(slice(max(b.start, s.start), min(b.stop, s.stop)) for b, s in each)
         places = zip(wanted, start, cells.factors, strict=True)
         own = tuple(slice((s.start - n) // f, -((n - s.stop) // f)) for s, n, f in places)
-        out[own] = combine(np.asarray(array[wanted]))
+        values = array.get_basic_selection(wanted, prototype=cpu.buffer_prototype)
+        out[own] = combine(np.asarray(values))
     return True

@@ -14,6 +14,7 @@ from zarr.dtype import parse_dtype
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.labels import labels_to_write, make_multisets
 from n5zarr.arrays.opening import open_array
+from n5zarr.arrays.placing import memory_of
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.conventions.describe import Written
@@ -140,7 +141,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     '"blockSize":[4,3,2],"dimensions":[11,7,5],"transform":...,"resolution":[4.0,4.0,40.0],...}'
     """
     place = place_of(location, storage_options, backend)
-    elements = None if data is None else np.asanyarray(data)
+    elements = None if data is None else np.asanyarray(memory_of().on_host(data))
     if label_multiset:
         elements, dtype = labels_to_write(elements, dtype, fill_value)
     shape, dtype = _given_or_of(elements, shape, dtype)

@@ -8,6 +8,7 @@ import zarr
 
 from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, sync
 from n5zarr.arrays.html import html_of
+from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
 from n5zarr.format.order import N5Tuple, from_presented
@@ -15,10 +16,11 @@ from n5zarr.store.inspect import info_of
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from zarr.abc.buffer import BufferPrototype, NDBuffer
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
-    from n5zarr._zarr import ShapeLike
+    from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
     from n5zarr.store.info import Info
     from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -59,6 +61,19 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
     def info_complete(self) -> Info | Any:
         """Describe the dataset, with number and bytes of its blocks; lists all blocks."""
         return own_info(self.store, self.path, size=True) or super().info_complete()
+
+    @override
+    def get_coordinate_selection(
+        self,
+        selection: CoordinateSelection,
+        *,
+        out: NDBuffer | None = None,
+        fields: Fields | None = None,
+        prototype: BufferPrototype | None = None,
+    ) -> NDArrayLikeOrScalar:
+        """Read points; zarr's own method makes arrays of numpy of them, which no GPU allows."""
+        read = super().get_coordinate_selection
+        return memory_of(out, prototype).get(read, selection, out, fields, prototype)
 
     @property
     @override

@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import zarr
+from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.groups import Groups
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
+from n5zarr.arrays.placing import fill, memory_of
 from n5zarr.errors import option_error
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
+    from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
 
 __all__ = ["kernel_dataset", "read_boxes", "read_grouped"]
@@ -44,12 +47,14 @@ def read_boxes(
     shape : sequence of int
         Extent of each box in elements, in the order of the array.
     out : numpy.ndarray, optional
-        Receives the elements; has the shape of the result and the array's dtype.
+        Receives the elements; has the shape of the result and the array's dtype. With
+        ``zarr.config.enable_gpu()``, also an array of cupy.
 
     Returns
     -------
     numpy.ndarray
-        The elements, shape ``(boxes, *shape)``. Missing blocks have the fill value.
+        The elements, shape ``(boxes, *shape)``. Missing blocks have the fill value. ``out``, if it
+        is given; else with ``zarr.config.enable_gpu()`` an array of cupy.
 
     Raises
     ------
@@ -69,21 +74,35 @@ def read_boxes(
     if not isinstance(cast("object", array), zarr.Array):
         raise option_error(f"array: expected an array of zarr, got {type(array).__name__}")
     first, extent = _checked(array, starts, shape)
-    expected = (len(first), *extent)
+    expected, memory = (len(first), *extent), memory_of()
     if out is None:
-        out = np.empty(expected, array.dtype)
-    _check_out(out, expected, array.dtype)
+        found = _read_into(array, first, extent, memory.empty(expected, array.dtype))
+        return cast("np.ndarray", memory.placed(found))
+    target = memory.buffer_of(out)
+    if target is None:
+        _check_out(out, expected, array.dtype)
+        return _read_into(array, first, extent, out)
+    _check_fits(target, expected, array.dtype)
+    found = _read_into(array, first, extent, memory.empty(expected, array.dtype))
+    fill(target, cpu.NDBuffer(found))
+    return out
+
+
+def _read_into(
+    array: AnyArray, starts: np.ndarray, shape: tuple[int, ...], out: np.ndarray
+) -> np.ndarray:
+    """Read boxes that are inside of the array into an array that fits them; return it."""
     if out.size and array.ndim == 0:
-        out[...] = array[()]
+        out[...] = array.get_basic_selection((), prototype=cpu.buffer_prototype)
     elif out.size:
         dataset = kernel_dataset(array)
         if dataset is None:
-            _read_blocks(array, *_groups_of_any(array, first, extent), out)
+            _read_blocks(array, *_groups_of_any(array, starts, shape), out)
         else:
             fill_value = fill_value_of(array.async_array.metadata)
-            groups, left = read_grouped(dataset, first, extent, out, fill_value)
+            groups, left = read_grouped(dataset, starts, shape, out, fill_value)
             if left:
-                _read_blocks(array, groups.only(left), array.chunks, extent, out)
+                _read_blocks(array, groups.only(left), array.chunks, shape, out)
     return out
 
 
@@ -117,20 +136,24 @@ def _checked(
 
 def _check_out(out: object, shape: tuple[int, ...], dtype: np.dtype) -> None:
     if not isinstance(out, np.ndarray):
-        raise option_error(f"out: expected a numpy array, got {type(out).__name__}")
-    if out.shape != shape or out.dtype != dtype:
-        raise option_error(
-            f"out: expected an array of {dtype} and shape {shape}, got {out.dtype}, {out.shape}"
-        )
+        is_on_gpu = hasattr(out, "__cuda_array_interface__")
+        way_out = "; call zarr.config.enable_gpu() for one of a GPU" if is_on_gpu else ""
+        raise option_error(f"out: expected a numpy array, got {type(out).__name__}{way_out}")
+    _check_fits(out, shape, dtype)
     if not out.flags.writeable:
         raise option_error("out: expected an array that can be written, got a read-only one")
 
 
-def kernel_dataset(
-    array: AnyArray, tell: Callable[[str], None] = lambda _: None
-) -> OpenDataset | None:
+def _check_fits(out: np.ndarray | NDBuffer, shape: tuple[int, ...], dtype: np.dtype) -> None:
+    if out.shape != shape or out.dtype != dtype:
+        raise option_error(
+            f"out: expected an array of {dtype} and shape {shape}, got {out.dtype}, {out.shape}"
+        )
+
+
+def kernel_dataset(array: AnyArray) -> OpenDataset | None:
     """Return the dataset of an array if the kernel can read its blocks; see `dataset_of_array`."""
-    dataset = dataset_of_array(array, tell=tell)
+    dataset = dataset_of_array(array)
     return dataset if dataset is not None and kernel.can_do(dataset) else None
 
 
@@ -236,7 +259,9 @@ async def _read_each(
             if output.has_ended:
                 return
             try:
-                values: Any = await array.async_array.getitem(_slices(origin, stop))
+                values: Any = await array.async_array.getitem(
+                    _slices(origin, stop), prototype=cpu.buffer_prototype
+                )
             except Exception as err:
                 first = members[0]
                 err.add_note(f"for box {first}, from {groups.starts[first].tolist()}")

@@ -5,9 +5,6 @@ from __future__ import annotations
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
-import zarr
-from zarr.buffer import cpu, default_buffer_prototype
-
 from n5zarr._zarr import PUBLIC_ONLY
 from n5zarr.arrays.batch import chunk_coords
 from n5zarr.format.grid import block_extent, block_path
@@ -107,9 +104,7 @@ def dataset_of_array(
         Takes the reason if there is none.
     """
     store = array.store
-    if not _uses_numpy():
-        reason = "zarr is configured for memory other than numpy's"
-    elif not to_write and not array.config.read_missing_chunks:
+    if not to_write and not array.config.read_missing_chunks:
         reason = "missing blocks are errors"
     elif not isinstance(store, N5Store) or not is_local(store):
         reason = "the container is not in local files"
@@ -125,12 +120,6 @@ def dataset_of_array(
         reason = "the dataset with these chunks and elements no longer exists"
     tell(reason)
     return None
-
-
-def _uses_numpy() -> bool:
-    """Whether zarr is configured for numpy's memory."""
-    default = zarr.config.get("ndbuffer") == "zarr.buffer.cpu.NDBuffer"
-    return default or default_buffer_prototype().nd_buffer is cpu.NDBuffer
 
 
 def dataset_at(

@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING, Self, cast, override
 import numpy as np
 import zarr
 from zarr.abc.codec import Codec, CodecPipeline
-from zarr.buffer import cpu
 
 from n5zarr._zarr import (
     PRESENT,
@@ -36,6 +35,7 @@ from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import BatchBox, fill_value_of
 from n5zarr.arrays.coded_chunks import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
+from n5zarr.arrays.placing import fill, host_batch, host_buffer
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, write_remote
@@ -160,8 +160,11 @@ class N5CodecPipeline(CodecPipeline):
         out: NDBuffer,
         drop_axes: tuple[int, ...] = (),
     ) -> tuple[GetResult, ...]:
-        batch = tuple(batch_info)
-        results = await self._read(batch, out, drop_axes)
+        batch = host_batch(batch_info)
+        on_host = host_buffer(out, copy=False)
+        results = await self._read(batch, on_host, drop_axes)
+        if on_host is not out:
+            fill(out, on_host)
         if batch and not any(result["status"] == PRESENT["status"] for result in results):
             await self._check_there(batch)
         return results
@@ -180,7 +183,7 @@ class N5CodecPipeline(CodecPipeline):
     async def _read(
         self, batch: Sequence[BatchItem], out: NDBuffer, drop_axes: tuple[int, ...]
     ) -> tuple[GetResult, ...]:
-        dataset = await self._dataset(batch, out)
+        dataset = await self._dataset(batch)
         if dataset is None:
             return await self._read_carefully(batch, out, drop_axes)
         reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
@@ -232,8 +235,9 @@ class N5CodecPipeline(CodecPipeline):
         value: NDBuffer,
         drop_axes: tuple[int, ...] = (),
     ) -> None:
-        batch = tuple(batch_info)
-        dataset = await self._dataset(batch, value, to_write=True)
+        batch = host_batch(batch_info)
+        value = host_buffer(value, copy=True)
+        dataset = await self._dataset(batch, to_write=True)
         if dataset is None:
             await self._write_coded(batch, value, drop_axes)
             return
@@ -251,8 +255,7 @@ class N5CodecPipeline(CodecPipeline):
     ) -> None:
         """Write chunks through zarr's codecs; parts of chunks under the lock of their block."""
         transform = self.zarr_pipeline.sync_transform
-        is_able = transform is not None and isinstance(value, cpu.NDBuffer)
-        is_able = is_able and not any(item[0].read_only for item in batch[:1])
+        is_able = transform is not None and not any(item[0].read_only for item in batch[:1])
         # zarr may regard a chunk at the end as complete after another program has enlarged it; it
         # would remove a whole chunk of background, with the other labels of multisets
         is_part = [is_able and (not _covers_chunk(i) or self._has_labels(i)) for i in batch]
@@ -266,15 +269,12 @@ class N5CodecPipeline(CodecPipeline):
     # ------------------------------------------------------------------ the dataset
 
     async def _dataset(
-        self, batch: Sequence[BatchItem], buffer: NDBuffer, *, to_write: bool = False
+        self, batch: Sequence[BatchItem], *, to_write: bool = False
     ) -> OpenDataset | None:
         """Return the dataset of a batch; None if zarr's own pipeline has to handle it."""
         if not batch:
             return None
         store_path, spec = batch[0][:2]
-        if not isinstance(buffer, cpu.NDBuffer):
-            _log.debug("%s: left to zarr's codecs: other memory than numpy's", store_path)
-            return None
         store: N5Store = store_path.store
         path = self._path_of(batch[0])
         if to_write and store.read_only:

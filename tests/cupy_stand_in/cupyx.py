@@ -1,0 +1,16 @@
+"""The part of cupyx that is used with a GPU: page-locked memory of the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import cupy  # type: ignore[import-not-found]
+import numpy as np
+
+
+def empty_pinned(shape: Any, dtype: Any = float, order: Any = "C") -> np.ndarray:
+    """Return an array of the host whose memory the device copies from by itself."""
+    made = np.empty(shape, dtype, order)
+    begin = made.__array_interface__["data"][0]
+    cupy._pinned.append((begin, begin + max(1, made.nbytes)))
+    return made

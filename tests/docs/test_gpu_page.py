@@ -1,0 +1,61 @@
+"""The scripts of the page on GPUs run: with cupy if there is a GPU, else with its stand-in.
+
+``N5ZARR_TORCH=1 uv run --with torch --with jax pytest tests/docs/test_gpu_page.py`` also runs those
+of torch and JAX, which are too large to be installed for one test.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import n5zarr
+from tests.gpu import STAND_IN, has_gpu, print_moved
+
+PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
+SCRIPTS = re.findall(
+    r"^```py\n(.*?)^```\n\n```text\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
+)
+LARGE = [each for each in SCRIPTS if re.search("^import (torch|jax)$", each[0], re.MULTILINE)]
+OTHERS = [each for each in SCRIPTS if each not in LARGE]
+
+
+def run(script: str, folder: Path) -> str:
+    shutil.copytree(n5zarr.sample_path(), folder / "sample.n5")
+    found = [] if has_gpu() else [str(STAND_IN)]
+    path = os.pathsep.join([*found, *filter(None, [os.environ.get("PYTHONPATH")])])
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", script],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(("script", "said"), OTHERS)
+def test_scripts_with_cupy(tmp_path: Path, script: str, said: str) -> None:
+    assert run(script, tmp_path) == said
+
+
+if os.environ.get("N5ZARR_TORCH"):
+
+    @pytest.mark.parametrize(("script", "said"), LARGE)
+    def test_scripts_with_torch_and_jax(tmp_path: Path, script: str, said: str) -> None:
+        assert run(script, tmp_path) == said
+
+
+def test_the_table_is_what_the_command_prints(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    print_moved(tmp_path)
+    assert capsys.readouterr().out in PAGE.read_text()
