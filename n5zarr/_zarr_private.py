@@ -34,8 +34,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import inspect
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, cast, override
 
 import numpy as np
 import zarr
@@ -53,6 +54,7 @@ from zarr.core.metadata.v2 import ArrayV2Metadata
 from zarr.core.metadata.v3 import ArrayV3Metadata
 from zarr.core.sync import _get_loop, sync
 from zarr.registry import register_pipeline
+from zarr.storage import MemoryStore, StorePath, WrapperStore
 from zarr.storage._local import LocalStore
 
 from n5zarr._zarr_shared import (
@@ -76,7 +78,6 @@ if TYPE_CHECKING:
     from zarr.core.buffer import NDArrayLikeOrScalar as ArrayOrScalar
     from zarr.core.dtype import wrapper
     from zarr.core.metadata import v3
-    from zarr.storage import WrapperStore
     from zarr.types import AnyArray
 
     type ArrayMetadata = ArrayV3Metadata | ArrayV2Metadata
@@ -301,3 +302,39 @@ class ChunkCodecs:
         if self._sync is not None:
             return self._sync.encode_chunk(chunk, spec)
         return on_own_loop(self._async.encode_chunk(chunk, spec))
+
+
+def check() -> None:
+    """Use the private names once, on an array of one element in memory.
+
+    A version of zarr may keep a name and change its parameters or members: :mod:`n5zarr._zarr` then
+    uses public names.
+    """
+    document: dict[str, Any] = {
+        "zarr_format": 3, "node_type": "array", "shape": [1], "data_type": "uint8",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [1]}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "attributes": {},
+        "codecs": [{"name": "bytes"}],
+    }  # fmt: skip
+    codecs, store = ChunkCodecs(document), MemoryStore()
+    metadata: Any = with_attributes(parse_array_metadata(spelled(document)), {"a": 1})  # type: ignore[arg-type]
+    own: Any = zarr.AsyncArray(metadata=metadata, store_path=StorePath(store))
+    spec = chunk_spec(with_fused_pipeline(zarr.Array(own)))
+    merged = merge_and_encode_chunk(
+        None,
+        spec.prototype.nd_buffer.from_numpy_array(codecs.decode(codecs.encode(np.ones(1, "u1")))),
+        chunk_spec=spec,
+        chunk_selection=(slice(0, 1),),
+        out_selection=(slice(0, 1),),
+        is_complete=False,
+        drop_axes=(),
+        decode=lambda _, __: spec.prototype.nd_buffer.from_numpy_array(np.zeros(1, "u1")),
+        encode=lambda data, _: spec.prototype.buffer.from_bytes(data.as_numpy_array().tobytes()),
+    )
+    if merged is None or merged.to_bytes() != b"\x01":
+        raise ValueError("a chunk holds other values than were encoded")
+    inner = wrapped(WrapperStore(store))
+    if inner is not store or not same_data(store, inner) or max_workers() < 1:
+        raise ValueError("a store is not the one inside its wrapper")
+    async_group(zarr.Group(cast("Any", None)))
+    inspect.signature(sync).bind(None)

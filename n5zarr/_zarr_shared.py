@@ -6,7 +6,7 @@ import asyncio
 import os
 import threading
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import zarr
 
@@ -36,7 +36,11 @@ REFUSALS = (
 
 def default_pipeline_name() -> str:
     """Return the name of zarr's own default pipeline, whatever is configured."""
-    return str(zarr.config.defaults[0]["codec_pipeline"]["path"])
+    # a list of mappings; a mapping if zarr types its configuration, as pull request 4101 proposes
+    defaults: Any = getattr(zarr.config, "defaults", {})
+    known = defaults[0] if isinstance(defaults, list) else defaults
+    configured = known.get("codec_pipeline") or zarr.config.get("codec_pipeline")
+    return str(configured["path"])
 
 
 def default_pipeline() -> type[CodecPipeline]:

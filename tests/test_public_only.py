@@ -5,10 +5,13 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,10 +20,7 @@ from zarr.buffer import cpu
 from zarr.storage import LocalStore, LoggingStore, MemoryStore
 
 import n5zarr
-from n5zarr import _zarr_private, _zarr_public
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from n5zarr import _zarr, _zarr_private, _zarr_public
 
 ROUND_TRIP = """
 import sys, warnings
@@ -78,13 +78,104 @@ def test_it_writes_and_reads_without_private_names(tmp_path: Path, dtype: str) -
     check(tmp_path, dtype)
 
 
-def test_it_goes_on_with_public_names_if_zarr_has_changed(tmp_path: Path) -> None:
-    without = "import zarr.core.array as a\ndel a._stores_share_data\n"
-    done = run(tmp_path, "uint16", before=without, N5ZARR_PUBLIC_ONLY="")
+# Hides from n5zarr all modules and names of zarr that are private; zarr itself keeps them.
+WITHOUT_PRIVATE = """
+import builtins
+imported = builtins.__import__
+def is_private(name):
+    parts = name.split(".")
+    return parts[0] == "zarr" and (parts[1:2] == ["core"] or any(p.startswith("_") for p in parts))
+def importing(name, scope=None, locals=None, names=(), level=0):
+    if ((scope or {}).get("__name__") or "").split(".")[0] == "n5zarr":
+        for each in (name, *(f"{name}.{n}" for n in names or ())):
+            if is_private(each):
+                raise ImportError(f"there is no {each}")
+    return imported(name, scope, locals, names, level)
+builtins.__import__ = importing
+"""
+# What zarr-python's pull request 4101 does to the configuration: the known keys only, with defaults
+# in one mapping.
+WITH_TYPED_CONFIG = """
+import zarr
+class Typed:
+    kept = zarr.config
+    defaults = kept.defaults[0]
+    def get(self, key, default=...):
+        given = () if default is ... else (default,)
+        return self.kept.get(key, *given)
+    def set(self, values=None, **more):
+        for key in values or {}:
+            self.kept.get(key)  # a KeyError if there is none
+        return self.kept.set(values, **more)
+zarr.config = Typed()
+"""
+CHANGES = {
+    "a name is gone": "import zarr.core.array as a; del a._stores_share_data\n",
+    "all private names are gone": WITHOUT_PRIVATE,
+    "and the configuration has types": WITH_TYPED_CONFIG + WITHOUT_PRIVATE,
+    "a function has other parameters": (
+        "import zarr.core.chunk_utils as c; c.merge_and_encode_chunk = lambda stored, value: None\n"
+    ),
+    "a class has other members": (
+        "import zarr; from zarr.core.codec_pipeline import FusedCodecPipeline as Own\n"
+        "class Changed(Own): sync_transform = property()\n"
+        "import zarr.core.codec_pipeline as c; c.FusedCodecPipeline = Changed\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_goes_on_with_public_names_if_zarr_has_changed(tmp_path: Path, change: str) -> None:
+    done = run(tmp_path, "uint16", before=CHANGES[change], N5ZARR_PUBLIC_ONLY="")
     assert done.returncode == 0, done.stderr
-    assert "n5zarr works with public names of zarr only, more slowly" in done.stderr
-    assert "_stores_share_data" in done.stderr
+    assert done.stderr.count("n5zarr works with public names of zarr only, more slowly") == 1
     check(tmp_path, "uint16")
+
+
+def test_a_typed_configuration_is_no_change(tmp_path: Path) -> None:
+    done = run(tmp_path, "uint16", before=WITH_TYPED_CONFIG, N5ZARR_PUBLIC_ONLY="")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[-1] == "n5zarr.arrays.pipeline.N5CodecPipeline"
+    check(tmp_path, "uint16")
+
+
+def private_names() -> list[tuple[str, str]]:
+    """Return the modules and the names that the private form imports when it runs."""
+    tree = ast.parse(Path(_zarr_private.__file__ or "").read_text())
+    return [
+        (each.module or "", alias.name)
+        for each in tree.body
+        if isinstance(each, ast.ImportFrom) and (each.module or "").startswith("zarr")
+        for alias in each.names
+        if is_private(f"{each.module}.{alias.name}")
+    ]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("zarr.core.") or "._" in name
+
+
+@pytest.mark.parametrize(("module", "name"), private_names())
+def test_each_private_name_may_go(monkeypatch: pytest.MonkeyPatch, module: str, name: str) -> None:
+    imported = builtins.__import__
+
+    def importing(asked: str, scope: Any = None, *rest: Any) -> Any:
+        is_own = (scope or {}).get("__name__") == "n5zarr._zarr_private"
+        if is_own and asked == module and name in rest[1]:
+            raise ImportError(f"cannot import name {name!r} from {module!r}")
+        return imported(asked, scope, *rest)
+
+    monkeypatch.delitem(sys.modules, "n5zarr._zarr_private")
+    monkeypatch.setattr(n5zarr, "_zarr_private", _zarr_private)  # is put back
+    monkeypatch.setattr(builtins, "__import__", importing)
+    with pytest.warns(n5zarr.N5Warning, match=f"has changed .*{name}"):
+        assert _zarr.chosen(None) is _zarr_public
+
+
+def test_the_private_names_are_the_right_ones() -> None:
+    assert len(private_names()) > 10
+    _zarr_private.check()
+    assert _zarr.chosen("0").__name__ == "n5zarr._zarr_private"
 
 
 def test_both_forms_have_the_same_names() -> None:
