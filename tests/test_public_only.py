@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import builtins
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,7 +21,8 @@ from zarr.buffer import cpu
 from zarr.storage import LocalStore, LoggingStore, MemoryStore
 
 import n5zarr
-from n5zarr import _zarr, _zarr_private, _zarr_public
+from n5zarr import _zarr, _zarr_private, _zarr_public, _zarr_shared
+from tests.structure import REPOSITORY
 
 ROUND_TRIP = """
 import sys, warnings
@@ -170,6 +172,14 @@ def test_each_private_name_may_go(monkeypatch: pytest.MonkeyPatch, module: str, 
     monkeypatch.setattr(builtins, "__import__", importing)
     with pytest.warns(n5zarr.N5Warning, match=f"has changed .*{name}"):
         assert _zarr.chosen(None) is _zarr_public
+
+
+def test_what_would_replace_each_private_name_is_described() -> None:
+    """In the names that n5zarr gives them, and in zarr's."""
+    (page,) = (REPOSITORY / "docs/design").glob("*-what-zarr-could-make-public.md")
+    described = set(re.findall(r"`(?:[\w.]+\.)?(\w+)`", page.read_text()))
+    names = {*_zarr_private.__all__, *(name for _, name in private_names())}
+    assert sorted(names - {*_zarr_shared.__all__} - described) == []
 
 
 def test_the_private_names_are_the_right_ones() -> None:
