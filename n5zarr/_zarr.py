@@ -3,7 +3,7 @@
 `n5zarr._zarr_private` is fast, and says for each private name why there is no public one.
 `n5zarr._zarr_public` does the same by public names alone, slower. It is used with
 ``N5ZARR_PUBLIC_ONLY=1``, and with a warning if a version of zarr has no such private names any
-more.
+more, or others of the same name.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from n5zarr._zarr_shared import REFUSALS
 from n5zarr.errors import N5Warning
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PUBLIC_ONLY",
+    "REFUSALS",
     "ArrayConfigLike",
     "ArrayMetadata",
     "ArraySpec",
@@ -72,14 +74,17 @@ def chosen(environment: str | None) -> ModuleType:
     """
     if environment in (None, "", "0"):
         try:
-            return import_module("n5zarr._zarr_private")
-        except (ImportError, AttributeError) as err:
+            private = import_module("n5zarr._zarr_private")
+            private.check()
+        except (ImportError, *REFUSALS) as err:
             warnings.warn(
                 f"n5zarr works with public names of zarr only, more slowly: this version of zarr "
                 f"has changed ({err}); a newer version of n5zarr may know it",
                 N5Warning,
                 stacklevel=2,
             )
+        else:
+            return private
     return import_module("n5zarr._zarr_public")
 
 

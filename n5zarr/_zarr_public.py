@@ -3,7 +3,8 @@
 - ``sync`` learns zarr's event loop from a store that zarr calls.
 - ``ChunkCodecs`` writes a chunk to an array in memory, and reads it back.
 - Documents are parsed by making an array of them, in a store in memory.
-- Chunks go through the pipeline that zarr itself chooses; no array is taken from it.
+- ``merge_and_encode_chunk`` and ``chunk_spec`` are written here.
+- What zarr itself has to read and write goes through the pipeline that zarr chooses.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import warnings
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn, cast, override
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast, override
 
 import numpy as np
 import zarr
@@ -28,18 +30,20 @@ from n5zarr._zarr_shared import (
     REFUSALS,
     default_pipeline,
     default_pipeline_name,
+    filtered_dtype,
     on_own_loop,
 )
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine
+    from collections.abc import Callable, Coroutine
     from concurrent.futures import Future
 
+    from zarr.abc.buffer import Buffer, BufferPrototype, NDBuffer
     from zarr.abc.codec import CodecPipeline
     from zarr.abc.metadata import Metadata
     from zarr.abc.store import Store
-    from zarr.types import AnyAsyncArray
+    from zarr.types import AnyArray, AnyAsyncArray
 
 __all__ = [
     "MISSING",
@@ -54,6 +58,7 @@ __all__ = [
     "async_group",
     "check_codecs",
     "chunk_spec",
+    "chunk_transform",
     "default_pipeline",
     "default_pipeline_name",
     "from_other_loop",
@@ -127,9 +132,9 @@ async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
 # ------------------------------------------------------------------------------------ documents
 
 
-def _array(document: dict[str, Any], *, keep_empty: bool = False) -> AnyAsyncArray:
-    """Make an array of a document, in a store in memory."""
-    metadata: Any = dict(document)
+def _array(document: dict[str, Any] | Metadata, *, keep_empty: bool = False) -> AnyAsyncArray:
+    """Make an array of a document or of metadata, in a store in memory."""
+    metadata: Any = document
     where = StorePath(MemoryStore(), "")
     config: Any = {"write_empty_chunks": keep_empty}
     return zarr.AsyncArray(metadata=metadata, store_path=where, config=config)
@@ -178,18 +183,20 @@ class ChunkCodecs:
         A ``zarr.json`` or ``.zarray``.
     """
 
+    _dtype: np.dtype | None = None
+
     def __init__(self, document: dict[str, Any]) -> None:
         shape = [*(document.get("chunks") or document["shape"])]
         self._document = document | {"shape": shape}
         array = _array(self._document)
         self._key = array.metadata.encode_chunk_key((0,) * len(shape))
-        is_filtered = "numcodecs." in str(document) or bool(document.get("filters"))
-        if array.dtype.kind in "biufc" and is_filtered and _is_big_endian(document):
+        if "numcodecs." in str(document) and _is_big_endian(document):
             raise N5UnrepresentableError(
                 "filters: expected little-endian elements with N5ZARR_PUBLIC_ONLY=1, got "
                 "big-endian ones, which zarr may misread; create the array with '<' in its type",
                 kind="compression",
             )
+        self._dtype = filtered_dtype(self, document, np.zeros(shape, array.dtype))
 
     def decode(self, chunk: memoryview | bytes) -> np.ndarray:
         """Decode the bytes of a full-size chunk."""
@@ -203,6 +210,8 @@ class ChunkCodecs:
 
     def encode(self, array: np.ndarray) -> bytes:
         """Encode a full-size chunk."""
+        if self._dtype is not None:
+            array = array.astype(self._dtype, copy=False)
         # a shard omits its empty parts; a whole chunk of fill values was written on purpose
         encoded = self._encode(array, keep_empty=False)
         return encoded or self._encode(array, keep_empty=True) or b""
@@ -219,9 +228,11 @@ class ChunkCodecs:
 
 
 def _is_big_endian(document: dict[str, Any]) -> bool:
-    """Whether Zarr v3's codec from elements to bytes writes the highest byte first."""
+    """Whether filters of Zarr v3 take numbers with the highest byte first, or make such."""
     found = [codec.get("configuration", {}) for codec in document.get("codecs", ())]
-    return any(configuration.get("endian") == "big" for configuration in found)
+    return any(
+        value == "big" or str(value).startswith(">") for each in found for value in each.values()
+    )
 
 
 # ----------------------------------------------------------------------------------- pipelines
@@ -232,7 +243,7 @@ FusedCodecPipeline = default_pipeline()
 
 def fused_pipeline(metadata: Metadata) -> CodecPipeline:
     """Return the pipeline that zarr makes for an array."""
-    return _array(dict(metadata.to_dict())).codec_pipeline
+    return _array(metadata).codec_pipeline
 
 
 def with_fused_pipeline[T: zarr.Array[Any]](array: T) -> T:
@@ -246,17 +257,87 @@ def max_workers() -> int:
     return int(given) if given else os.cpu_count() or 1
 
 
-def chunk_spec(_: object) -> NoReturn:
-    """Raise: only the fast path, which is off, describes chunks for a pipeline."""
-    raise NotImplementedError(_OFF)
+@dataclass(frozen=True)
+class _Spec:
+    """What zarr tells a pipeline about a chunk."""
+
+    shape: tuple[int, ...]
+    dtype: Any
+    fill_value: Any
+    config: Any
+    prototype: BufferPrototype
 
 
-def merge_and_encode_chunk(*_: object, **__: object) -> NoReturn:
-    """Raise: only the fast path, which is off, merges parts of chunks itself."""
-    raise NotImplementedError(_OFF)
+def chunk_spec(array: AnyArray) -> _Spec:
+    """Return the description of an array's chunks for a pipeline; the grid must be regular."""
+    metadata: Any = array.metadata
+    return _Spec(
+        array.chunks, metadata.dtype, metadata.fill_value, array.config, cpu.buffer_prototype
+    )
 
 
-_OFF = "with N5ZARR_PUBLIC_ONLY=1, zarr's own pipeline reads and writes all chunks"
+class _Transform:
+    """The codecs of an array in the form in which zarr's pipelines have them."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._codecs = ChunkCodecs(document)
+
+    def decode_chunk(self, stored: Buffer, spec: _Spec) -> NDBuffer:
+        values = self._codecs.decode(stored.to_bytes())
+        return spec.prototype.nd_buffer.from_numpy_array(values)
+
+    def encode_chunk(self, chunk: NDBuffer, spec: _Spec) -> Buffer:
+        return spec.prototype.buffer.from_bytes(self._codecs.encode(chunk.as_numpy_array()))
+
+
+def chunk_transform(_: CodecPipeline, metadata: Metadata) -> _Transform:
+    """Return what decodes and encodes chunks of an array; its grid must be regular."""
+    with warnings.catch_warnings():  # zarr has warned of types without a specification before
+        warnings.simplefilter("ignore")
+        document: Any = metadata.to_dict()
+    if "chunk_grid" in document:
+        document = document | {"shape": document["chunk_grid"]["configuration"]["chunk_shape"]}
+    return _Transform(document)
+
+
+def merge_and_encode_chunk(  # noqa: PLR0913 - as zarr's
+    stored: Buffer | None,
+    value: NDBuffer,
+    *,
+    chunk_spec: _Spec,
+    chunk_selection: tuple[Any, ...],
+    out_selection: tuple[Any, ...],
+    is_complete: bool,
+    drop_axes: tuple[int, ...],
+    decode: Callable[[Buffer, _Spec], NDBuffer],
+    encode: Callable[[NDBuffer, _Spec], Buffer | None],
+) -> Buffer | None:
+    """Return a chunk with a part of it replaced, as zarr does; None if it is to be removed."""
+    is_scalar = value.shape == ()
+    given = value if is_scalar else value[out_selection]
+    fill_value = chunk_spec.fill_value
+    if fill_value is None:
+        fill_value = chunk_spec.dtype.default_scalar()
+    if is_complete and not is_scalar and given.shape == tuple(chunk_spec.shape):
+        chunk = given
+    else:
+        if stored is None:
+            chunk = chunk_spec.prototype.nd_buffer.create(
+                shape=chunk_spec.shape,
+                dtype=chunk_spec.dtype.to_native_dtype(),
+                order=chunk_spec.config.order,
+                fill_value=fill_value,
+            )
+        else:
+            chunk = decode(stored, chunk_spec).copy()
+        if drop_axes and not is_scalar:
+            axes = range(len(chunk_spec.shape))
+            given = given[tuple(None if axis in drop_axes else slice(None) for axis in axes)]
+        chunk[chunk_selection] = given
+    if not chunk_spec.config.write_empty_chunks and chunk.all_equal(fill_value):
+        return None
+    return encode(chunk, chunk_spec)
+
 
 # -------------------------------------------------------------------------------------- stores
 
@@ -280,7 +361,9 @@ def wrapped(store: object) -> Store:
 
 
 def same_data(one: Store, other: Store) -> bool:
-    """Whether two stores hold the same data; of stores in memory, whether the data are equal."""
+    """Whether two stores hold the same data."""
+    if isinstance(one, MemoryStore) and isinstance(other, MemoryStore):
+        return str(one) == str(other)  # the identity of the data, which equality does not ask for
     with suppress(NotImplementedError):
         one = one.with_read_only(other.read_only)
     return one == other

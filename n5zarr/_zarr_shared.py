@@ -6,9 +6,12 @@ import asyncio
 import os
 import threading
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import zarr
+
+from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -21,6 +24,7 @@ __all__ = [
     "REFUSALS",
     "default_pipeline",
     "default_pipeline_name",
+    "filtered_dtype",
     "on_own_loop",
 ]
 
@@ -36,7 +40,11 @@ REFUSALS = (
 
 def default_pipeline_name() -> str:
     """Return the name of zarr's own default pipeline, whatever is configured."""
-    return str(zarr.config.defaults[0]["codec_pipeline"]["path"])
+    # a list of mappings; a mapping if zarr types its configuration, as pull request 4101 proposes
+    defaults: Any = getattr(zarr.config, "defaults", {})
+    known = defaults[0] if isinstance(defaults, list) else defaults
+    configured = known.get("codec_pipeline") or zarr.config.get("codec_pipeline")
+    return str(configured["path"])
 
 
 def default_pipeline() -> type[CodecPipeline]:
@@ -76,3 +84,37 @@ if hasattr(os, "register_at_fork"):
 def on_own_loop[T](coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine on n5zarr's own event loop, and wait for the result."""
     return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()
+
+
+class _Codecs(Protocol):
+    def encode(self, array: np.ndarray) -> bytes: ...
+    def decode(self, chunk: bytes) -> np.ndarray: ...
+
+
+def filtered_dtype(
+    codecs: _Codecs, document: dict[str, Any], zeros: np.ndarray
+) -> np.dtype[Any] | None:
+    """Return the type, with its byte order, that the filters of an array expect; None without any.
+
+    A filter reads the bytes of a chunk as numbers, in a byte order that only zarr knows.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Zarr does not decode the filters as it encoded them (``kind="compression"``).
+    """
+    is_filtered = "numcodecs." in str(document) or bool(document.get("filters"))
+    if not is_filtered or zeros.dtype.kind not in "biufc":
+        return None
+    dtype = codecs.decode(codecs.encode(zeros)).dtype
+    values = np.resize(np.arange(251, dtype=np.uint8), zeros.shape).astype(dtype)
+    # values that were decoded once; the first ones need not survive, as some filters are lossy
+    once = codecs.decode(codecs.encode(values))
+    again = codecs.decode(codecs.encode(once.astype(dtype)))
+    if not np.array_equal(again, once, equal_nan=once.dtype.kind in "fc"):
+        message = (
+            "filters: expected to decode to the values that were encoded, got others (zarr "
+            "misreads big-endian filters of Zarr v3); create the array with '<' in its type"
+        )
+        raise N5UnrepresentableError(message, kind="compression")
+    return dtype

@@ -5,22 +5,25 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import os
+import re
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import tensorstore
+import zarr
 from zarr.buffer import cpu
 from zarr.storage import LocalStore, LoggingStore, MemoryStore
 
 import n5zarr
-from n5zarr import _zarr_private, _zarr_public
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from n5zarr import _zarr, _zarr_private, _zarr_public, _zarr_shared
+from tests.structure import REPOSITORY
 
 ROUND_TRIP = """
 import sys, warnings
@@ -73,18 +76,117 @@ def test_it_writes_and_reads_without_private_names(tmp_path: Path, dtype: str) -
     assert done.returncode == 0, done.stderr
     names, pipeline = done.stdout.split()
     assert names == "[]"
-    assert pipeline.startswith("zarr.")  # zarr's own
+    assert pipeline == "n5zarr.arrays.pipeline.N5CodecPipeline"
     assert done.stderr == ""
     check(tmp_path, dtype)
 
 
-def test_it_goes_on_with_public_names_if_zarr_has_changed(tmp_path: Path) -> None:
-    without = "import zarr.core.array as a\ndel a._stores_share_data\n"
-    done = run(tmp_path, "uint16", before=without, N5ZARR_PUBLIC_ONLY="")
+# Hides from n5zarr all modules and names of zarr that are private; zarr itself keeps them.
+WITHOUT_PRIVATE = """
+import builtins
+imported = builtins.__import__
+def is_private(name):
+    parts = name.split(".")
+    return parts[0] == "zarr" and (parts[1:2] == ["core"] or any(p.startswith("_") for p in parts))
+def importing(name, scope=None, locals=None, names=(), level=0):
+    if ((scope or {}).get("__name__") or "").split(".")[0] == "n5zarr":
+        for each in (name, *(f"{name}.{n}" for n in names or ())):
+            if is_private(each):
+                raise ImportError(f"there is no {each}")
+    return imported(name, scope, locals, names, level)
+builtins.__import__ = importing
+"""
+# What zarr-python's pull request 4101 does to the configuration: the known keys only, with defaults
+# in one mapping.
+WITH_TYPED_CONFIG = """
+import zarr
+class Typed:
+    kept = zarr.config
+    defaults = kept.defaults[0]
+    def get(self, key, default=...):
+        given = () if default is ... else (default,)
+        return self.kept.get(key, *given)
+    def set(self, values=None, **more):
+        for key in values or {}:
+            self.kept.get(key)  # a KeyError if there is none
+        return self.kept.set(values, **more)
+zarr.config = Typed()
+"""
+CHANGES = {
+    "a name is gone": "import zarr.core.array as a; del a._stores_share_data\n",
+    "all private names are gone": WITHOUT_PRIVATE,
+    "and the configuration has types": WITH_TYPED_CONFIG + WITHOUT_PRIVATE,
+    "a function has other parameters": (
+        "import zarr.core.chunk_utils as c; c.merge_and_encode_chunk = lambda stored, value: None\n"
+    ),
+    "a class has other members": (
+        "import zarr; from zarr.core.codec_pipeline import FusedCodecPipeline as Own\n"
+        "class Changed(Own): sync_transform = property()\n"
+        "import zarr.core.codec_pipeline as c; c.FusedCodecPipeline = Changed\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_it_goes_on_with_public_names_if_zarr_has_changed(tmp_path: Path, change: str) -> None:
+    done = run(tmp_path, "uint16", before=CHANGES[change], N5ZARR_PUBLIC_ONLY="")
     assert done.returncode == 0, done.stderr
-    assert "n5zarr works with public names of zarr only, more slowly" in done.stderr
-    assert "_stores_share_data" in done.stderr
+    assert done.stderr.count("n5zarr works with public names of zarr only, more slowly") == 1
     check(tmp_path, "uint16")
+
+
+def test_a_typed_configuration_is_no_change(tmp_path: Path) -> None:
+    done = run(tmp_path, "uint16", before=WITH_TYPED_CONFIG, N5ZARR_PUBLIC_ONLY="")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[-1] == "n5zarr.arrays.pipeline.N5CodecPipeline"
+    check(tmp_path, "uint16")
+
+
+def private_names() -> list[tuple[str, str]]:
+    """Return the modules and the names that the private form imports when it runs."""
+    tree = ast.parse(Path(_zarr_private.__file__ or "").read_text())
+    return [
+        (each.module or "", alias.name)
+        for each in tree.body
+        if isinstance(each, ast.ImportFrom) and (each.module or "").startswith("zarr")
+        for alias in each.names
+        if is_private(f"{each.module}.{alias.name}")
+    ]
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("zarr.core.") or "._" in name
+
+
+@pytest.mark.parametrize(("module", "name"), private_names())
+def test_each_private_name_may_go(monkeypatch: pytest.MonkeyPatch, module: str, name: str) -> None:
+    imported = builtins.__import__
+
+    def importing(asked: str, scope: Any = None, *rest: Any) -> Any:
+        is_own = (scope or {}).get("__name__") == "n5zarr._zarr_private"
+        if is_own and asked == module and name in rest[1]:
+            raise ImportError(f"cannot import name {name!r} from {module!r}")
+        return imported(asked, scope, *rest)
+
+    monkeypatch.delitem(sys.modules, "n5zarr._zarr_private")
+    monkeypatch.setattr(n5zarr, "_zarr_private", _zarr_private)  # is put back
+    monkeypatch.setattr(builtins, "__import__", importing)
+    with pytest.warns(n5zarr.N5Warning, match=f"has changed .*{name}"):
+        assert _zarr.chosen(None) is _zarr_public
+
+
+def test_what_would_replace_each_private_name_is_described() -> None:
+    """In the names that n5zarr gives them, and in zarr's."""
+    (page,) = (REPOSITORY / "docs/design").glob("*-what-zarr-could-make-public.md")
+    described = set(re.findall(r"`(?:[\w.]+\.)?(\w+)`", page.read_text()))
+    names = {*_zarr_private.__all__, *(name for _, name in private_names())}
+    assert sorted(names - {*_zarr_shared.__all__} - described) == []
+
+
+def test_the_private_names_are_the_right_ones() -> None:
+    assert len(private_names()) > 10
+    _zarr_private.check()
+    assert _zarr.chosen("0").__name__ == "n5zarr._zarr_private"
 
 
 def test_both_forms_have_the_same_names() -> None:
@@ -133,3 +235,46 @@ def test_they_encode_chunks_alike(codec: str) -> None:
         chunk = _zarr_private.ChunkCodecs(document).encode(values)
         assert _zarr_public.ChunkCodecs(document).encode(values) == chunk
         np.testing.assert_array_equal(_zarr_public.ChunkCodecs(document).decode(chunk), values)
+
+
+@pytest.mark.parametrize("write_empty", [False, True])
+@pytest.mark.parametrize("stored", [None, 5])
+@pytest.mark.parametrize(
+    ("value", "selection", "out", "is_complete", "drop_axes"),
+    [
+        (np.arange(6, dtype="u2").reshape(2, 3), np.s_[1:3, 2:5], np.s_[0:2, 0:3], False, ()),
+        (np.arange(15, dtype="u2").reshape(3, 5), np.s_[0:3, 0:5], np.s_[0:3, 0:5], True, ()),
+        (np.full((3, 5), 7, "u2"), np.s_[0:3, 0:5], np.s_[0:3, 0:5], True, ()),
+        (np.array(9, "u2"), np.s_[0:2, 0:5], np.s_[0:2, 0:5], False, ()),
+        (np.array(7, "u2"), np.s_[0:3, 0:5], np.s_[0:3, 0:5], True, ()),
+        (np.arange(3, dtype="u2"), np.s_[0:3, 1:2], np.s_[0:3], False, (1,)),
+        (np.arange(4, dtype="u2"), ([0, 0, 2, 1], [1, 4, 0, 2]), np.s_[0:4], False, ()),
+    ],
+)
+def test_they_replace_parts_of_chunks_alike(
+    value: np.ndarray, selection: Any, out: Any, *, is_complete: bool, drop_axes: tuple[int, ...],
+    stored: int | None, write_empty: bool,
+) -> None:  # fmt: skip
+    array: Any = zarr.create_array(
+        MemoryStore(), shape=(7, 11), chunks=(3, 5), dtype="u2", fill_value=7,
+        config={"write_empty_chunks": write_empty},
+    )  # fmt: skip
+    old = None if stored is None else cpu.Buffer.from_bytes(np.full(15, stored, "u2").tobytes())
+
+    def decode(data: Any, spec: Any) -> Any:
+        elements = np.frombuffer(data.to_bytes(), "u2").reshape(spec.shape)
+        return spec.prototype.nd_buffer.from_numpy_array(elements)
+
+    def encode(chunk: Any, _: Any) -> Any:
+        return cpu.Buffer.from_bytes(chunk.as_numpy_array().tobytes())
+
+    results = [
+        form.merge_and_encode_chunk(
+            old, cpu.NDBuffer(value), chunk_spec=form.chunk_spec(array), chunk_selection=selection,
+            out_selection=out, is_complete=is_complete, drop_axes=drop_axes, decode=decode,
+            encode=encode,
+        )
+        for form in (_zarr_private, _zarr_public)
+    ]  # fmt: skip
+    one, other = (None if each is None else each.to_bytes() for each in results)
+    assert one == other

@@ -16,7 +16,7 @@ import zarr
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu
 
-from n5zarr._zarr import PUBLIC_ONLY, ArrayV3Metadata, chunk_spec, max_workers
+from n5zarr._zarr import ArrayV3Metadata, chunk_spec, max_workers
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.box import Box
@@ -298,9 +298,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         left = None
         if kernel.can_do(dataset):
             left = kernel.read_box(dataset, box.start, out, self._fill_value, step=box.step)
-        if left != [] and (box.step is not None or PUBLIC_ONLY):
-            why = "it has steps" if box.step is not None else "N5ZARR_PUBLIC_ONLY is set"
-            self._tell(f"{why}, and the kernel does not read all its blocks")
+        if left != [] and box.step is not None:
+            self._tell("it has steps, and the kernel does not read all its blocks")
             return None
         if left is None or left:
             self._read_left(box, dataset, left, out)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr._zarr import PUBLIC_ONLY
 from n5zarr.arrays.batch import chunk_coords
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
@@ -108,8 +107,6 @@ def dataset_of_array(
         reason = "missing blocks are errors"
     elif not isinstance(store, N5Store) or not is_local(store):
         reason = "the container is not in local files"
-    elif to_write and PUBLIC_ONLY:
-        reason = "N5ZARR_PUBLIC_ONLY is set"
     elif to_write and store.read_only:
         reason = "the store is read only"
     else:

@@ -24,7 +24,7 @@ from zarr.abc.codec import Codec, CodecPipeline
 
 from n5zarr._zarr import (
     PRESENT,
-    PUBLIC_ONLY,
+    chunk_transform,
     default_pipeline,
     default_pipeline_name,
     fused_pipeline,
@@ -55,6 +55,7 @@ if TYPE_CHECKING:
         ArraySpec,
         BatchItem,
         ChunkGridMetadata,
+        ChunkTransform,
         FusedCodecPipeline,
         GetResult,
         ZDType,
@@ -89,6 +90,11 @@ class N5CodecPipeline(CodecPipeline):
         blocks. Created on first use: this takes longer than opening the array.
         """
         return fused_pipeline(self.metadata)
+
+    @cached_property
+    def transform(self) -> ChunkTransform | None:
+        """What decodes and encodes one chunk; None if zarr's codecs are coroutines."""
+        return chunk_transform(self.zarr_pipeline, self.metadata)
 
     @cached_property
     def n_names(self) -> int:
@@ -254,7 +260,7 @@ class N5CodecPipeline(CodecPipeline):
         self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
     ) -> None:
         """Write chunks through zarr's codecs; parts of chunks under the lock of their block."""
-        transform = self.zarr_pipeline.sync_transform
+        transform = self.transform
         is_able = transform is not None and not any(item[0].read_only for item in batch[:1])
         # zarr may regard a chunk at the end as complete after another program has enlarged it; it
         # would remove a whole chunk of background, with the other labels of multisets
@@ -416,7 +422,7 @@ def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) ->
 
 def make_default() -> None:
     """Make the pipeline zarr's default, unless another one is configured."""
-    is_on = not PUBLIC_ONLY and os.environ.get("N5ZARR_PIPELINE", "1") != "0"
+    is_on = os.environ.get("N5ZARR_PIPELINE", "1") != "0"
     if is_on and zarr.config.get("codec_pipeline.path") == default_pipeline_name():
         name = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
         zarr.config.set({"codec_pipeline.path": name})

@@ -17,7 +17,6 @@ from zarr.buffer import cpu, gpu
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr._zarr import PUBLIC_ONLY
 from n5zarr.arrays import kernel
 from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5UnrepresentableError
@@ -35,7 +34,7 @@ PIPELINE = f"{N5CodecPipeline.__module__}.{N5CodecPipeline.__qualname__}"
 @pytest.fixture
 def pipeline() -> Iterator[None]:
     """Choose n5zarr's pipeline, whatever the environment says."""
-    with zarr.config.set({} if PUBLIC_ONLY else {"codec_pipeline.path": PIPELINE}):
+    with zarr.config.set({"codec_pipeline.path": PIPELINE}):
         yield
 
 
@@ -90,10 +89,7 @@ def test_plain_zarr_moves_stored_chunks_and_whole_chunks(
     assert count(counting, read) == (stored + decoded, stored)
 
 
-READING = ["`n5zarr.open`", "`read_boxes`", *([] if PUBLIC_ONLY else ["`N5Store`, `zarr.open`"])]
-
-
-@pytest.mark.parametrize("name", READING)
+@pytest.mark.parametrize("name", ["`n5zarr.open`", "`read_boxes`", "`N5Store`, `zarr.open`"])
 def test_each_byte_is_moved_once(
     tmp_path: Path, values: np.ndarray, counting: Any, name: str, way: str
 ) -> None:
@@ -226,8 +222,7 @@ PLACES: dict[str, Callable[[Path, np.ndarray], Any]] = {
 }  # fmt: skip
 
 
-# zarr alone cannot read chunks of its format 2 for a GPU
-@pytest.mark.parametrize("name", [p for p in PLACES if not (PUBLIC_ONLY and p == "Zarr v2")])
+@pytest.mark.parametrize("name", PLACES)
 def test_any_array_of_a_container(tmp_path: Path, counting: Any, name: str) -> None:
     values = np.random.default_rng(1).integers(1, 6, SHAPE).astype("u2")
     with zarr.config.set(
@@ -238,8 +233,7 @@ def test_any_array_of_a_container(tmp_path: Path, counting: Any, name: str) -> N
     found: list[Any] = []
     n_bytes = count(counting, lambda: found.append(array[2:19, :, 3:]))
     check(counting, found[0], values[2:19, :, 3:].astype(native))
-    if isinstance(array, n5zarr.arrays.array.N5Array) or not PUBLIC_ONLY:
-        assert n_bytes == (found[0].nbytes, 0)
+    assert n_bytes == (found[0].nbytes, 0)
     opened: Any = array if name == "in memory" else n5zarr.open_array(array.store, path="d")
     check(counting, opened.vindex[POINTS], values[POINTS].astype(native))
     check(
@@ -281,9 +275,8 @@ def test_a_prototype_decides(tmp_path: Path, values: np.ndarray, counting: Any) 
     host = array.get_basic_selection(slice(2, 9), prototype=cpu.buffer_prototype)
     assert type(host) is np.ndarray
     out = np.empty((7, 31, 19), "u2")
-    if not PUBLIC_ONLY:
-        array.get_basic_selection(slice(2, 9), out=cpu.NDBuffer.from_numpy_array(out))
-        np.testing.assert_array_equal(out, values[2:9])
+    array.get_basic_selection(slice(2, 9), out=cpu.NDBuffer.from_numpy_array(out))
+    np.testing.assert_array_equal(out, values[2:9])
     assert counting.moved["calls"] == 0
     np.testing.assert_array_equal(host, values[2:9])
     with zarr.config.set({"ndbuffer": "zarr.buffer.cpu.NDBuffer"}):
