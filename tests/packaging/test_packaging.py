@@ -64,7 +64,7 @@ def test_the_recipe_asks_for_what_the_package_asks_for() -> None:
     names = {"deflate": "deflate", "isal": "python-isal", "backports.zstd": "backports.zstd"}
     wanted = {}
     for requirement in PROJECT["project"]["dependencies"]:
-        name, floor = re.fullmatch(r"([\w.-]+)>=([\d.]+)(?:;.*)?", requirement.strip()).groups()  # type: ignore[union-attr]
+        name, floor = re.fullmatch(r"([\w.-]+)>=([\d.,<]+)(?:;.*)?", requirement.strip()).groups()  # type: ignore[union-attr]
         wanted[names.get(name, name)] = floor
     run = load("recipe/recipe.yaml")["requirements"]["run"]
     there = [each for each in run if isinstance(each, str) and not each.startswith("python ")]
