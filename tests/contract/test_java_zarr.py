@@ -227,8 +227,8 @@ def test_a_hierarchy_of_java_and_its_resumption(tmp_path: Path) -> None:
         expected[name] = write(path, document([sharded(java)]), document([sharded(specified)]))
     group = {"zarr_format": 3, "node_type": "group"}
     (tmp_path / "a.zarr/zarr.json").write_text(json.dumps(group))
-    for options in ({}, {"resume": True}):
-        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", **options)
+    for resume in (False, True):
+        n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", resume=resume)
         for name, values in expected.items():
             np.testing.assert_array_equal(n5_values(tmp_path / "a.n5" / name), values)
 
@@ -246,7 +246,7 @@ def test_images_of_java_open_as_they_are(tmp_path: Path) -> None:
     ome = {"ome": {"version": "0.5", "multiscales": [image]}}
     group = {"zarr_format": 3, "node_type": "group", "attributes": ome}
     (path / "zarr.json").write_text(json.dumps(group))
-    np.testing.assert_array_equal(n5zarr.open_level(path, 0)["s0"].values, expected)
+    np.testing.assert_array_equal(n5zarr.open_level(path)["s0"].values, expected)
 
 
 # --------------------------------------------------------------------------- what Java reads
