@@ -155,23 +155,28 @@ def _parsed(given: object, storage_options: Mapping[str, object] | None) -> Plac
             place = _of_store_path(given, storage_options)
         case Store():
             place = Place(given, "", storage_options)
+        case _:
+            place = _of_other_package(given, storage_options)
+    return place
+
+
+def _of_other_package(given: object, storage_options: Mapping[str, object] | None) -> Place:
+    match given:
         case _ if _is_of(given, "fsspec.mapping", "FSMap"):
             _refuse_options(given, storage_options)
-            place = _of_mapping(given)
+            return _of_mapping(given)
         case _ if _is_of(given, "obstore.store", "ObjectStore"):
             _refuse_options(given, storage_options)
-            place = _of_obstore(given)
+            return _of_obstore(given)
         case _ if _is_of(given, "upath", "UPath"):
-            place = _of_upath(given, storage_options)
+            return _of_upath(given, storage_options)
         case os.PathLike():
-            place = Place(Path(given).expanduser(), "", storage_options)
-        case _:
-            message = (
-                "location: expected a path, a URL, a store of zarr's or obstore's or a mapping of "
-                f"fsspec's, got {type(given).__name__}"
-            )
-            raise N5UnrepresentableError(message, kind="option")
-    return place
+            return Place(Path(given).expanduser(), "", storage_options)
+    raise N5UnrepresentableError(
+        "location: expected a path, a URL, a store of zarr's or obstore's or a mapping of "
+        f"fsspec's, got {type(given).__name__}",
+        kind="option",
+    )
 
 
 def _path_or_url(text: str) -> Path | str:

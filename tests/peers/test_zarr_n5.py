@@ -148,6 +148,6 @@ def test_its_documents_beside_n5_change_nothing(tmp_path: Path) -> None:
     }
     (tmp_path / "a.n5/a/zarr.json").write_text(json.dumps(document))
     (tmp_path / "a.n5/zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
-    np.testing.assert_array_equal(n5zarr.open(tmp_path / "a.n5", path="a")[...], values)
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "a.n5", path="a")[...], values)
     done = n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", verify=True)
     assert [array.path for array in done.arrays] == ["a"]
