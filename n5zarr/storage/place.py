@@ -172,11 +172,12 @@ def _of_other_package(given: object, storage_options: Mapping[str, object] | Non
             return _of_upath(given, storage_options)
         case os.PathLike():
             return Place(Path(given).expanduser(), "", storage_options)
-    raise N5UnrepresentableError(
-        "location: expected a path, a URL, a store of zarr's or obstore's or a mapping of "
-        f"fsspec's, got {type(given).__name__}",
-        kind="option",
-    )
+        case _:
+            message = (
+                "location: expected a path, a URL, a store of zarr's or obstore's or a mapping of "
+                f"fsspec's, got {type(given).__name__}"
+            )
+            raise N5UnrepresentableError(message, kind="option")
 
 
 def _path_or_url(text: str) -> Path | str:
