@@ -54,8 +54,8 @@ def as_specified(document: Mapping[str, Any]) -> dict[str, JSON]:
     codecs, data_type = document.get("codecs"), document.get("data_type")
     if not isinstance(codecs, list):
         return {**document}
-    known = {each.value: each for each in DataType if each.is_numeric}
-    item_size = known[data_type].dtype.itemsize if data_type in known else 1
+    sizes = {each.value: each.dtype.itemsize for each in DataType if each.is_numeric}
+    item_size = sizes.get(data_type, 1) if isinstance(data_type, str) else 1
     return {**document, "codecs": [_codec(codec, item_size) for codec in codecs]}
 
 

@@ -246,7 +246,7 @@ def test_images_of_java_open_as_they_are(tmp_path: Path) -> None:
     ome = {"ome": {"version": "0.5", "multiscales": [image]}}
     group = {"zarr_format": 3, "node_type": "group", "attributes": ome}
     (path / "zarr.json").write_text(json.dumps(group))
-    np.testing.assert_array_equal(n5zarr.open_level(path)["s0"].values, expected)
+    np.testing.assert_array_equal(n5zarr.open_level(path, level=0)["s0"].values, expected)
 
 
 # --------------------------------------------------------------------------- what Java reads
