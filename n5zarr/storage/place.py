@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from zarr import Array, Group
 from zarr.abc.store import Store
-from zarr.storage import FsspecStore, StorePath
+from zarr.storage import FsspecStore, ObjectStore, StorePath
 
 from n5zarr._zarr import LocalStore
 from n5zarr.errors import N5UnrepresentableError
@@ -26,6 +26,8 @@ from n5zarr.storage.url import Backend, is_url, local_path, split_query
 if TYPE_CHECKING:
     from collections.abc import Mapping, MutableMapping, Sequence
 
+    from obstore.store import ObjectStore as ObstoreStore
+
 __all__ = ["Backend", "Location", "Place", "place_of"]
 
 type Location = (
@@ -36,6 +38,7 @@ type Location = (
     | Array[Any]
     | Group
     | MutableMapping[str, bytes]
+    | ObstoreStore
     | Place
 )
 """The types that name a container or a node in it; the mappings are those of fsspec."""
@@ -100,8 +103,8 @@ def place_of(
     given : str, PathLike, Store, StorePath, Array, Group, UPath, FSMap or Place
         A path or URL, also with the prefix ``n5://``, or as a pipeline such as
         ``s3://bucket/a.n5|n5:em/s0`` or ``a.zip|zip:a.n5|n5:em/s0``; a store of zarr's, or a place
-        in one; an open array or group; an object of ``universal_pathlib``; a mapping of fsspec's,
-        such as ``s3fs.S3Map``; or a place, which is returned.
+        in one; an open array or group; a store of obstore's; an object of ``universal_pathlib``; a
+        mapping of fsspec's, such as ``s3fs.S3Map``; or a place, which is returned.
     storage_options : dict, optional
         For the backend, with a URL.
     backend : {"fsspec", "obstore"} or None, optional
@@ -152,20 +155,29 @@ def _parsed(given: object, storage_options: Mapping[str, object] | None) -> Plac
             place = _of_store_path(given, storage_options)
         case Store():
             place = Place(given, "", storage_options)
+        case _:
+            place = _of_other_package(given, storage_options)
+    return place
+
+
+def _of_other_package(given: object, storage_options: Mapping[str, object] | None) -> Place:
+    match given:
         case _ if _is_of(given, "fsspec.mapping", "FSMap"):
             _refuse_options(given, storage_options)
-            place = _of_mapping(given)
+            return _of_mapping(given)
+        case _ if _is_of(given, "obstore.store", "ObjectStore"):
+            _refuse_options(given, storage_options)
+            return _of_obstore(given)
         case _ if _is_of(given, "upath", "UPath"):
-            place = _of_upath(given, storage_options)
+            return _of_upath(given, storage_options)
         case os.PathLike():
-            place = Place(Path(given).expanduser(), "", storage_options)
+            return Place(Path(given).expanduser(), "", storage_options)
         case _:
             message = (
-                "location: expected a path, a URL, a store of zarr's or a mapping of fsspec's, got "
-                f"{type(given).__name__}"
+                "location: expected a path, a URL, a store of zarr's or obstore's or a mapping of "
+                f"fsspec's, got {type(given).__name__}"
             )
             raise N5UnrepresentableError(message, kind="option")
-    return place
 
 
 def _path_or_url(text: str) -> Path | str:
@@ -215,6 +227,11 @@ def _of_mapping(mapping: Any) -> Place:  # noqa: ANN401 - fsspec has no types
     if {"file", "local"} & protocols:
         return Place(Path(mapping.root))
     return Place(FsspecStore.from_mapper(mapping))
+
+
+def _of_obstore(store: Any) -> Place:  # noqa: ANN401 - may not be installed
+    folder = getattr(store, "prefix", None) if type(store).__name__ == "LocalStore" else None
+    return Place(ObjectStore(store) if folder is None else Path(folder))
 
 
 def _of_upath(path: Any, storage_options: Mapping[str, object] | None) -> Place:  # noqa: ANN401 - may not be installed

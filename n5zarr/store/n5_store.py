@@ -64,8 +64,8 @@ class N5Store(FlowRunner, Store):
     location : path, URL, zarr store or mapping of fsspec's
         The container: a local path, a URL that the backend reads, or any
         :class:`zarr.abc.store.Store` whose keys are those of an N5 container; also a
-        :class:`zarr.storage.StorePath`, a ``UPath``, a mapping such as ``s3fs.S3Map``, or the
-        storage of an open store. Must be the container root; parents are not searched.
+        :class:`zarr.storage.StorePath`, a store of obstore's, a ``UPath``, a mapping such as
+        ``s3fs.S3Map``, or the storage of an open store. Must be the root; parents are not searched.
     read_only : bool, optional
         Whether to refuse writing.
     codecs : {"zarr", "n5", "portable"}, optional

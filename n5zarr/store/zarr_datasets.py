@@ -13,11 +13,13 @@ import zarr
 from zarr.buffer import cpu
 from zarr.storage import StorePath
 
+from n5zarr._zarr import REFUSALS
 from n5zarr.conventions.model import brief
 from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
+from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.store.made_datasets import MadeDataset
 from n5zarr.zarr_view.keys import ChunkNames
 
@@ -150,7 +152,7 @@ def zarr_dataset(
 async def open_zarr_array(
     store: Store, path: str, name: str, zarr_format: ZarrFormat | None = None
 ) -> zarr.AsyncArray[Any] | None:
-    """Open an array of Zarr; None if there is none.
+    """Open an array of Zarr, also of Java's n5-zarr 2; None if there is none.
 
     Parameters
     ----------
@@ -168,11 +170,12 @@ async def open_zarr_array(
     N5UnrepresentableError
         Something else is there (``kind="option"``).
     """
+    place = StorePath(JavaZarrStore(store), path)
     try:
-        return await zarr.AsyncArray.open(StorePath(store, path), zarr_format=zarr_format)
+        return in_own_store(await zarr.AsyncArray.open(place, zarr_format=zarr_format))
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, KeyError) as err:
+    except REFUSALS as err:
         message = f"{join(name, path)}: expected an array of Zarr, got {err}"
         raise option_error(message) from err
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import fsspec
 import numpy as np
+import obstore.store
 import pytest
 import xarray as xr
 import zarr
@@ -69,6 +70,7 @@ LOCAL: dict[str, Callable[[str], Any]] = {
     "pipeline of a zip file": lambda root: f"{zipped(root)}|zip:c.n5|n5:",
     "pipeline of a URL of a zip file": lambda root: f"file://{zipped(root)}|zip:c.n5/|n5:",
     "LocalStore": LocalStore,
+    "obstore": obstore.store.LocalStore,
 }
 REMOTE: dict[str, Callable[[str], Any]] = {
     "text": str,
@@ -105,6 +107,16 @@ def test_places_of_fsspec(in_memory: str, kind: str) -> None:
 
 def test_local_mappings_have_the_fast_path(root: str) -> None:
     assert N5Store(fsspec.get_mapper(root)).root == N5Store(root).root
+
+
+def test_stores_of_obstore(root: str) -> None:
+    assert N5Store(obstore.store.LocalStore(root)).root == N5Store(root).root
+    memory = obstore.store.MemoryStore()
+    n5zarr.create_array(memory, path="a", data=VALUES, chunks=(2, 3))
+    array: Any = n5zarr.open(memory, path="a")
+    np.testing.assert_array_equal(array[...], VALUES)
+    with pytest.raises(N5UnrepresentableError, match="storage_options: expected none"):
+        N5Store(obstore.store.MemoryStore(), storage_options={"anon": True})
 
 
 def test_a_file_system_and_a_path(root: str, in_memory: str) -> None:

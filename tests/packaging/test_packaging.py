@@ -59,6 +59,17 @@ def test_the_oldest_python_is_the_same_wherever_it_stands() -> None:
     assert set(classified) <= set(tested)
 
 
+def test_the_rows_of_the_matrix_are_the_same_wherever_they_stand() -> None:
+    rows = re.findall(
+        r'^    "([\w.-]+) +\|', (ROOT / ".ci/matrix").read_text("utf-8"), re.MULTILINE
+    )
+    job = load(".github/workflows/monthly.yml")["jobs"]["row"]
+    assert rows == job["strategy"]["matrix"]["row"]
+    used = [each["uses"] for each in job["steps"] if "uses" in each]
+    test = load(".github/workflows/test.yml")["jobs"]["floors"]["steps"]
+    assert used == [each["uses"] for each in test if "uses" in each]
+
+
 def test_the_recipe_asks_for_what_the_package_asks_for() -> None:
     """The recipe has the package's requirements, under conda-forge's names."""
     names = {"deflate": "deflate", "isal": "python-isal", "backports.zstd": "backports.zstd"}

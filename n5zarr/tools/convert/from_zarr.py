@@ -19,6 +19,7 @@ from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
+from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
@@ -158,6 +159,8 @@ def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
 
 def zarr_array(array: AnyArray) -> ArraySource:
     """Make the source of an array of Zarr."""
+    if isinstance(array.store, JavaZarrStore):
+        array = zarr.Array(in_own_store(array.async_array))
     metadata = array.metadata
     attributes = array.attrs.asdict()
     if metadata.zarr_format == 3:

@@ -12,6 +12,7 @@ import zarr
 from zarr.abc.store import Store
 from zarr.storage import StorePath, ZipStore
 
+from n5zarr._zarr import REFUSALS
 from n5zarr.container.options import check_option
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5Error, N5FormatError, option_error
@@ -24,6 +25,7 @@ from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import Place
 from n5zarr.store.bdv_xml import xml_file
+from n5zarr.store.java_zarr import JavaZarrStore
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
@@ -86,18 +88,19 @@ def open_source(
 
 
 def _zarr_source(storage: Storage, path: str, node: Foreign, paths: PathPatterns) -> SourceTree:
-    """Open a hierarchy of Zarr.
+    """Open a hierarchy of Zarr, also if Java has written what zarr refuses.
 
     Raises
     ------
     N5UnrepresentableError
         A document is not that of Zarr (``kind="option"``).
     """
+    place = StorePath(JavaZarrStore(storage.store), path)
     try:
-        return zarr_tree(_open_zarr(StorePath(storage.store, path), node), storage, paths)
+        return zarr_tree(_open_zarr(place, node), storage, paths)
     except N5Error:
         raise
-    except (ValueError, TypeError, KeyError) as err:
+    except REFUSALS as err:
         message = f"expected valid documents of Zarr in it, got {type(err).__name__}: {err}"
         raise option_error(f"{join(str(storage), path)}: {message}") from err
 
