@@ -469,3 +469,13 @@ def test_functions_that_compute_do_so_on_the_host(
     assert n5zarr.thumbnail(array).size
     n5zarr.build_pyramid(n5, "d", in_place=True, levels=1, factors=(2, 2, 2), method="stride")
     check(cupy, n5zarr.open_array(n5, path="d/s1")[...], values[::2, ::2, ::2])
+
+
+def test_views_of_a_project_are_read_onto_the_host(tmp_path: Path, pipeline: None) -> None:
+    xr = pytest.importorskip("xarray")
+    image = np.random.default_rng(2).integers(0, 99, (2, 7, 11, 5)).astype("u2")
+    data = xr.DataArray(image, dims=("setup", "z", "y", "x"), name="image")
+    n5zarr.write_bdv(data, tmp_path / "dataset.xml")
+    with stand_in(), zarr.config.enable_gpu():
+        views = n5zarr.open_bdv(tmp_path / "dataset.xml", chunks=None)["s0"]["data"]
+        np.testing.assert_array_equal(views.squeeze().values, image)
