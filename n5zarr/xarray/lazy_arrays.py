@@ -96,7 +96,8 @@ class StackedViews(BackendArray):
         if view is None:
             return None
         array: Any = with_fast_path(as_zarr(self.store, view.path, view.dataset))
-        return np.asarray(memory_of().on_host(LazyArray(array)[key]))
+        values: Any = LazyArray(array)[key]
+        return np.asarray(memory_of().on_host(values))
 
     def _box(self, key: _Key) -> _Array:
         """Read a selection of integers, slices and arrays, each of which selects along its axis."""
