@@ -15,6 +15,7 @@ from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.opening import open_array
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.container.options import require
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.path import join
@@ -92,7 +93,7 @@ def read_fragment_segments(
                 return np.empty(0, _TABLE)
             raise not_found(store, node, f"the dataset {DATASET} of a label source")
     _check_rows(found, f"{store}: {node or '/'}")
-    values = np.asarray(open_array(store, path=node)[...])
+    values = read_on_host(open_array(store, path=node))
     fragments, segments = values if found.axis_order == "C" else values.T
     return _table(fragments, segments)
 

@@ -5,13 +5,16 @@ Blocks are decoded in the host's memory, whatever memory their elements are want
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import zarr
 from zarr.buffer import cpu, default_buffer_prototype, gpu
+
+from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -23,7 +26,9 @@ if TYPE_CHECKING:
     from n5zarr._zarr import ArraySpec, BatchItem, Fields, NDArrayLikeOrScalar
 
 
-__all__ = ["Memory", "fill", "host_batch", "host_buffer", "memory_of"]
+__all__ = ["Memory", "fill", "host_batch", "host_buffer", "memory_of", "read_on_host"]
+
+_NUMBERS = "biufc"  # kinds of numpy's data types that a GPU has
 
 
 class Memory:
@@ -90,20 +95,29 @@ class _OtherMemory(Memory):
 
     def __init__(self, nd_buffer: type[NDBuffer]) -> None:
         self._nd_buffer = nd_buffer
+        self._is_gpu = issubclass(nd_buffer, gpu.NDBuffer)
 
     def empty(
         self, shape: tuple[int, ...], dtype: np.dtype, order: Literal["C", "F"] = "C"
     ) -> np.ndarray:
         """Make an array in the byte order of the machine; page-locked for a GPU."""
-        native = dtype.newbyteorder("=")
-        if not issubclass(self._nd_buffer, gpu.NDBuffer) or native.kind not in "biufc":
-            return np.empty(shape, native, order)
-        pinned: np.ndarray = import_module("cupyx").empty_pinned(shape, native, order)
-        return pinned
+        native = _native(dtype)
+        if self._is_gpu and native.kind in _NUMBERS:
+            # a system may allow little of this memory; cupy copies from any other
+            with suppress(RuntimeError):
+                pinned: np.ndarray = import_module("cupyx").empty_pinned(shape, native, order)
+                return pinned
+        return np.empty(shape, native, order)
 
     def placed(self, elements: np.ndarray) -> NDArrayLikeOrScalar:
+        if self._is_gpu and elements.dtype.kind not in _NUMBERS:
+            expected = "expected numbers or booleans to move to a GPU"
+            way_out = "prototype=zarr.buffer.cpu.buffer_prototype reads them on the host"
+            raise N5UnrepresentableError(
+                f"{expected}, got {elements.dtype}; {way_out}", kind="data-type"
+            )
         # no copy of what `empty` has made, which remains page-locked
-        native = elements.astype(elements.dtype.newbyteorder("="), copy=False)
+        native = elements.astype(_native(elements.dtype), copy=False)
         return self._nd_buffer.from_numpy_array(native).as_ndarray_like()
 
     def on_host(self, value: npt.ArrayLike) -> npt.ArrayLike:
@@ -145,6 +159,10 @@ class _OtherMemory(Memory):
     ) -> None:
         del prototype
         write(selection, self.on_host(value), fields=fields, prototype=cpu.buffer_prototype)
+
+
+def _native(dtype: np.dtype) -> np.dtype:
+    return dtype.newbyteorder("=") if dtype.kind in _NUMBERS else dtype
 
 
 _NUMPYS, _ZARRS = Memory(), _ZarrsMemory()
@@ -207,3 +225,18 @@ def host_buffer(buffer: NDBuffer, *, copy: bool) -> cpu.NDBuffer:
 def fill(out: NDBuffer, elements: cpu.NDBuffer) -> None:
     """Copy elements of the host into a buffer in other memory."""
     out[...] = type(out).from_numpy_array(elements.as_numpy_array())
+
+
+def read_on_host(array: Any, box: Any = ...) -> np.ndarray:  # noqa: ANN401 - what numpy takes
+    """Read a box onto the host, whatever memory zarr is configured for.
+
+    Parameters
+    ----------
+    array
+        An array of zarr, or any other that supports ``array[box]``.
+    box : tuple of int and slice, slice or Ellipsis
+        The box.
+    """
+    if isinstance(array, zarr.Array):
+        return np.asarray(array.get_basic_selection(box, prototype=cpu.buffer_prototype))
+    return np.asarray(array[box])

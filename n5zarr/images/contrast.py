@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5Error
 
@@ -111,7 +112,7 @@ def _read_each(level: ImageLevel, sample: Iterable[Box]) -> Iterator[np.ndarray[
 def _read(level: ImageLevel, box: Box) -> np.ndarray[Any, Any]:
     """Read the values of a box; none if a block is damaged: whoever shows it reports that."""
     try:
-        return _stored(level.values[box])
+        return _stored(read_on_host(level.values, box))
     except N5Error:
         return np.zeros(0, level.dtype)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import join
@@ -175,7 +176,7 @@ class _Readable:
             else:
                 box.append(slice(part, part + 1))
                 within.append(0)
-        found: np.ndarray[Any, Any] = np.asarray(self.values[tuple(box)])[tuple(within)]
+        found: np.ndarray[Any, Any] = read_on_host(self.values, tuple(box))[tuple(within)]
         return found
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
 from zarr.storage import MemoryStore
 
 from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.encoder import Encoder
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.format.path import join
 from n5zarr.images.encoded_chunks import read_chunks
 from n5zarr.images.find import ome_tree
@@ -95,7 +95,7 @@ class OmeZarrKeys:
         if encoder is None:
             return read_chunks(source, [position])[0]
         # zarr itself would wait for threads, all of which may be here
-        return encoder.chunk(np.asarray(source.values[box]))
+        return encoder.chunk(read_on_host(source.values, box))
 
     def _chunk_at(self, key: str) -> tuple[_Array, tuple[int, ...]] | None:
         """Return the array of a chunk, and its position; None for all other keys."""

@@ -10,6 +10,7 @@ import zarr
 
 from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata
 from n5zarr.arrays.boxes import StoredChunks
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class _Reordered:
         own: list[slice] = [slice(0)] * len(box)
         for part, axis in zip(box, self.order, strict=True):
             own[axis] = part
-        return np.asarray(self.values[tuple(own)]).transpose(self.order)
+        return read_on_host(self.values, tuple(own)).transpose(self.order)
 
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
         order = list(self.order)
@@ -110,10 +111,10 @@ class _Stacked:
     def __getitem__(self, box: Box) -> npt.NDArray[Any]:
         chosen = self.each[box[0]]
         inner = box[1:]
-        parts = [None if values is None else np.asarray(values[inner]) for values in chosen]
+        parts = [None if values is None else read_on_host(values, inner) for values in chosen]
         some = next((part for part in parts if part is not None), None)
         if some is None:
-            some = np.asarray(self.like[inner])
+            some = read_on_host(self.like, inner)
         empty = np.zeros_like(some)
         return np.stack([empty if part is None else part for part in parts])
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
@@ -175,7 +176,7 @@ class Reader(reader.Reader):
 
     def _read_immediate(self) -> xr.DataArray:
         level = self._level
-        return self._described(np.asarray(level.values[tuple(slice(0, n) for n in level.shape)]))
+        return self._described(read_on_host(level.values, tuple(slice(0, n) for n in level.shape)))
 
     def _read_indexed(
         self, given_dims: str, dim_specs: list[int | slice | list[int]]

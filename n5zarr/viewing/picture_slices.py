@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5UnrepresentableError, option_error
@@ -357,7 +358,7 @@ def read_plane(
     if 0 in level.shape:
         return np.zeros((height, width), level.dtype)
     if height * width <= _MOST_ELEMENTS:
-        return _as_rows(np.asarray(level.values[box]), plane)
+        return _as_rows(read_on_host(level.values, box), plane)
     rows, columns = (
         np.unique(np.linspace(0, n - 1, min(n, wanted)).astype(np.intp))
         for n, wanted in zip((height, width), most, strict=True)
@@ -368,7 +369,7 @@ def read_plane(
     for strip in _strips(rows, level.chunks[plane.down], width):
         part = list(box)
         part[plane.down] = slice(int(strip[0]), int(strip[-1]) + 1)
-        read = _as_rows(np.asarray(level.values[tuple(part)]), plane)
+        read = _as_rows(read_on_host(level.values, tuple(part)), plane)
         parts.append(read[(strip - strip[0])[:, None], columns])
     return np.concatenate(parts)
 
@@ -386,7 +387,7 @@ def _read_parts(
     for part in stored:
         down, inner_rows = _samples_in(rows, part[plane.down])
         across, inner_columns = _samples_in(columns, part[plane.across])
-        values = _as_rows(np.asarray(level.values[part]), plane)
+        values = _as_rows(read_on_host(level.values, part), plane)
         drawn[down, across] = values[inner_rows[:, None], inner_columns]
     return drawn
 

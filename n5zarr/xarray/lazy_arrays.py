@@ -14,6 +14,7 @@ from zarr.storage import StorePath
 from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
+from n5zarr.arrays.placing import memory_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -95,7 +96,8 @@ class StackedViews(BackendArray):
         if view is None:
             return None
         array: Any = with_fast_path(as_zarr(self.store, view.path, view.dataset))
-        return np.asarray(LazyArray(array)[key])
+        values: Any = LazyArray(array)[key]
+        return np.asarray(memory_of().on_host(values))
 
     def _box(self, key: _Key) -> _Array:
         """Read a selection of integers, slices and arrays, each of which selects along its axis."""

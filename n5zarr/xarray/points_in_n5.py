@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from n5zarr.arrays.opening import open_array
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.container.walk import Walk
 from n5zarr.conventions.interest_points import PointList, list_of_path, parse_id_map
 from n5zarr.errors import ErrorsAt, N5FormatError, N5UnsupportedError
@@ -59,7 +60,7 @@ class PointsInN5(NamedTuple):
         locations = np.empty((0, 3))
         children = dict(self.store.run(self.store.container.nodes.children(path)))
         for name in sorted(n for n, child in children.items() if isinstance(child, DatasetView)):
-            values = np.asarray(open_array(self.store, path=join(path, name))[...])
+            values = read_on_host(open_array(self.store, path=join(path, name)))
             if name == "loc":
                 locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
             else:
@@ -87,7 +88,7 @@ class PointsInN5(NamedTuple):
             lists = parse_id_map(node.attributes.get("idMap"))
         if not lists:
             return pd.DataFrame()
-        data = np.asarray(open_array(self.store, path=join(path, "data"))[...])
+        data = read_on_host(open_array(self.store, path=join(path, "data")))
         is_known = data.ndim == 2 and data.shape[1] in (3, 4)
         if not is_known or not set(data[:, 2].tolist()) <= set(lists):
             message = "data: expected 4 x N numbers, the third in idMap, got shape "

@@ -11,6 +11,7 @@ import pandas as pd
 import zarr
 from zarr.storage import StorePath
 
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.conventions.interest_points import PointList, list_of_path, path_of
 from n5zarr.conventions.packed_points import (
     NO_VALUE,
@@ -159,7 +160,7 @@ class PointsInZarr:
 
     def _table(self, name: str, width: int) -> list[list[int]]:
         path = join(self._root.tables, name)
-        found: list[list[int]] = np.asarray(self._array(path, width, "i8")[...]).tolist()
+        found: list[list[int]] = read_on_host(self._array(path, width, "i8")).tolist()
         return found
 
     def _rows(self, path: str, width: int, dtype: str) -> _Rows:
@@ -196,14 +197,16 @@ class _Rows:
         parts = [
             self._chunk(n)[max(0, span.first - n * size) : span.end - n * size] for n in numbers
         ]
-        return np.concatenate(parts) if parts else np.asarray(self._array[:0])
+        return np.concatenate(parts) if parts else read_on_host(self._array, slice(0))
 
     def _chunk(self, number: int) -> np.ndarray[Any, Any]:
         if number not in self._chunks:
             if len(self._chunks) >= self._most:
                 del self._chunks[next(iter(self._chunks))]
             size = self._array.chunks[0]
-            self._chunks[number] = np.asarray(self._array[number * size : (number + 1) * size])
+            self._chunks[number] = read_on_host(
+                self._array, slice(number * size, (number + 1) * size)
+            )
         return self._chunks[number]
 
 

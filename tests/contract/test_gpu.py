@@ -6,6 +6,7 @@ are cupy and a GPU, all tests but those of counts run there, too.
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -417,3 +418,57 @@ def test_an_array_is_created_with_elements_of_the_device(tmp_path: Path, countin
     there, back = count(counting, lambda: create("e.n5", data=data))
     assert (there, back - values.nbytes) == documents
     check(counting, n5zarr.open_array(tmp_path / "e.n5", path="d")[...], values)
+
+
+# ------------------------------------------------------------------------ what computes on the host
+
+
+def test_without_page_locked_memory_left_elements_are_read(
+    tmp_path: Path, values: np.ndarray, counting: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("cudaErrorMemoryAllocation: out of memory")
+
+    monkeypatch.setattr(sys.modules["cupyx"], "empty_pinned", refuse)
+    array: Any = n5zarr.open_array(tmp_path / "d.n5", path="d")
+    check(counting, array[2:9], values[2:9])
+    check(counting, array.read_boxes([(1, 2, 3)], (4, 5, 6)), values[None, 1:5, 2:7, 3:9])
+
+
+@pytest.mark.usefixtures("counting")
+def test_strings_are_refused_for_a_gpu(tmp_path: Path) -> None:
+    words = np.array(["a", "bc", "d"], object)
+    with zarr.config.set(ON_HOST):
+        array = n5zarr.create_array(
+            tmp_path / "s.n5", path="d", data=words, dtype="string", chunks=(2,)
+        )
+    with pytest.raises(N5UnrepresentableError, match=r"expected numbers .*cpu\.buffer_prototype"):
+        n5zarr.read_boxes(array, [(0,)], (2,))
+    found = array.get_basic_selection(prototype=cpu.buffer_prototype)
+    np.testing.assert_array_equal(found, words)
+
+
+def test_functions_that_compute_do_so_on_the_host(
+    tmp_path: Path, values: np.ndarray, cupy: Any, way: str
+) -> None:
+    n5 = tmp_path / "d.n5"
+    n5zarr.convert(tmp_path / "d.zarr", tmp_path / "made.n5")
+    n5zarr.convert(n5, tmp_path / "made.zarr", chunks=(9, 9, 9))
+    for made_there in (tmp_path / "made.n5", tmp_path / "made.zarr/d"):
+        place: Any = N5Store(made_there) if made_there.suffix == ".n5" else made_there
+        check(cupy, zarr.open_array(place, mode="r")[...], values)
+    array = n5zarr.open_array(n5, path="d")
+    assert n5zarr.compare_arrays(array, zarr.open_array(tmp_path / "d.zarr", mode="r")) is None
+    assert n5zarr.thumbnail(array).size
+    n5zarr.build_pyramid(n5, "d", in_place=True, levels=1, factors=(2, 2, 2), method="stride")
+    check(cupy, n5zarr.open_array(n5, path="d/s1")[...], values[::2, ::2, ::2])
+
+
+def test_views_of_a_project_are_read_onto_the_host(tmp_path: Path, pipeline: None) -> None:
+    xr = pytest.importorskip("xarray")
+    image = np.random.default_rng(2).integers(0, 99, (2, 7, 11, 5)).astype("u2")
+    data = xr.DataArray(image, dims=("setup", "z", "y", "x"), name="image")
+    n5zarr.write_bdv(data, tmp_path / "dataset.xml")
+    with stand_in(), zarr.config.enable_gpu():
+        views = n5zarr.open_bdv(tmp_path / "dataset.xml", chunks=None)["s0"]["data"]
+        np.testing.assert_array_equal(views.squeeze().values, image)

@@ -25,6 +25,7 @@ import numpy as np
 
 from n5zarr.arrays.boxes import box_at, box_shape, boxes, least_box, touched_boxes
 from n5zarr.arrays.join_shard import join_shard
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.compress import codec_of
@@ -174,8 +175,8 @@ class ArrayCopy(Copy):
 
     @override
     def compare(self, part: Any) -> None:
-        one = np.asarray(self.source.values[part])
-        if not _is_same(one, np.asarray(self.target.readable[part])):
+        one = read_on_host(self.source.values, part)
+        if not _is_same(one, read_on_host(self.target.readable, part)):
             raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
 
     def differing(self, where: str) -> N5Error:
@@ -218,7 +219,7 @@ class ValueCopy(ArrayCopy):
     @override
     def copy(self, part: tuple[Box, list[Box], int]) -> Copied:
         box, written, n_units = part
-        values, n_bytes = np.asarray(self.source.values[box]), 0
+        values, n_bytes = read_on_host(self.source.values, box), 0
         for each in written:
             ends = zip(each, box, strict=True)
             inner = tuple(slice(p.start - s.start, p.stop - s.start) for p, s in ends)

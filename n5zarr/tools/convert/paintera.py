@@ -7,12 +7,11 @@ As paintera-conversion-helper 4c10b82 does (``DatasetConverterLabel``): a group 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
-
-import numpy as np
+from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.arrays.boxes import box_shape, boxes, least_box
 from n5zarr.arrays.labels import largest_id
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
 from n5zarr.container.path_patterns import PathPatterns
@@ -159,7 +158,7 @@ class _LargestId:
     values: Values
 
     def __call__(self, part: _Part) -> int:
-        labels: np.ndarray[Any, Any] = np.asarray(self.values[part.box])
+        labels = read_on_host(self.values, part.box)
         return largest_id(labels)
 
 

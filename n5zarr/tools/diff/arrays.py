@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from n5zarr.arrays.boxes import box_shape, boxes, least_box
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
 from n5zarr.tools.jobs.reading import for_reading
@@ -267,7 +268,7 @@ def _compare_box(
     tolerance: float, first: Readable, second: Readable, box: Box
 ) -> ArrayDifference | None:
     """Compare the elements of a box; return None if all are equal."""
-    a, b = (np.asarray(array[box]) for array in (first, second))
+    a, b = (read_on_host(array, box) for array in (first, second))
     differs = _differs(a, b)
     if tolerance and differs.any() and _is_number(a) and _is_number(b):
         with np.errstate(invalid="ignore", over="ignore"):

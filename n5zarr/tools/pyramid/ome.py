@@ -14,6 +14,7 @@ import numpy as np
 
 from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import boxes, n_boxes
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
@@ -232,7 +233,7 @@ class _Work:
             wider = slice(max(0, start - r), min(n, stop + r))
             wanted.append(wider)
             around.append((start - wider.start, wider.stop - stop))
-        elements = np.asarray(self.source[tuple(wanted)])
+        elements = read_on_host(self.source, tuple(wanted))
         return downsample(elements, self.factors, self.method, around)
 
 

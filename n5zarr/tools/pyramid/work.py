@@ -22,6 +22,7 @@ from n5zarr.arrays.boxes import box_at, boxes
 from n5zarr.arrays.cells import read_cells
 from n5zarr.arrays.kernel import Cells
 from n5zarr.arrays.opening import open_array
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented
@@ -176,7 +177,7 @@ class _Work:
     def compute(self, number: int, region: Box) -> np.ndarray:
         """Compute a region of a level, and all finer ones, and write it; level 0 is the source."""
         if number == 0:
-            return np.asarray(self.source[region])
+            return read_on_host(self.source, region)
         job, level = self.job, self.job.levels[number - 1]
         before = [job.source, *job.levels][number - 1]
         fill = 0 if self.source.fill_value is None else self.source.fill_value
@@ -237,7 +238,7 @@ class _Work:
         for name, box in blocks_of(region, level, job.store.axis_order):
             values = made[_moved(box, [-part.start for part in region])]
             if job.compares:
-                if np.asarray(array[box]).tobytes() != values.tobytes():  # NaN, too
+                if read_on_host(array, box).tobytes() != values.tobytes():  # NaN, too
                     raise differing(job.store, level, name)
             elif name not in done:
                 array[box] = values
