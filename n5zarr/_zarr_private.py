@@ -42,13 +42,12 @@ from typing import TYPE_CHECKING, Any, cast, override
 import numpy as np
 import zarr
 from zarr.abc.codec import GetResult
-from zarr.buffer import cpu
+from zarr.buffer import cpu, default_buffer_prototype
 from zarr.codecs._v2 import V2Codec
 from zarr.core.array import _stores_share_data as same_data
 from zarr.core.array import parse_array_metadata
 from zarr.core.array_spec import ArrayConfig
 from zarr.core.array_spec import ArraySpec as _ArraySpec
-from zarr.core.buffer import default_buffer_prototype
 from zarr.core.chunk_utils import merge_and_encode_chunk
 from zarr.core.codec_pipeline import AsyncChunkTransform, FusedCodecPipeline
 from zarr.core.codec_pipeline import _resolve_max_workers as max_workers

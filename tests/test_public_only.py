@@ -1,6 +1,6 @@
 """n5zarr works by public names of zarr alone, if asked to, or if zarr has changed.
 
-``N5ZARR_PUBLIC_ONLY=1 pytest tests/unit tests/contract`` runs the tests of the core in this mode.
+With ``N5ZARR_PUBLIC_ONLY=1`` all tests of the core run in this mode; ``.ci/next-zarr`` has them.
 """
 
 from __future__ import annotations

@@ -50,6 +50,8 @@ def read(path: str, driver: str = "n5") -> np.ndarray:
 def _beside_the_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.copytree(n5zarr.sample_path(), tmp_path / "sample.n5")
     monkeypatch.chdir(tmp_path)
+    # ray would start its workers like the `uv run pytest` above it, in the tests' environment
+    monkeypatch.setenv("RAY_ENABLE_UV_RUN_RUNTIME_ENV", "0")
 
 
 @pytest.fixture(scope="module")
