@@ -81,6 +81,19 @@ def test_it_writes_and_reads_without_private_names(tmp_path: Path, dtype: str) -
     check(tmp_path, dtype)
 
 
+@pytest.mark.parametrize("public_only", ["0", "1"])
+def test_zarr_may_be_configured_for_our_pipeline_before_it_is_there(
+    tmp_path: Path, public_only: str
+) -> None:
+    name = "n5zarr.arrays.pipeline.N5CodecPipeline"
+    done = run(
+        tmp_path, "uint16", ZARR_CODEC_PIPELINE__PATH=name, N5ZARR_PUBLIC_ONLY=public_only
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[-1] == name
+    check(tmp_path, "uint16")
+
+
 # Hides from n5zarr all modules and names of zarr that are private; zarr itself keeps them.
 WITHOUT_PRIVATE = """
 import builtins
