@@ -36,7 +36,7 @@ from n5zarr._zarr_shared import (
 from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine
+    from collections.abc import Callable, Coroutine, Iterator, Sequence
     from concurrent.futures import Future
 
     from zarr.abc.buffer import Buffer, BufferPrototype, NDBuffer
@@ -151,8 +151,10 @@ _V2: dict[str, Any] = {
     "fill_value": 0, "filters": None, "compressor": None, "dimension_separator": ".",
 }  # fmt: skip
 
-ArrayV3Metadata: Any = type(_array(_V3).metadata)
-ArrayV2Metadata: Any = type(_array(_V2).metadata)
+# zarr may be configured for a pipeline of ours, which is not there yet, or for one that nobody has
+with zarr.config.set({"codec_pipeline.path": default_pipeline_name()}):
+    ArrayV3Metadata: Any = type(_array(_V3).metadata)
+    ArrayV2Metadata: Any = type(_array(_V2).metadata)
 
 
 def spelled(document: dict[str, Any]) -> dict[str, Any]:
@@ -190,7 +192,7 @@ class ChunkCodecs:
         self._document = document | {"shape": shape}
         array = _array(self._document)
         self._key = array.metadata.encode_chunk_key((0,) * len(shape))
-        if "numcodecs." in str(document) and _is_big_endian(document):
+        if any(map(_filters_big_endian, _chains(document.get("codecs", ())))):
             raise N5UnrepresentableError(
                 "filters: expected little-endian elements with N5ZARR_PUBLIC_ONLY=1, got "
                 "big-endian ones, which zarr may misread; create the array with '<' in its type",
@@ -227,10 +229,22 @@ class ChunkCodecs:
         return on_own_loop(write())
 
 
-def _is_big_endian(document: dict[str, Any]) -> bool:
-    """Whether filters of Zarr v3 take numbers with the highest byte first, or make such."""
-    found = [codec.get("configuration", {}) for codec in document.get("codecs", ())]
-    return any(
+def _chains(codecs: Sequence[dict[str, Any]]) -> Iterator[Sequence[dict[str, Any]]]:
+    """Yield the codecs of Zarr v3, then those inside of shards."""
+    yield codecs
+    for codec in codecs:
+        yield from _chains(codec.get("configuration", {}).get("codecs", ()))
+
+
+def _filters_big_endian(codecs: Sequence[dict[str, Any]]) -> bool:
+    """Whether filters take numbers with the highest byte first, or make such.
+
+    Behind ``bytes`` there are no filters, but compressors, which have no byte order.
+    """
+    names = [codec["name"] for codec in codecs]
+    before = names[: names.index("bytes")] if "bytes" in names else names
+    found = [codec.get("configuration", {}) for codec in codecs]
+    return any(name.startswith("numcodecs.") for name in before) and any(
         value == "big" or str(value).startswith(">") for each in found for value in each.values()
     )
 

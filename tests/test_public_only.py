@@ -81,6 +81,17 @@ def test_it_writes_and_reads_without_private_names(tmp_path: Path, dtype: str) -
     check(tmp_path, dtype)
 
 
+@pytest.mark.parametrize("public_only", ["0", "1"])
+def test_zarr_may_be_configured_for_our_pipeline_before_it_is_there(
+    tmp_path: Path, public_only: str
+) -> None:
+    name = "n5zarr.arrays.pipeline.N5CodecPipeline"
+    done = run(tmp_path, "uint16", ZARR_CODEC_PIPELINE__PATH=name, N5ZARR_PUBLIC_ONLY=public_only)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split()[-1] == name
+    check(tmp_path, "uint16")
+
+
 # Hides from n5zarr all modules and names of zarr that are private; zarr itself keeps them.
 WITHOUT_PRIVATE = """
 import builtins
@@ -278,3 +289,38 @@ def test_they_replace_parts_of_chunks_alike(
     ]  # fmt: skip
     one, other = (None if each is None else each.to_bytes() for each in results)
     assert one == other
+
+
+def v3_document(codecs: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "zarr_format": 3, "node_type": "array", "shape": [5, 7], "data_type": "uint16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [5, 7]}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "attributes": {},
+        "codecs": codecs,
+    }  # fmt: skip
+
+
+BIG: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "big"}}
+DELTA: dict[str, Any] = {"name": "numcodecs.delta", "configuration": {"dtype": "<u2"}}
+
+
+def sharded(codecs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    members = {"chunk_shape": [5, 7], "codecs": codecs, "index_codecs": index}
+    return [{"name": "sharding_indexed", "configuration": members}]
+
+
+def test_compressors_of_numcodecs_have_no_byte_order() -> None:
+    codecs = [BIG, {"name": "numcodecs.zlib", "configuration": {"level": 2}}]
+    values = np.arange(35, dtype="u2").reshape(5, 7) * 300
+    for each in (codecs, sharded(codecs)):
+        chunks = [f.ChunkCodecs(v3_document(each)) for f in (_zarr_private, _zarr_public)]
+        one, other = (codec.encode(values) for codec in chunks)
+        assert one == other
+        np.testing.assert_array_equal(chunks[1].decode(one), values)
+
+
+@pytest.mark.parametrize("codecs", [[DELTA, BIG], sharded([DELTA, BIG])])
+def test_big_endian_filters_are_refused(codecs: list[dict[str, Any]]) -> None:
+    with pytest.raises(n5zarr.N5UnrepresentableError, match="expected little-endian elements"):
+        _zarr_public.ChunkCodecs(v3_document(codecs))
