@@ -23,6 +23,7 @@ from zarr.storage import LocalStore, LoggingStore, MemoryStore
 
 import n5zarr
 from n5zarr import _zarr, _zarr_private, _zarr_public, _zarr_shared
+from n5zarr.errors import N5UnrepresentableError
 from tests.structure import REPOSITORY
 
 ROUND_TRIP = """
@@ -322,5 +323,5 @@ def test_compressors_of_numcodecs_have_no_byte_order() -> None:
 
 @pytest.mark.parametrize("codecs", [[DELTA, BIG], sharded([DELTA, BIG])])
 def test_big_endian_filters_are_refused(codecs: list[dict[str, Any]]) -> None:
-    with pytest.raises(n5zarr.N5UnrepresentableError, match="expected little-endian elements"):
+    with pytest.raises(N5UnrepresentableError, match="expected little-endian elements"):
         _zarr_public.ChunkCodecs(v3_document(codecs))
