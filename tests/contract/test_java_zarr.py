@@ -52,6 +52,7 @@ COMPRESSIONS: dict[str, tuple[Any, Any]] = {
     "gzip": (codec("gzip", useZlib=False, level=5), codec("gzip", level=5)),
     "gzip-default": (codec("gzip", useZlib=False, level=-1), codec("gzip", level=6)),
     "gzip-of-n5": ({"type": "gzip", "useZlib": False, "level": 6}, codec("gzip", level=6)),
+    "raw-of-n5": ({"type": "raw"}, None),
     "zlib-of-zarr": (codec("gzip", useZlib=True, level=4), codec("gzip", level=4)),
     "zstd": (codec("zstd", level=3, checksum=True),) * 2,
     "blosc": (
@@ -121,7 +122,8 @@ def n5_values(path: Path) -> np.ndarray:
 @pytest.mark.parametrize("name", COMPRESSIONS)
 def test_compressions_of_java_become_n5(name: str, in_shards: bool, tmp_path: Path) -> None:
     java, specified = (
-        [sharded(each)] if in_shards else [LITTLE, each] for each in COMPRESSIONS[name]
+        [sharded(each)] if in_shards else [LITTLE, *([each] if each else [])]
+        for each in COMPRESSIONS[name]
     )
     expected = write(tmp_path / "a.zarr", document(java), document(specified))
     done = n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", verify=True)
