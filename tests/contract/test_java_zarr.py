@@ -235,6 +235,21 @@ def test_a_hierarchy_of_java_and_its_resumption(tmp_path: Path) -> None:
             np.testing.assert_array_equal(n5_values(tmp_path / "a.n5" / name), values)
 
 
+def test_java_is_compared(tmp_path: Path) -> None:
+    java, specified = COMPRESSIONS["gzip-default"]
+    for path in (tmp_path / "a.zarr", tmp_path / "b.zarr"):
+        write(path / "v", document([sharded(java)]), document([sharded(specified)]))
+        (path / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5")
+    assert n5zarr.compare(tmp_path / "a.zarr", tmp_path / "a.n5").is_equal
+    next(each for each in (tmp_path / "b.zarr/v/c").rglob("*") if each.is_file()).unlink()
+    assert not n5zarr.compare(tmp_path / "b.zarr", tmp_path / "a.n5").is_equal
+    lz4 = document([LITTLE, codec("lz4", blockSize=65536)])
+    (tmp_path / "b.zarr/v/zarr.json").write_text(json.dumps(lz4))
+    with pytest.raises(N5UnrepresentableError, match=r"b\.zarr: expected .* got .*'lz4'"):
+        n5zarr.compare(tmp_path / "b.zarr", tmp_path / "a.n5")
+
+
 def test_images_of_java_open_as_they_are(tmp_path: Path) -> None:
     java, specified = COMPRESSIONS["blosc"]
     path = tmp_path / "image.zarr"
