@@ -88,7 +88,10 @@ def _names(store: object, path: str) -> Iterator[str]:
         case FsspecStore():
             yield from _names_in(store.fs, join(store.path.rstrip("/"), path))
         case ObjectStore() if type(store.store).__name__ == "LocalStore":
-            yield join(str(getattr(store.store, "prefix", None) or ""), path)
+            folder = getattr(
+                store.store, "prefix", None
+            )  # without one, all files by absolute paths
+            yield str(Path(folder or os.sep, path))
 
 
 def _names_in(fs: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - fsspec has no types

@@ -30,6 +30,7 @@ __all__ = ["as_specified"]
 _GZIP_LEVELS = range(10)
 _DEFAULT_LEVEL = 6  # of Deflater.DEFAULT_COMPRESSION, -1
 _OF_N5 = ("bzip2", "xz")  # names that Zarr does not have
+_RAW = {"type": "raw"}  # no codec in Zarr
 
 
 def as_specified(document: Mapping[str, Any]) -> dict[str, JSON]:
@@ -56,7 +57,11 @@ def as_specified(document: Mapping[str, Any]) -> dict[str, JSON]:
         return {**document}
     sizes = {each.value: each.dtype.itemsize for each in DataType if each.is_numeric}
     item_size = sizes.get(data_type, 1) if isinstance(data_type, str) else 1
-    return {**document, "codecs": [_codec(codec, item_size) for codec in codecs]}
+    return {**document, "codecs": _codecs(codecs, item_size)}
+
+
+def _codecs(codecs: list[JSON], item_size: int) -> list[JSON]:
+    return [_codec(each, item_size) for each in codecs if each != _RAW]
 
 
 def _codec(codec: JSON, item_size: int) -> JSON:
@@ -75,7 +80,7 @@ def _codec(codec: JSON, item_size: int) -> JSON:
 def _configuration(name: JSON, members: Mapping[str, JSON], item_size: int) -> JSON:
     if name == "sharding_indexed":
         inner = members.get("codecs")
-        codecs = [_codec(each, item_size) for each in inner] if isinstance(inner, list) else inner
+        codecs = _codecs(inner, item_size) if isinstance(inner, list) else inner
         return {**members, "codecs": codecs}
     if name == "gzip":
         # Java: reads and writes gzip even if useZlib is true

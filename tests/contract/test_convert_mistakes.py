@@ -19,7 +19,7 @@ import zarr
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from numcodecs.lz4 import LZ4
-from zarr.storage import LocalStore, MemoryStore, ObjectStore, WrapperStore, ZipStore
+from zarr.storage import LocalStore, MemoryStore, ObjectStore, StorePath, WrapperStore, ZipStore
 
 import n5zarr
 from n5zarr.errors import (
@@ -106,8 +106,11 @@ def test_a_source_is_never_overwritten_by_itself(
         lambda folder: n5zarr.N5Store(WrapperStore(LocalStore(folder / "a.n5"))),
         lambda folder: n5zarr.N5Store("/", fs=DirFileSystem(folder / "a.n5", LocalFileSystem())),
         lambda folder: n5zarr.N5Store(ObjectStore(obstore.store.LocalStore(folder / "a.n5"))),
+        lambda folder: StorePath(
+            ObjectStore(obstore.store.LocalStore()), (folder / "a.n5").as_posix().lstrip("/")
+        ),
     ],
-    ids=["simplecache", "wrapper", "n5-wrapper", "dirfs", "obstore"],
+    ids=["simplecache", "wrapper", "n5-wrapper", "dirfs", "obstore", "obstore-root"],
 )
 @pytest.mark.parametrize("destination", ["a.n5", "a.n5/em/s0"])
 def test_a_source_behind_another_store_is_never_overwritten_by_itself(

@@ -52,6 +52,7 @@ COMPRESSIONS: dict[str, tuple[Any, Any]] = {
     "gzip": (codec("gzip", useZlib=False, level=5), codec("gzip", level=5)),
     "gzip-default": (codec("gzip", useZlib=False, level=-1), codec("gzip", level=6)),
     "gzip-of-n5": ({"type": "gzip", "useZlib": False, "level": 6}, codec("gzip", level=6)),
+    "raw-of-n5": ({"type": "raw"}, None),
     "zlib-of-zarr": (codec("gzip", useZlib=True, level=4), codec("gzip", level=4)),
     "zstd": (codec("zstd", level=3, checksum=True),) * 2,
     "blosc": (
@@ -121,7 +122,8 @@ def n5_values(path: Path) -> np.ndarray:
 @pytest.mark.parametrize("name", COMPRESSIONS)
 def test_compressions_of_java_become_n5(name: str, in_shards: bool, tmp_path: Path) -> None:
     java, specified = (
-        [sharded(each)] if in_shards else [LITTLE, each] for each in COMPRESSIONS[name]
+        [sharded(each)] if in_shards else [LITTLE, *([each] if each else [])]
+        for each in COMPRESSIONS[name]
     )
     expected = write(tmp_path / "a.zarr", document(java), document(specified))
     done = n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", verify=True)
@@ -231,6 +233,21 @@ def test_a_hierarchy_of_java_and_its_resumption(tmp_path: Path) -> None:
         n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", resume=resume)
         for name, values in expected.items():
             np.testing.assert_array_equal(n5_values(tmp_path / "a.n5" / name), values)
+
+
+def test_java_is_compared(tmp_path: Path) -> None:
+    java, specified = COMPRESSIONS["gzip-default"]
+    for path in (tmp_path / "a.zarr", tmp_path / "b.zarr"):
+        write(path / "v", document([sharded(java)]), document([sharded(specified)]))
+        (path / "zarr.json").write_text('{"zarr_format": 3, "node_type": "group"}')
+    n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5")
+    assert n5zarr.compare(tmp_path / "a.zarr", tmp_path / "a.n5").is_equal
+    next(each for each in (tmp_path / "b.zarr/v/c").rglob("*") if each.is_file()).unlink()
+    assert not n5zarr.compare(tmp_path / "b.zarr", tmp_path / "a.n5").is_equal
+    lz4 = document([LITTLE, codec("lz4", blockSize=65536)])
+    (tmp_path / "b.zarr/v/zarr.json").write_text(json.dumps(lz4))
+    with pytest.raises(N5UnrepresentableError, match=r"b\.zarr: expected .* got .*'lz4'"):
+        n5zarr.compare(tmp_path / "b.zarr", tmp_path / "a.n5")
 
 
 def test_images_of_java_open_as_they_are(tmp_path: Path) -> None:

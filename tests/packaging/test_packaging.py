@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
 import tarfile
 import tomllib
 import zipfile
@@ -68,6 +69,13 @@ def test_the_rows_of_the_matrix_are_the_same_wherever_they_stand() -> None:
     used = [each["uses"] for each in job["steps"] if "uses" in each]
     test = load(".github/workflows/test.yml")["jobs"]["floors"]["steps"]
     assert used == [each["uses"] for each in test if "uses" in each]
+
+
+def test_a_name_that_is_no_row_of_the_matrix_is_refused() -> None:
+    command = ["bash", str(ROOT / ".ci/matrix"), "z5py", "typo"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "tensorstore z5py), got: typo" in done.stderr
 
 
 def test_the_recipe_asks_for_what_the_package_asks_for() -> None:

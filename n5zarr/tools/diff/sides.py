@@ -8,21 +8,23 @@ from typing import TYPE_CHECKING, Any
 import zarr
 from zarr.storage import StorePath
 
+from n5zarr._zarr import REFUSALS
 from n5zarr.arrays.opening import open_array
 from n5zarr.container.axes import read_placed
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.errors import N5FormatError
+from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.geometry import described
+from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from zarr.types import AnyArray
 
@@ -73,7 +75,7 @@ def open_side(
     FileNotFoundError
         Nothing is there.
     N5Error
-        The node itself is broken or not supported.
+        The node itself is broken or not supported, or a document of Zarr is (``kind="option"``).
     """
     if isinstance(location, zarr.Array | zarr.Group) and not isinstance(location.store, N5Store):
         return _side_of_zarr(location)
@@ -85,7 +87,12 @@ def open_side(
     except N5FormatError as err:
         if err.kind != "foreign":
             raise
-        return _side_of_zarr(zarr.open(StorePath(store.storage.store, path), mode="r"))
+    place = StorePath(JavaZarrStore(store.storage.store), path)
+    try:
+        return _side_of_zarr(zarr.open(place, mode="r"))
+    except REFUSALS as err:
+        message = f"expected valid documents of Zarr, got {type(err).__name__}: {err}"
+        raise option_error(f"{join(str(store.storage), path)}: {message}") from err
 
 
 def _side_of_n5(store: N5Store, path: str, node: Node) -> Side:
@@ -98,9 +105,8 @@ def _side_of_n5(store: N5Store, path: str, node: Node) -> Side:
         }
         return Side(attributes=node.attributes, children=children)
     place = described(store.run(read_placed(store.container.nodes, path, node)))
-    names = [None if name == f"dim_{n}" else name for n, name in enumerate(place.names)]
     axes: dict[str, JSON] = {
-        "names": names if any(names) else None,
+        "names": _not_made_up(place.names),
         "units": list(place.units),
         "scale": list(place.scale),
         "translation": list(place.translation),
@@ -117,7 +123,7 @@ def _side_of_zarr(node: AnyArray | zarr.Group) -> Side:
     document = {"attributes": attributes, **node.metadata.to_dict()}
     return Side(
         attributes=_without_names(attributes, node.ndim),
-        array=node,
+        array=zarr.Array(in_own_store(node.async_array)),
         axes={"names": _names(document)},
     )
 
@@ -125,7 +131,13 @@ def _side_of_zarr(node: AnyArray | zarr.Group) -> Side:
 def _names(document: Mapping[str, Any]) -> JSON:
     """Return the names of axes in a Zarr document; Zarr v2 has them in an attribute of xarray."""
     names = document.get("dimension_names") or document["attributes"].get(XARRAY_KEY)
-    return [name or None for name in names] if isinstance(names, list | tuple) else None
+    return _not_made_up(names) if isinstance(names, list | tuple) else None
+
+
+def _not_made_up(names: Iterable[str | None]) -> JSON:
+    """Return names without ``dim_0``, ``dim_1``, ..., as axes without names are called."""
+    given = [None if name == f"dim_{n}" else name or None for n, name in enumerate(names)]
+    return list(given) if any(given) else None
 
 
 def _without_names(attributes: Mapping[str, Any], ndim: int) -> Mapping[str, Any]:
