@@ -8,6 +8,7 @@ import numcodecs
 import numpy as np
 import pytest
 import zarr
+from zarr.codecs import BytesCodec
 from zarr.codecs import numcodecs as codecs
 from zarr.storage import MemoryStore
 
@@ -95,3 +96,16 @@ def test_filters_in_shards(tmp_path: Path, chunks: tuple[int, int]) -> None:
     for shown in ("zarr", "n5"):
         opened: Any = zarr.open_array(N5Store(tmp_path / "c.n5", codecs=shown), mode="r")
         np.testing.assert_array_equal(opened[...], values)
+
+
+def test_big_endian_filters_in_shards_are_refused(tmp_path: Path) -> None:
+    values = np.arange(7 * 11, dtype="u2").reshape(7, 11) * 300
+    options: Any = {
+        "shape": (7, 11), "chunks": (2, 3), "shards": (6, 9), "dtype": "u2", "name": "a",
+        "filters": [codecs.Delta(dtype=">u2")], "serializer": BytesCodec(endian="big"),
+    }  # fmt: skip
+    plain: Any = zarr.create_array(MemoryStore(), **options)
+    plain[...] = values
+    assert not np.array_equal(plain[...], values)  # zarr itself misreads them
+    with pytest.raises(N5UnrepresentableError, match="filters: expected"):
+        zarr.create_array(N5Store(tmp_path / "c.n5"), **options)[...] = values
