@@ -58,7 +58,8 @@ def tasks(folder: Path, values: np.ndarray) -> dict[str, Callable[[], object]]:
         own / "axes.n5", path="d", shape=values.shape, dtype="u1", axes="zyx", units=["nm"] * 3
     )
     n5zarr.convert(n5, own / "source.zarr", chunks=(48,) * 3)
-    delta: Any = numcodecs.get_codec({"id": "delta", "dtype": "u1"})
+    registry: Any = numcodecs
+    delta = registry.get_codec({"id": "delta", "dtype": "u1"})
     filtered: Any = zarr.create_array(
         N5Store(own / "filtered.n5"), shape=(BLOCK * 2,) * 3, chunks=(BLOCK,) * 3, dtype="u1",
         filters=[delta], zarr_format=2,
