@@ -121,7 +121,7 @@ def sync[T](coroutine: Coroutine[object, object, T]) -> T:
         coroutine.close()
         raise RuntimeError("expected another thread than that of zarr's event loop")
     future: Future[T] = asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get())
-    return future.result()
+    return future.result(zarr.config.get("async.timeout"))  # seconds, or None
 
 
 async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
