@@ -9,6 +9,8 @@ Python.
 from __future__ import annotations
 
 import ctypes
+import sys
+from functools import partial
 from importlib.util import find_spec
 
 __all__ = ["addresses"]
@@ -56,6 +58,13 @@ def _addresses_in(module: str, names: tuple[str, ...]) -> list[int]:
         if spec is None or spec.origin is None:  # CDLL would search the whole process
             return [0] * len(names)
         library = ctypes.CDLL(spec.origin)
+        # Where the program itself has a library, as some builds of Python 3.15 have zstd, the
+        # loader gives its functions to the copies in packages, too: a state that one version makes
+        # would be used by another.
+        if sys.platform not in ("darwin", "win32") and any(
+            map(partial(hasattr, ctypes.CDLL(None)), names)
+        ):
+            library = ctypes.CDLL(None)
         functions = [getattr(library, name) for name in names]
         return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
     except (ImportError, OSError, AttributeError):

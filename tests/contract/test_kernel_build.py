@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 import sys
 import sysconfig
+from pathlib import Path
 
 import pytest
 
@@ -26,3 +29,29 @@ def test_it_is_built_where_there_is_a_compiler() -> None:
         "`uv sync --reinstall-package n5zarr`, and look at why with `bash .ci/kernel`"
     )
     assert kernel._kernel.__file__.endswith(sysconfig.get_config_var("EXT_SUFFIX"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no LD_PRELOAD as on Linux")
+def test_another_version_of_zstd_in_the_program_is_used_alone(tmp_path: Path) -> None:
+    """Debian's Python 3.15 has zstd itself; states of two versions would mix, and crash."""
+    libraries = [str(p) for p in Path("/usr/lib").rglob("libzstd.so.1") if p.is_symlink()]
+    if not libraries:
+        pytest.skip("no LD_PRELOAD as on Linux, as the system has no libzstd")
+    code = """
+import sys
+import numpy as np
+import n5zarr
+values = np.random.default_rng(0).integers(0, 99, (40, 50, 60), dtype="u2")
+array = n5zarr.create_array(sys.argv[1], data=values, chunks=(16, 16, 16), compression="zstd")
+for _ in range(9):
+    array[...] = values
+    assert (array[...] == values).all()
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(tmp_path / "a.n5")],
+        env={**os.environ, "LD_PRELOAD": libraries[0]},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
