@@ -37,7 +37,7 @@ def has_gpu() -> bool:
     """Return whether cupy is installed and finds a GPU."""
     try:
         return bool(import_module("cupy").cuda.runtime.getDeviceCount())
-    except Exception:  # no cupy, no driver, no device
+    except (ImportError, RuntimeError):  # no cupy; no driver or device
         return False
 
 
