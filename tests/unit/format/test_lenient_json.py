@@ -129,16 +129,18 @@ def test_the_error_for_json_that_java_refuses_says_what_was_found(
 )
 @pytest.mark.parametrize("end", ["0] #", "", "] ]"], ids=["whole", "cut", "surplus"])
 def test_large_documents_take_little_time(item: str, end: str) -> None:
-    """Large documents are parsed 14 times, as commands may do, in less than a second."""
+    """No part is parsed again for each item, which would take a hundred times as long."""
     text = f"[{item * (10**5 // len(item))}{end}".encode()
-    start = time.process_time()
+    seconds = []
     for _ in range(14):
+        start = time.process_time()
         if end == "0] #":
             parse_json(text)
         else:
             with pytest.raises(N5AttributesError, match="not JSON"):
                 parse_json(text)
-    assert time.process_time() - start < 1
+        seconds.append(time.process_time() - start)
+    assert min(seconds) < 0.2  # one takes 0.02; other programs do not slow all of them
 
 
 def test_cut_documents_are_errors_at_every_byte() -> None:
