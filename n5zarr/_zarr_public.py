@@ -21,6 +21,7 @@ import numpy as np
 import zarr
 from zarr.abc.codec import GetResult
 from zarr.buffer import cpu
+from zarr.errors import UnstableSpecificationWarning
 from zarr.registry import register_pipeline
 from zarr.storage import LocalStore, MemoryStore, StorePath
 
@@ -307,7 +308,7 @@ class _Transform:
 def chunk_transform(_: CodecPipeline, metadata: Metadata) -> _Transform:
     """Return what decodes and encodes chunks of an array; its grid must be regular."""
     with warnings.catch_warnings():  # zarr has warned of types without a specification before
-        warnings.simplefilter("ignore")
+        warnings.simplefilter("ignore", UnstableSpecificationWarning)
         document: Any = metadata.to_dict()
     if "chunk_grid" in document:
         document = document | {"shape": document["chunk_grid"]["configuration"]["chunk_shape"]}

@@ -5,18 +5,17 @@ from __future__ import annotations
 from operator import mod
 from typing import TYPE_CHECKING
 
-import numpy as np
-from zarr.buffer import cpu
-
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.open_dataset import dataset_of_array
+from n5zarr.arrays.placing import read_on_host
 from n5zarr.format.order import present
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from zarr.types import AnyArray
 
     from n5zarr.arrays.boxes import Box
@@ -67,6 +66,5 @@ def read_cells(
         wanted = tuple(slice(max(b.start, s.start), min(b.stop, s.stop)) for b, s in each)
         places = zip(wanted, start, cells.factors, strict=True)
         own = tuple(slice((s.start - n) // f, -((n - s.stop) // f)) for s, n, f in places)
-        values = array.get_basic_selection(wanted, prototype=cpu.buffer_prototype)
-        out[own] = combine(np.asarray(values))
+        out[own] = combine(read_on_host(array, wanted))
     return True

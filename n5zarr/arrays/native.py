@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from functools import partial
 from importlib.util import find_spec
 
 __all__ = ["addresses"]
@@ -61,10 +60,9 @@ def _addresses_in(module: str, names: tuple[str, ...]) -> list[int]:
         # Where the program itself has a library, as some builds of Python 3.15 have zstd, the
         # loader gives its functions to the copies in packages, too: a state that one version makes
         # would be used by another.
-        if sys.platform not in ("darwin", "win32") and any(
-            map(partial(hasattr, ctypes.CDLL(None)), names)
-        ):
-            library = ctypes.CDLL(None)
+        if sys.platform not in ("darwin", "win32"):
+            program = ctypes.CDLL(None)
+            library = program if any(hasattr(program, name) for name in names) else library
         functions = [getattr(library, name) for name in names]
         return [ctypes.cast(function, ctypes.c_void_p).value or 0 for function in functions]
     except (ImportError, OSError, AttributeError):

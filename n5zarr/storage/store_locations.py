@@ -88,9 +88,7 @@ def _names(store: object, path: str) -> Iterator[str]:
         case FsspecStore():
             yield from _names_in(store.fs, join(store.path.rstrip("/"), path))
         case ObjectStore() if type(store.store).__name__ == "LocalStore":
-            folder = getattr(
-                store.store, "prefix", None
-            )  # without one, all files by absolute paths
+            folder = getattr(store.store, "prefix", None)  # without one, from the root
             yield str(Path(folder or os.sep, path))
 
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, override
 
 import zarr
 from zarr.storage import StorePath, WrapperStore
 
+from n5zarr._zarr import REFUSALS
+from n5zarr.errors import N5Error, option_error
 from n5zarr.zarr_view.java_document import as_specified
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-__all__ = ["JavaZarrStore", "in_own_store"]
+__all__ = ["JavaZarrStore", "in_own_store", "zarr_documents"]
 
 _DOCUMENT = "zarr.json"
 
@@ -60,3 +64,21 @@ def in_own_store(array: zarr.AsyncArray[Any]) -> zarr.AsyncArray[Any]:
     if not isinstance(place.store, JavaZarrStore):
         return array
     return zarr.AsyncArray(array.metadata, StorePath(place.store.plain, place.path))
+
+
+@contextmanager
+def zarr_documents(where: str) -> Iterator[None]:
+    """Say of a document that zarr refuses where it is.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        A document is not that of Zarr (``kind="option"``).
+    """
+    try:
+        yield
+    except N5Error:
+        raise
+    except REFUSALS as err:
+        message = f"expected valid documents of Zarr, got {type(err).__name__}: {err}"
+        raise option_error(f"{where}: {message}") from err

@@ -1,4 +1,4 @@
-"""A BigStitcher project in N5, with which the same project in other formats is compared."""
+"""Two ways to read blocks, and a BigStitcher project to compare with others."""
 
 from __future__ import annotations
 
@@ -9,11 +9,22 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import n5zarr
+from n5zarr.arrays import kernel
 from tests.command import printed
 from tests.contract import bigstitcher
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
+
+
+@pytest.fixture(params=["kernel", "python"])
+def way(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Choose the kernel or Python."""
+    with pytest.MonkeyPatch.context() as patch:
+        if request.param == "python":
+            patch.setattr(kernel, "can_do", lambda dataset: False)
+        yield str(request.param)
 
 
 @pytest.fixture(scope="session")

@@ -21,7 +21,6 @@ from n5zarr import N5Store
 from n5zarr.arrays import kernel
 from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5UnrepresentableError
-from tests.contract.test_kernel import python_only
 from tests.gpu import CHUNKS, SHAPE, count, has_gpu, made, stand_in, ways
 
 if TYPE_CHECKING:
@@ -55,15 +54,6 @@ def cupy(request: pytest.FixtureRequest, pipeline: None) -> Iterator[Any]:
     else:
         with stand_in() as module, zarr.config.enable_gpu():
             yield module
-
-
-@pytest.fixture(params=["kernel", "python"])
-def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "kernel":
-        yield request.param
-    else:
-        with python_only():
-            yield request.param
 
 
 @pytest.fixture

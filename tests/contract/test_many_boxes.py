@@ -19,12 +19,11 @@ from n5zarr.arrays.groups import Groups
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
-from tests.contract.test_kernel import COMPRESSIONS, name, python_only
+from tests.contract.test_kernel import COMPRESSIONS, name
 from tests.memory import traced
 from tests.remote.test_blocks import Watched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
 
 SHAPE, CHUNKS = (23, 31, 19), (5, 7, 11)
@@ -44,15 +43,6 @@ def both(
     array[...] = values
     assert not (path / "d/0/1/1").exists()
     return n5zarr.open_array(path, path="d"), values
-
-
-@pytest.fixture(params=["kernel", "python"])
-def way(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "kernel":
-        yield request.param
-    else:
-        with python_only():
-            yield request.param
 
 
 def cut(values: np.ndarray, starts: Any, shape: tuple[int, ...]) -> np.ndarray:

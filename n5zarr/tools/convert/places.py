@@ -12,10 +12,9 @@ import zarr
 from zarr.abc.store import Store
 from zarr.storage import StorePath, ZipStore
 
-from n5zarr._zarr import REFUSALS
 from n5zarr.container.options import check_option
 from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.errors import N5Error, N5FormatError, option_error
+from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
 from n5zarr.format.path import join, normalize_path
@@ -25,7 +24,7 @@ from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage, unsharded
 from n5zarr.storage.place import Place
 from n5zarr.store.bdv_xml import xml_file
-from n5zarr.store.java_zarr import JavaZarrStore
+from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
@@ -96,13 +95,8 @@ def _zarr_source(storage: Storage, path: str, node: Foreign, paths: PathPatterns
         A document is not that of Zarr (``kind="option"``).
     """
     place = StorePath(JavaZarrStore(storage.store), path)
-    try:
+    with zarr_documents(join(str(storage), path)):
         return zarr_tree(_open_zarr(place, node), storage, paths)
-    except N5Error:
-        raise
-    except REFUSALS as err:
-        message = f"expected valid documents of Zarr in it, got {type(err).__name__}: {err}"
-        raise option_error(f"{join(str(storage), path)}: {message}") from err
 
 
 def _file_tree(path: Path) -> SourceTree | Place | None:

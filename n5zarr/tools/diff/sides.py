@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any
 import zarr
 from zarr.storage import StorePath
 
-from n5zarr._zarr import REFUSALS
 from n5zarr.arrays.opening import open_array
 from n5zarr.container.axes import read_placed
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.errors import N5FormatError, option_error
+from n5zarr.errors import N5FormatError
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.geometry import described
-from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
+from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
@@ -88,11 +87,8 @@ def open_side(
         if err.kind != "foreign":
             raise
     place = StorePath(JavaZarrStore(store.storage.store), path)
-    try:
+    with zarr_documents(join(str(store.storage), path)):
         return _side_of_zarr(zarr.open(place, mode="r"))
-    except REFUSALS as err:
-        message = f"expected valid documents of Zarr, got {type(err).__name__}: {err}"
-        raise option_error(f"{join(str(store.storage), path)}: {message}") from err
 
 
 def _side_of_n5(store: N5Store, path: str, node: Node) -> Side:

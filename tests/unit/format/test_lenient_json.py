@@ -140,7 +140,7 @@ def test_large_documents_take_little_time(item: str, end: str) -> None:
             with pytest.raises(N5AttributesError, match="not JSON"):
                 parse_json(text)
         seconds.append(time.process_time() - start)
-    assert min(seconds) < 0.2  # one takes 0.02; other programs do not slow all of them
+    assert 14 * min(seconds) < 1  # other programs do not slow all of them
 
 
 def test_cut_documents_are_errors_at_every_byte() -> None:
