@@ -25,6 +25,7 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr._zarr import default_pipeline_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -77,10 +78,9 @@ def made(path: Path, shape: tuple[int, ...], chunks: tuple[int, ...]) -> np.ndar
 
 def ways(path: Path, values: np.ndarray, cupy: Any) -> dict[str, Callable[[], Any]]:
     """Return functions that read or write the array."""
-    zarrs = str(zarr.config.defaults[0]["codec_pipeline"]["path"])
 
     def before() -> Any:
-        with zarr.config.set({"codec_pipeline.path": zarrs}):
+        with zarr.config.set({"codec_pipeline.path": default_pipeline_name()}):
             return zarr.open_array(N5Store(path / "d.n5"), path="d", mode="r")[...]
 
     def write(array: Any) -> None:
