@@ -30,8 +30,10 @@ class Box(NamedTuple):
     step: tuple[int, ...] | None = None
 
     @classmethod
-    def of(cls, selection: object, shape: tuple[int, ...]) -> Self | None:
-        """Parse a selection; None if it is not a box, or is empty.
+    def of(
+        cls, selection: object, shape: tuple[int, ...], *, may_be_empty: bool = False
+    ) -> Self | None:
+        """Parse a selection; None if it is not a box, or is empty, unless it may be.
 
         Integers, slices with steps above 0, and at most one ellipsis select a box.
         """
@@ -43,7 +45,7 @@ class Box(NamedTuple):
         start, stop, step, dropped = [], [], [], []
         for axis, (part, n) in enumerate(zip(parts, shape, strict=True)):
             bounds = _bounds(part, n)
-            if bounds is None:
+            if bounds is None or (bounds[0] == bounds[1] and not may_be_empty):
                 return None
             start.append(bounds[0])
             stop.append(bounds[1])
@@ -108,14 +110,16 @@ def _with_all_axes(parts: tuple[object, ...], ndim: int) -> tuple[object, ...]:
 
 
 def _bounds(part: object, n: int) -> tuple[int, int, int] | None:
-    """Return begin, end and step of a selection along one axis; None if it is neither or empty."""
+    """Return begin, end and step of a selection along one axis; None if it is neither."""
     if isinstance(part, slice):
         try:
             begin, end, step = part.indices(n)
         except (TypeError, ValueError):  # bounds that are no integers; a step of 0
             return None
+        if step > 0 and begin >= end:
+            return begin, begin, 1
         # a step over the whole axis selects one element, and may be any number
-        return (begin, end, min(step, n)) if step > 0 and begin < end else None
+        return (begin, end, min(step, n)) if step > 0 else None
     if not isinstance(part, int | np.integer) or isinstance(part, bool):
         return None
     begin = index(part) + (n if part < 0 else 0)

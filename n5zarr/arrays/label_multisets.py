@@ -93,7 +93,8 @@ def read_label_multisets(
     place = place_of(location, storage_options, backend)
     store, node = open_container(place, path, read_only=True)
     dataset = LabelDataset.at(store, node)
-    wanted, shape = Box.of(box, dataset.view.shape), dataset.view.shape
+    shape = dataset.view.shape
+    wanted = Box.of(box, shape, may_be_empty=True)
     if wanted is None or wanted.step is not None:
         message = f"box: expected integers and slices without steps inside of {shape}, got {box!r}"
         raise option_error(message, where=dataset.where)
@@ -209,9 +210,9 @@ class LabelDataset(NamedTuple):
         return f"{self.store}: {self.path or '/'}"
 
     def read(self, box: Box) -> LabelMultisets:
-        """Read a box."""
+        """Read a box, which may be empty."""
         parts = []
-        for some in batched(self._positions(box), _AT_ONCE):
+        for some in batched(self._positions(box) if all(box.shape) else (), _AT_ONCE):
             blocks = self.store.run(get_each([self._key(position) for position in some]))
             for position, stored in zip(some, blocks, strict=True):
                 data = None if stored is None else memoryview(stored)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 import math
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, NamedTuple
@@ -49,6 +51,7 @@ _COUNTED = (  # numbers that blocks add to
     "n_bytes",
     "n_bytes_stored",
 )
+_SMALLER = 64  # the exponent of what floats are divided by, so that any number can be added
 _BINS = 256  # at least half of it, of what is counted for each block
 
 
@@ -270,7 +273,7 @@ class _Tally:
     """The statistics of some blocks, to which those of other blocks can be added."""
 
     counts: Counter[str] = field(default_factory=Counter)  # members of the result
-    sums: list[float] = field(default_factory=list)
+    sums: list[Fraction] = field(default_factory=list)
     lows: list[float] = field(default_factory=list)
     highs: list[float] = field(default_factory=list)
     histograms: list[_Histogram] = field(default_factory=list)
@@ -294,7 +297,7 @@ class _Tally:
             low, high = finite.min().item(), finite.max().item()
             self.lows.append(low)
             self.highs.append(high)
-            self.sums.append(float(finite.sum(dtype="f8")))
+            self.sums.append(_sum(finite))
             self.histograms.append(_Histogram.of(finite, low, high))
 
     def add(self, other: _Tally) -> None:
@@ -319,10 +322,28 @@ class _Tally:
             **counts,
             minimum=min(self.lows, default=None),
             maximum=max(self.highs, default=None),
-            mean=math.fsum(self.sums) / n_finite if n_finite else None,
+            mean=float(sum(self.sums) / n_finite) if n_finite else None,
             bin_edges=edges,
             histogram=histogram,
         )
+
+
+def _sum(finite: np.ndarray) -> Fraction:
+    """Add elements; the sum may be larger than any float."""
+    with np.errstate(over="ignore"):
+        total = finite.sum(dtype="f8")
+    if np.isfinite(total):
+        return Fraction(float(total))
+    smaller = np.ldexp(finite.astype("f8"), -_SMALLER)  # as many can be added
+    return Fraction(float(smaller.sum())) * 2**_SMALLER
+
+
+def _edge(number: int, exponent: int) -> float:
+    """Return a boundary of bins; at most the largest float."""
+    try:
+        return math.ldexp(number, exponent)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, number)
 
 
 def _exponent(low: float, high: float) -> int:
@@ -343,7 +364,7 @@ def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histo
 def _bins(histogram: _Histogram) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """Return boundaries and counts of all bins, also of empty bins between others."""
     first, last = min(histogram.counts), max(histogram.counts)
-    edges = tuple(math.ldexp(number, histogram.exponent) for number in range(first, last + 2))
+    edges = tuple(_edge(number, histogram.exponent) for number in range(first, last + 2))
     return edges, tuple(histogram.counts.get(number, 0) for number in range(first, last + 1))
 
 

@@ -887,3 +887,15 @@ def test_positions_of_cosem_stay_there_and_back(tmp_path: Path) -> None:
             for root in ("a.n5", "c.n5")
         ]
         assert documents[0] == documents[1]
+
+
+@pytest.mark.parametrize("chunks", [None, (1, 2)])
+def test_comments_stay_whatever_the_blocks(tmp_path: Path, chunks: Any) -> None:
+    """As MoBIE's licence does, which stands before the members."""
+    array = n5zarr.create_array(tmp_path / "a.n5", path="v", shape=(2, 3), dtype="u1")
+    array[...] = values = np.arange(6).reshape(2, 3)
+    document = tmp_path / "a.n5/v/attributes.json"
+    document.write_text(f"// of MoBIE\n{document.read_text()}")
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", chunks=chunks)
+    assert (tmp_path / "b.n5/v/attributes.json").read_text().startswith("// of MoBIE\n")
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "b.n5", path="v")[...], values)

@@ -90,8 +90,11 @@ def test_the_hierarchy_is_consistent() -> None:
         assert below == [k for k in keys if k.startswith(f"{prefix}/")]
         names = sync(all_names(store, prefix))
         assert names == sorted({k[len(prefix) + 1 :].split("/")[0] for k in below})
-    for nothing in ("em/zarr.json/x", "em/s9/zarr.json", "em/s1/q/zarr.json", "em/s1/x/c/1"):
+    chunks = ("c", "c/1", "c/0/0", "c/0/5")  # of a coordinate, which has one index
+    nodes = ("em/zarr.json/x", "em/s9/zarr.json", "em/s1/q/zarr.json")
+    for nothing in (*nodes, *(f"em/s1/x/{chunk}" for chunk in chunks)):
         assert not sync(store.exists(nothing))
+        assert sync(store.get(nothing, zarr.buffer.default_buffer_prototype())) is None
     assert sync(store.is_empty("em/s9"))
 
 

@@ -94,6 +94,9 @@ def test_multisets_of_paintera_are_read() -> None:
         (slice(-1, None), slice(None), slice(2, 3)),
         1,
         (1, 2, 3),
+        slice(2, 2),
+        (1, slice(3, 1), slice(1, 3)),
+        (slice(5, 9), 0),
     ],
 )
 def test_a_box_is_selected_like_one_of_the_array(box: Any) -> None:
@@ -254,7 +257,7 @@ def test_boxes_outside_are_an_error_and_nothing_is_written(java: Path) -> None:
     for start in [(2, 0, 0), (-1, 0, 0), (0, 0)]:
         with pytest.raises(N5UnrepresentableError, match="start: expected a box inside"):
             n5zarr.write_label_multisets(java, one, "labels/s0", start)
-    for box in [(0, 0, 4), slice(2, 2), (slice(None, None, 2),), (0, 0, 0, 0)]:
+    for box in [(0, 0, 4), (slice(None, None, 2),), (0, 0, 0, 0)]:
         with pytest.raises(N5UnrepresentableError, match="box: expected integers and slices"):
             n5zarr.read_label_multisets(java, "labels/s0", box)
     assert files_of(java) == before

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -76,6 +77,24 @@ def test_values_at_both_ends_of_the_type(tmp_path: Path) -> None:
     assert (found.minimum, found.maximum) == (0, 2**64 - 1)
     assert sum(found.histogram) == 6
     assert found.histogram[0] == 4
+
+
+def test_sums_above_the_largest_float(tmp_path: Path) -> None:
+    """Neither the sum of a block, nor that of all, nor the end of a bin is an infinite number."""
+    most = np.finfo("f8").max
+    values = np.array([[most, most, most], [-most, most, 0], [most, 2.0**-1074, most / 2]])
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(1, 3))
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a", n_blocks=None)
+    assert (found.minimum, found.maximum) == (-most, most)
+    assert found.mean == pytest.approx(float(sum(map(Fraction, values.ravel().tolist())) / 9))
+    assert sum(found.histogram) == 9
+    assert np.isfinite(found.bin_edges).all()
+    for sign in (1, -1):
+        n5zarr.create_array(tmp_path / f"{sign}.n5", path="a", data=np.full((5, 7), sign * most))
+        found = n5zarr.block_statistics(tmp_path / f"{sign}.n5", "a")
+        assert found.minimum == sign * most
+        assert found.mean == pytest.approx(sign * most)
+        assert sum(found.histogram) == 35
 
 
 def test_nothing_but_nan(tmp_path: Path) -> None:
