@@ -2,7 +2,9 @@
 
 multiview-reconstruction 8.0 ``N5ApiTools.setupBdvDatasetsOMEZARR``: an image with the axes t, c, z,
 y, x for each view, with levels named 0, 1, .... Its scale is the voxel size: the XML has the
-registrations.
+registrations. ``AllenOMEZarrProperties``: a level is named by its place in the list, and the first
+one in it is full resolution; so levels without an array, of a pyramid that is stored in part, are
+listed, too, if finer than others.
 """
 
 from __future__ import annotations
@@ -10,21 +12,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.bdv import read
 from n5zarr.conventions.bdv_write import view_image
-from n5zarr.conventions.model import Axis
+from n5zarr.conventions.model import Axis, MisfitError, Node, downsampling_factors
+from n5zarr.errors import option_error
+from n5zarr.format.order import N5Tuple, present
 from n5zarr.images.in_bdv import images_of_setups, name_of, placed_levels, space_axes
 from n5zarr.images.ome import align_axes
 from n5zarr.images.stacked import stacked
-from n5zarr.store.bdv_views import described_views, find_views
+from n5zarr.store.bdv_views import described_views, find_views, ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
+    from n5zarr.conventions.bdv import Description
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
 
-    type Level = tuple[ArraySource, Sequence[Axis]]
+    type Level = tuple[ArraySource | None, Sequence[Axis]]
 
 __all__ = ["image_of_view", "project_images"]
 
@@ -43,27 +49,74 @@ def project_images(tree: SourceTree) -> Images:
     ------
     FileNotFoundError
         The XML describes no view that the container holds.
+    N5UnrepresentableError
+        A level is missing whose factors are unknown (``kind="option"``).
     """
     store, project = tree.container, tree.project
     assert store is not None  # noqa: S101 - of a project
     assert project is not None  # noqa: S101
     unregistered = replace(project.description, registrations={})
     views = described_views(store, tree.path, find_views(store, tree.path), unregistered)
-    images = []
+    images, notes = [], []
     for setup, levels in views.items():
         name = name_of(unregistered, setup)
         placed = placed_levels(store, levels, unregistered)
         for timepoint in sorted({t for by_time in levels.values() for t in by_time}):
-            own = [
-                (tree.arrays[by_time[timepoint].below(tree.path)], space_axes(placed[level]))
+            view = setup, timepoint
+            own: dict[int, Level] = {
+                int(level.removeprefix("s")): (
+                    tree.arrays[by_time[timepoint].below(tree.path)],
+                    space_axes(placed[level]),
+                )
                 for level in placed
                 if timepoint in (by_time := levels[level])
-            ]
-            images.append(image_of_view((setup, timepoint), name, own))
-    return images_of_setups(tree, images)
+            }
+            absent = {
+                number: (None, _axes_of_absent(tree, view, number, unregistered))
+                for number in range(max(own))
+                if number not in own
+            }
+            own |= absent
+            images.append(image_of_view(view, name, dict(sorted(own.items()))))
+            if absent:
+                notes.append(
+                    f"setup{setup}/timepoint{timepoint}: levels without arrays, {ranges(absent)}, "
+                    "are listed, so that the others keep their positions; BigStitcher opens no "
+                    "image of a setup whose first one lacks level 0"
+                )
+    return images_of_setups(tree, images, tuple(notes))
 
 
-def image_of_view(view: View, name: str, levels: Sequence[Level]) -> Image:
+def _axes_of_absent(
+    tree: SourceTree, view: View, number: int, description: Description
+) -> tuple[Axis, ...]:
+    """Return the axes of a level that is not stored, C order, by the factors of its setup."""
+    setup, timepoint = f"setup{view[0]}", f"timepoint{view[1]}"
+    path = setup, timepoint, f"s{number}"
+    above = [tree.groups.get(f"{setup}/{timepoint}", {}), tree.groups.get(setup, {})]
+    node = Node(
+        path=path,
+        dimensions=N5Tuple((1, 1, 1)),  # unknown
+        attributes={},
+        ancestors=above,
+        view=description.view(*view),
+    )
+    where = f"{tree.name}: {'/'.join(path)}"
+    try:
+        is_known = number == 0 or downsampling_factors(node) is not None
+        geometry = read(node) if is_known else None
+    except MisfitError as err:
+        raise option_error(str(err), where=where) from err
+    if geometry is None:
+        message = (
+            "expected this level, as coarser ones exist, or its factors, got neither; write "
+            f"downsamplingFactors, of all levels, to the attributes of {setup}"
+        )
+        raise option_error(message, where=where)
+    return present(geometry.axes, "C")
+
+
+def image_of_view(view: View, name: str, levels: Mapping[int, Level]) -> Image:
     """Describe a view.
 
     Parameters
@@ -72,11 +125,13 @@ def image_of_view(view: View, name: str, levels: Sequence[Level]) -> Image:
         Numbers of setup and time point.
     name : str
         Name of the setup.
-    levels : sequence of (ArraySource, sequence of Axis)
-        Arrays of three dimensions with their axes, C order, the finest first.
+    levels : mapping of int to (ArraySource or None, sequence of Axis)
+        Arrays of three dimensions with their axes by number, C order, the finest first; None for a
+        level that is listed without an array.
     """
-    arrays = {str(n): stacked([stacked([array])]) for n, (array, _) in enumerate(levels)}
-    axes = {str(n): (*_BEFORE, *each) for n, (_, each) in enumerate(levels)}
+    found = {str(n): array for n, (array, _) in levels.items() if array is not None}
+    arrays = {level: stacked([stacked([array])]) for level, array in found.items()}
+    axes = {str(n): (*_BEFORE, *each) for n, (_, each) in levels.items()}
     of_time = f"{name}, time point {view[1]}"
     bare = {level: replace(array, attributes={}) for level, array in arrays.items()}
     return align_axes(axes).image(view_image(*view), of_time, bare, {})

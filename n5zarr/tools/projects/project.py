@@ -198,7 +198,7 @@ class ProjectData:
         arrays = {view: _source(data) for view, data in self.views.items()}
         if ome_version is not None:
             images = [
-                image_of_view(view, self.setups[view[0]].name, [(array, self._axes(view[0]))])
+                image_of_view(view, self.setups[view[0]].name, {0: (array, self._axes(view[0]))})
                 for view, array in arrays.items()
             ]
             return ome_tree(images_of_setups(SourceTree(name, {}, {}), images), ome_version)
