@@ -3,8 +3,8 @@
 multiview-reconstruction 8.0 ``N5ApiTools.setupBdvDatasetsOMEZARR``: an image with the axes t, c, z,
 y, x for each view, with levels named 0, 1, .... Its scale is the voxel size: the XML has the
 registrations. ``AllenOMEZarrProperties``: a level is named by its place in the list, and the first
-one in it is full resolution; so levels without an array, of a pyramid that is stored in part, are
-listed, too, if finer than others.
+one in it is full resolution; the list of the first time point is that of all. So levels without an
+array, of a pyramid that is stored in part, are listed, too, if any time point has coarser ones.
 """
 
 from __future__ import annotations
@@ -58,26 +58,23 @@ def project_images(tree: SourceTree) -> Images:
     unregistered = replace(project.description, registrations={})
     views = described_views(store, tree.path, find_views(store, tree.path), unregistered)
     images, notes = [], []
-    for setup, levels in views.items():
+    for setup, by_name in views.items():
         name = name_of(unregistered, setup)
-        placed = placed_levels(store, levels, unregistered)
-        for timepoint in sorted({t for by_time in levels.values() for t in by_time}):
-            view = setup, timepoint
-            own: dict[int, Level] = {
-                int(level.removeprefix("s")): (
-                    tree.arrays[by_time[timepoint].below(tree.path)],
-                    space_axes(placed[level]),
-                )
-                for level in placed
-                if timepoint in (by_time := levels[level])
-            }
-            absent = {
-                number: (None, _axes_of_absent(tree, view, number, unregistered))
-                for number in range(max(own))
-                if number not in own
-            }
-            own |= absent
-            images.append(image_of_view(view, name, dict(sorted(own.items()))))
+        levels = {_number(level): by_time for level, by_time in by_name.items()}
+        timepoints = sorted({t for by_time in levels.values() for t in by_time})
+        placed = placed_levels(store, by_name, unregistered)
+        axes = {_number(level): space_axes(each) for level, each in placed.items()}
+        for number in range(max(axes)):
+            if number not in axes:
+                view = setup, timepoints[0]
+                axes[number] = _axes_of_absent(tree, view, number, unregistered)
+        for timepoint in timepoints:
+            own: dict[int, Level] = {}
+            for number, each in sorted(axes.items()):
+                found = levels.get(number, {}).get(timepoint)
+                own[number] = found and tree.arrays[found.below(tree.path)], each
+            images.append(image_of_view((setup, timepoint), name, own))
+            absent = [number for number, (array, _) in own.items() if array is None]
             if absent:
                 notes.append(
                     f"setup{setup}/timepoint{timepoint}: levels without arrays, {ranges(absent)}, "
@@ -85,6 +82,10 @@ def project_images(tree: SourceTree) -> Images:
                     "image of a setup whose first one lacks level 0"
                 )
     return images_of_setups(tree, images, tuple(notes))
+
+
+def _number(level: str) -> int:
+    return int(level.removeprefix("s"))
 
 
 def _axes_of_absent(

@@ -1,0 +1,158 @@
+"""Projects that n5zarr writes, read by the rules of Java's loaders."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import h5py
+import numpy as np
+import pytest
+import xarray as xr
+
+import n5zarr
+from tests.contract import bigstitcher, bigstitcher_zarr, spimdata, test_bigstitcher_hdf5
+from tests.contract.bdv_loaders import N5Loader, NullPointerError, OmeLoader
+from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+FACTORS = [(1, 1, 1), (2, 2, 1), (4, 4, 3)]
+VIEWS = [(s, t) for s in SETUPS for t in TIMEPOINTS if (s, t) != MISSING]
+SOURCES = ["n5", "0.4", "0.5", "hdf5"]
+TARGETS = ["n5", "plain", "0.4", "0.5"]
+# numbers of levels that are not stored, by setup and time point
+PARTIAL = {
+    **{(4, t): {0} for t in TIMEPOINTS},  # only coarse ones of the whole setup
+    **{(7, t): {2} for t in TIMEPOINTS},  # a pyramid that was not finished
+    (0, 5): {0},
+    (1, 0): {2},  # of the first time point, whose list is that of all
+    (1, 2): {0, 1},
+    (3, 8): {1},
+}
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:.*the registration turns or shears:n5zarr.N5Warning"
+)
+
+
+@pytest.fixture(autouse=True)
+def _three_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (bigstitcher, bigstitcher_zarr, test_bigstitcher_hdf5):
+        monkeypatch.setattr(module, "levels", lambda _: FACTORS)
+
+
+def write_source(
+    folder: Path, source: str, absent: Mapping[tuple[int, int], set[int]] | None = None
+) -> Path:
+    """Write a project without some levels; return the XML."""
+    folder.mkdir()
+    if source == "n5":
+        xml = bigstitcher.write_project(folder)
+        for number, setup in SETUPS.items():
+            file = folder / f"dataset.n5/setup{number}/attributes.json"
+            own = {"dataType": "uint16", "downsamplingFactors": FACTORS}
+            full = {"blockSize": [64] * 3, "compression": {"type": "raw"}}  # BigStitcher's
+            full["dimensions"] = setup.shape[::-1]
+            file.write_text(json.dumps(own | (full if number else {})))
+    elif source == "hdf5":
+        xml = test_bigstitcher_hdf5.write_project(folder)
+    else:
+        kind = bigstitcher_zarr.KINDS["3.0" if source == "0.4" else "Zarr v3"]
+        xml = bigstitcher_zarr.write_project(folder, kind)
+    for (setup, timepoint), numbers in (absent or {}).items():
+        for number in numbers:
+            if source == "n5":
+                shutil.rmtree(folder / f"dataset.n5/setup{setup}/timepoint{timepoint}/s{number}")
+            elif source == "hdf5":
+                with h5py.File(folder / "my %20.h5", "r+") as file:
+                    del file[f"t{timepoint:05}/s{setup:02}/{number}"]
+            else:
+                shutil.rmtree(folder / f"dataset.ome.zarr/s{setup}-t{timepoint}.zarr/{number}")
+    return xml
+
+
+def resave(xml: Path, folder: Path, target: str, **options: Any) -> N5Loader:
+    """Resave a project; return Java's loader of the images."""
+    if target == "plain":
+        n5zarr.convert(xml, folder / "my data.n5", **options)
+        return N5Loader(folder / "my data.n5")
+    new = folder / "my data.xml"
+    if target == "n5":
+        n5zarr.convert(xml, new, to="n5", **options)
+        return loader_of(new)
+    n5zarr.convert(xml, new, to="ome-zarr", ome_version=target, **options)  # type: ignore[arg-type]
+    return loader_of(new, {"0.4": 2, "0.5": 3}[target])
+
+
+def loader_of(xml: Path, zarr_format: int = 2) -> N5Loader:
+    """Return Java's loader of a project that was written."""
+    project = spimdata.read(xml)
+    container = xml.parent / project.container
+    if project.loader == "bdv.n5":
+        return N5Loader(container)
+    return OmeLoader(container, project, zarr_format)
+
+
+def compare(loader: N5Loader, absent: Mapping[tuple[int, int], set[int]]) -> int:
+    """Compare all that Java reads with what was written; return the number of comparisons."""
+    n, is_n5 = 0, not isinstance(loader, OmeLoader)
+    for setup in SETUPS:
+        own = [view for view in VIEWS if view[0] == setup]
+        try:
+            assert loader.data_type(setup) == "uint16"
+        except NullPointerError:  # as in the source
+            assert not is_n5
+            assert 0 in absent[own[0]]
+        is_stored = [any(k not in absent.get(view, ()) for view in own) for k in range(3)]
+        n_listed = 3 if is_n5 else 3 - is_stored[::-1].index(True)
+        assert loader.resolutions(setup) == FACTORS[:n_listed]
+        n += 2
+        for view in own:
+            for number, by in enumerate(FACTORS[:n_listed]):
+                if number in absent.get(view, ()):
+                    with pytest.raises(NullPointerError):
+                        loader.level(*view, number)
+                    n += 1
+                    continue
+                found = loader.level(*view, number)
+                expected = bigstitcher.elements(*view, number)
+                assert found.dimensions == expected.shape[::-1]
+                assert found.shift == tuple((factor - 1) / 2 for factor in by)
+                assert found.values.dtype == expected.dtype
+                np.testing.assert_array_equal(found.values, expected)
+                n += 4
+    return n
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_java_reads_every_view(source: str, target: str, tmp_path: Path) -> None:
+    xml = write_source(tmp_path / "old", source)
+    loader = resave(xml, tmp_path / "new folder", target)
+    assert compare(loader, {}) == 2 * 5 + 4 * 3 * 19
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", SOURCES)
+def test_java_reads_pyramids_that_are_stored_in_part(
+    source: str, target: str, tmp_path: Path
+) -> None:
+    xml = write_source(tmp_path / "old", source, PARTIAL)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", n5zarr.N5Warning)
+        loader = resave(xml, tmp_path / "new", target)
+    is_ome = isinstance(loader, OmeLoader)
+    texts = [str(w.message) for w in caught if "levels without arrays" in str(w.message)]
+    assert len(texts) == 4 * is_ome  # 0; 0 and 1; 1; 2
+    n_absent = sum(map(len, PARTIAL.values()))
+    of_coarse = 4 * is_ome  # which no time point of setup 7 has
+    assert compare(loader, PARTIAL) == 2 * 5 + 4 * (3 * 19 - n_absent) + n_absent - of_coarse
+    if target != "plain":
+        xr.testing.assert_identical(
+            n5zarr.open_bdv(tmp_path / "new/my data.xml").load(), n5zarr.open_bdv(xml).load()
+        )
