@@ -9,14 +9,18 @@ array, of a pyramid that is stored in part, are listed, too, if any time point h
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.bdv import read
 from n5zarr.conventions.bdv_write import view_image
+from n5zarr.conventions.describe import describe_setup
 from n5zarr.conventions.model import Axis, MisfitError, Node, downsampling_factors
 from n5zarr.errors import option_error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import N5Tuple, present
+from n5zarr.format.path import join
 from n5zarr.images.in_bdv import images_of_setups, name_of, placed_levels, space_axes
 from n5zarr.images.ome import align_axes
 from n5zarr.images.stacked import stacked
@@ -29,10 +33,11 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
+    from n5zarr.store.n5_store import N5Store
 
     type Level = tuple[ArraySource | None, Sequence[Axis]]
 
-__all__ = ["image_of_view", "project_images"]
+__all__ = ["image_of_view", "project_images", "with_setups"]
 
 _BEFORE = (Axis(name="t", type="time"), Axis(name="c", type="channel"))
 
@@ -52,10 +57,7 @@ def project_images(tree: SourceTree) -> Images:
     N5UnrepresentableError
         A level is missing whose factors are unknown (``kind="option"``).
     """
-    store, project = tree.container, tree.project
-    assert store is not None  # noqa: S101 - of a project
-    assert project is not None  # noqa: S101
-    unregistered = replace(project.description, registrations={})
+    store, unregistered = _described(tree)
     views = described_views(store, tree.path, find_views(store, tree.path), unregistered)
     images, notes = [], []
     for setup, by_name in views.items():
@@ -82,6 +84,35 @@ def project_images(tree: SourceTree) -> Images:
                     "image of a setup whose first one lacks level 0"
                 )
     return images_of_setups(tree, images, tuple(notes))
+
+
+def with_setups(tree: SourceTree) -> SourceTree:
+    """Return a project in N5 in which each setup says what BigDataViewer asks of it.
+
+    Programs that read the levels themselves, n5zarr among them, need no document of a setup.
+    """
+    store, unregistered = _described(tree)
+    files = dict(tree.files)
+    for levels in find_views(store, tree.path).values():
+        first = next(iter(next(iter(levels.values())).values()))
+        path = first.below(tree.path).partition("/")[0]
+        axes = {
+            _number(level): each.geometry.axes
+            for level, each in placed_levels(store, levels, unregistered).items()
+            if each.geometry is not None
+        }
+        group = tree.groups.get(path, {})
+        described = describe_setup(group, axes, first.dataset.data_type.value)
+        if described.keys() != group.keys():
+            files[join(path, ATTRIBUTES_JSON)] = json.dumps(described).encode()
+    return replace(tree, files=files)
+
+
+def _described(tree: SourceTree) -> tuple[N5Store, Description]:
+    """Return the container of a project, and its description without registrations."""
+    assert tree.container is not None  # noqa: S101 - of a project
+    assert tree.project is not None  # noqa: S101
+    return tree.container, replace(tree.project.description, registrations={})
 
 
 def _number(level: str) -> int:

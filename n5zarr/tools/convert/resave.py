@@ -13,7 +13,7 @@ from n5zarr.conventions.interest_points import base_path, labels_in
 from n5zarr.conventions.xml_text import elements_at
 from n5zarr.errors import ErrorsAt
 from n5zarr.images.find import ome_tree, warn_of
-from n5zarr.images.in_project import project_images
+from n5zarr.images.in_project import project_images, with_setups
 from n5zarr.storage.opening import open_storage
 from n5zarr.tools.convert.files import FileCopy, Folder
 
@@ -76,7 +76,7 @@ class Resaving:
         """Return the arrays as the new project has them."""
         version = self.new.ome_version
         if version is None:
-            return found
+            return with_setups(found)
         images = project_images(found)
         warn_of(images)
         return ome_tree(images, version)
