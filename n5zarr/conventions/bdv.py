@@ -49,6 +49,7 @@ __all__ = [
     "setup_of",
     "view_of",
     "write_setup",
+    "write_timepoint",
 ]
 
 KEYS = ("downsamplingFactors",)
@@ -113,6 +114,24 @@ def write_setup(factors: Sequence[Sequence[float]], data_type: str) -> dict[str,
         "downsamplingFactors": [factors_in_json(by) for by in factors],
         "dataType": data_type,
     }
+
+
+def write_timepoint(
+    voxel_size: Sequence[float] | None, *, is_complete: bool = True
+) -> dict[str, JSON]:
+    """Make the attributes of ``setupN/timepointM``, as BigStitcher's ``setupBdvDatasetsN5``.
+
+    Parameters
+    ----------
+    voxel_size : sequence of float or None
+        Voxel size of the setup, x, y, z; left out unless it is three numbers above 0.
+    is_complete : bool, optional
+        Whether all levels are stored.
+    """
+    sizes = [*(voxel_size or ())]
+    is_right = len(sizes) == 3 and all(0 < size < math.inf for size in sizes)
+    resolution: dict[str, JSON] = {"resolution": [*sizes]} if is_right else {}
+    return {**resolution, "saved_completely": is_complete, "multiScale": True}
 
 
 type _Numbers = Sequence[float]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["find_images", "images_in", "ome_tree", "open_images"]
+__all__ = ["find_images", "images_in", "ome_tree", "open_images", "warn_of"]
 
 
 def find_images(
@@ -125,9 +125,14 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
         found = find_in_bdv(tree, tree.container)
     if found is None:
         found = find_in_n5(tree, tree.container, labels)
-    for note in _once(found.notes):
-        warnings.warn(f"{tree.name}: {note}", N5Warning, stacklevel=4)
+    warn_of(found)
     return found
+
+
+def warn_of(found: Images) -> None:
+    """Warn of what OME-Zarr cannot express of images, or of what is missing of them."""
+    for note in _once(found.notes):
+        warnings.warn(f"{found.source.name}: {note}", N5Warning, stacklevel=5)
 
 
 def _once(notes: Sequence[str]) -> Iterator[str]:

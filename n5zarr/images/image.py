@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -205,6 +206,8 @@ class Image:
         The display settings as OME-Zarr has them, if any are known.
     attributes : mapping, optional
         All other attributes of its group.
+    absent : mapping of str to (tuple of float, tuple of float), optional
+        Scale and translation of levels without an array, by path, which OME-Zarr lists, too.
     """
 
     path: str
@@ -216,6 +219,16 @@ class Image:
     image_of: str | None = None
     omero: Mapping[str, JSON] | None = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
+    absent: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
+
+    @property
+    def places(self) -> Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]:
+        """Scale and translation of all levels by path, the finest first."""
+        own = {level.path: (level.scale, level.translation) for level in self.levels}
+        if not self.absent:
+            return own
+        both = own | {**self.absent}
+        return dict(sorted(both.items(), key=lambda entry: math.prod(entry[1][0])))
 
     @property
     def channel_axis(self) -> int | None:

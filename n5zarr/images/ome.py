@@ -72,7 +72,7 @@ class Aligned(NamedTuple):
         path, name : str
             Where its group is in OME-Zarr, and what it is called.
         arrays : mapping of str to ArraySource
-            The array of each level by name, with the axes of the source.
+            The array of each level by name, with the axes of the source; at least one.
         attributes : mapping
             Attributes of its group, other than those of OME-Zarr.
         """
@@ -85,7 +85,9 @@ class Aligned(NamedTuple):
                 translation=translation,
             )
             for level, (scale, translation) in self.places.items()
+            if level in arrays
         )
+        absent = {join(path, level): p for level, p in self.places.items() if level not in arrays}
         each = zip(self.axes, levels[0].shape, strict=True)
         n_channels = next((n for axis, n in each if axis.type == "channel"), 1)
         return Image(
@@ -95,6 +97,7 @@ class Aligned(NamedTuple):
             levels=levels,
             channels=(Channel(),) * n_channels,
             attributes=without_ome(attributes),
+            absent=absent,
         )
 
 
@@ -197,12 +200,12 @@ def image_attributes(image: Image, version: OmeVersion = DEFAULT_VERSION) -> dic
         described = {"name": axis.name, "type": axis.type, "unit": axis.unit}
         axes.append({key: value for key, value in described.items() if value})
     datasets: list[JSON] = []
-    for level in image.levels:
-        steps: list[JSON] = [{"type": "scale", "scale": [*level.scale]}]
-        if any(level.translation):
-            steps.append({"type": "translation", "translation": [*level.translation]})
-        path = level.path.removeprefix(image.path).strip("/")
-        datasets.append({"path": path, "coordinateTransformations": steps})
+    for path, (scale, translation) in image.places.items():
+        steps: list[JSON] = [{"type": "scale", "scale": [*scale]}]
+        if any(translation):
+            steps.append({"type": "translation", "translation": [*translation]})
+        below = path.removeprefix(image.path).strip("/")
+        datasets.append({"path": below, "coordinateTransformations": steps})
     others = dict(image.attributes)
     multiscale: dict[str, JSON] = {"name": image.name, "axes": axes}
     names = [axis.name for axis in image.axes]

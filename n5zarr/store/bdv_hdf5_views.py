@@ -18,12 +18,10 @@ from n5zarr.errors import N5FormatError, N5UnsupportedError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
-from n5zarr.store.bdv_levels import factors_attribute
+from n5zarr.store.bdv_levels import NO_LEVELS, StoredLevels, factors_attribute
 from n5zarr.store.made_datasets import MadeDataset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from n5zarr.storage.hdf5_file import Hdf5File
     from n5zarr.store.bdv_levels import ViewId
 
@@ -109,24 +107,25 @@ class Hdf5Views:
         """
         return replace(self, is_confined=True)
 
-    async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
-        """Open the levels of a view, by number; none if it does not exist."""
+    async def levels(self, view: ViewId) -> StoredLevels:
+        """Open the levels of a view; none if it does not exist."""
         return await asyncio.to_thread(self._open, view)
 
-    def _open(self, view: ViewId) -> Mapping[int, MadeDataset]:
+    def _open(self, view: ViewId) -> StoredLevels:
         setup, timepoint = view
         with self.file.opened() as file:
             group = self._node(file, f"s{setup:02}")
             if group is None or not self._holds(group):
-                return {}
+                return NO_LEVELS
             stated = group.attrs.get("dataType")
             levels: dict[int, MadeDataset] = {}
-            for number, by in enumerate(self._factors(file, f"s{setup:02}/resolutions")):
+            factors = self._factors(file, f"s{setup:02}/resolutions")
+            for number, by in enumerate(factors):
                 path = f"t{timepoint:05}/s{setup:02}/{number}/cells"
                 dataset = self._node(file, path)
                 if dataset is not None and self._holds(dataset):
                     levels[number] = self._level(path, dataset, tuple(by), stated)
-        return levels
+        return StoredLevels(factors, levels)
 
     def _node(self, file: Any, path: str) -> Any:  # noqa: ANN401 - h5py has no types
         """Return a node; None if it does not exist, or its partition."""

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, override
 
+from n5zarr.conventions.bdv import write_setup, write_timepoint
+from n5zarr.errors import N5Error
+from n5zarr.store.bdv_levels import NO_LEVELS
 from n5zarr.store.made_datasets import MadeDatasets
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.store.bdv_levels import ViewId, ViewLevels
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.store.bdv_levels import StoredLevels, ViewId, ViewLevels
     from n5zarr.store.made_datasets import MadeDataset
 
 __all__ = ["BdvImages"]
@@ -25,18 +30,25 @@ _ROOT = b"{}"  # of no version of N5
 class BdvImages(MadeDatasets):
     """The views of a project as a container of N5, read only.
 
+    Its groups have the documents that BigDataViewer needs, so that copies have them, too.
+
     Parameters
     ----------
     source : ViewLevels
         The views.
+    voxel_sizes : mapping of int to sequence of float, optional
+        Voxel size of each setup in the XML, x, y, z.
     """
 
     refusal = "expected only reading of a project whose images are not N5; n5zarr.convert copies it"
 
-    def __init__(self, source: ViewLevels) -> None:
+    def __init__(
+        self, source: ViewLevels, voxel_sizes: Mapping[int, Sequence[float] | None] | None = None
+    ) -> None:
         super().__init__()
         self.source = source
-        self._levels: dict[ViewId, Mapping[int, MadeDataset]] = {}
+        self.voxel_sizes = dict(voxel_sizes or {})
+        self._levels: dict[ViewId, StoredLevels] = {}
         self._timepoints: dict[int, dict[int, None]] = {}  # of each setup
         for setup, timepoint in source.views:
             self._timepoints.setdefault(setup, {})[timepoint] = None
@@ -45,15 +57,15 @@ class BdvImages(MadeDatasets):
         return str(self.source)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BdvImages) and self.source == other.source
+        return isinstance(other, BdvImages) and self.__getstate__() == other.__getstate__()
 
     __hash__ = None  # as zarr's own stores
 
-    def __getstate__(self) -> ViewLevels:
-        return self.source
+    def __getstate__(self) -> tuple[ViewLevels, dict[int, Sequence[float] | None]]:
+        return self.source, self.voxel_sizes
 
-    def __setstate__(self, source: ViewLevels) -> None:
-        self.__init__(source)  # type: ignore[misc] # with no memory
+    def __setstate__(self, state: tuple[ViewLevels, dict[int, Sequence[float] | None]]) -> None:
+        self.__init__(*state)  # type: ignore[misc] # with no memory
 
     @override
     def close(self) -> None:
@@ -62,14 +74,14 @@ class BdvImages(MadeDatasets):
 
     @override
     def confined(self) -> BdvImages:
-        return BdvImages(self.source.confined())
+        return BdvImages(self.source.confined(), self.voxel_sizes)
 
-    async def _view(self, view: ViewId) -> Mapping[int, MadeDataset]:
-        """Return the levels of a view by number; none if its image does not exist."""
+    async def _view(self, view: ViewId) -> StoredLevels:
+        """Return the levels of a view; none if its image does not exist."""
         setup, timepoint = view
         if view not in self._levels:
             exists = timepoint in self._timepoints.get(setup, {})
-            self._levels[view] = await self.source.levels(view) if exists else {}
+            self._levels[view] = await self.source.levels(view) if exists else NO_LEVELS
         return self._levels[view]
 
     @override
@@ -77,12 +89,46 @@ class BdvImages(MadeDatasets):
         match = _LEVEL.match(path)
         if match is None:
             return None
-        level = (await self._view((int(match[1]), int(match[2])))).get(int(match[3]))
+        level = (await self._view((int(match[1]), int(match[2])))).stored.get(int(match[3]))
         return None if level is None else (match[0], level)
 
     @override
     async def _group(self, path: str) -> bytes | None:
-        return None if path else _ROOT
+        if not path:
+            return _ROOT
+        setup, view = _SETUP.fullmatch(path), _VIEW.fullmatch(path)
+        document = None
+        if setup is not None:
+            document = await self._setup(int(setup[1]))
+        elif view is not None:
+            document = await self._timepoint((int(view[1]), int(view[2])))
+        return None if document is None else json.dumps(document).encode()
+
+    async def _setup(self, number: int) -> dict[str, JSON] | None:
+        """Make the document of a setup, of its first view that exists, as Java takes it."""
+        for timepoint in self._timepoints.get(number, ()):
+            levels = await self._readable((number, timepoint))
+            if levels.stored:
+                finest = levels.stored[min(levels.stored)]
+                return write_setup(levels.factors, finest.data_type.value)
+        return None
+
+    async def _timepoint(self, view: ViewId) -> dict[str, JSON] | None:
+        """Make the document of a time point of a setup."""
+        levels = await self._readable(view)
+        is_complete = len(levels.stored) == len(levels.factors)
+        voxel_size = self.voxel_sizes.get(view[0])
+        return write_timepoint(voxel_size, is_complete=is_complete) if levels.stored else None
+
+    async def _readable(self, view: ViewId) -> StoredLevels:
+        """Return the levels of a view; none if it is broken, which is said where they are read.
+
+        The error of one view would hide all others from whoever lists the groups.
+        """
+        try:
+            return await self._view(view)
+        except N5Error:
+            return NO_LEVELS
 
     @override
     async def _children(self, path: str) -> Sequence[str]:
@@ -93,5 +139,5 @@ class BdvImages(MadeDatasets):
             timepoints = () if match is None else self._timepoints.get(int(match[1]), ())
             return [f"timepoint{timepoint}" for timepoint in timepoints]
         match = _VIEW.fullmatch(path)
-        view = {} if match is None else await self._view((int(match[1]), int(match[2])))
-        return [f"s{number}" for number in view]
+        view = NO_LEVELS if match is None else await self._view((int(match[1]), int(match[2])))
+        return [f"s{number}" for number in view.stored]

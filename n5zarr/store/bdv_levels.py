@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from n5zarr.conventions.factors import factors_in_json
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -10,7 +12,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.made_datasets import MadeDataset
 
-__all__ = ["ViewId", "ViewLevels", "factors_attribute"]
+__all__ = ["NO_LEVELS", "StoredLevels", "ViewId", "ViewLevels", "factors_attribute"]
 
 type ViewId = tuple[int, int]
 """Numbers of setup and time point."""
@@ -24,7 +26,26 @@ def factors_attribute(factors: Sequence[float]) -> dict[str, JSON]:
     >>> factors_attribute((2.0, 2.0, 1.5))
     {'downsamplingFactors': [2, 2, 1.5]}
     """
-    return {"downsamplingFactors": [int(f) if f.is_integer() else f for f in factors]}
+    return {"downsamplingFactors": factors_in_json(factors)}
+
+
+class StoredLevels(NamedTuple):
+    """The levels of a view.
+
+    Parameters
+    ----------
+    factors : sequence of sequence of float
+        Downsampling factors of each level of its image, N5 order, also of those without an array.
+    stored : mapping of int to MadeDataset
+        The levels that have an array, by number.
+    """
+
+    factors: Sequence[Sequence[float]]
+    stored: Mapping[int, MadeDataset]
+
+
+NO_LEVELS = StoredLevels((), {})
+"""Those of a view that does not exist."""
 
 
 class ViewLevels(Protocol):
@@ -34,8 +55,8 @@ class ViewLevels(Protocol):
     def views(self) -> Sequence[ViewId]:
         """The views that may exist."""
 
-    async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
-        """Open the levels of a view, by number; none if it does not exist."""
+    async def levels(self, view: ViewId) -> StoredLevels:
+        """Open the levels of a view; none if it does not exist."""
 
     def confined(self) -> ViewLevels:
         """Return the same views, without local files that links take out of the container."""

@@ -10,7 +10,7 @@ from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.confined import confined
-from n5zarr.store.bdv_levels import factors_attribute
+from n5zarr.store.bdv_levels import NO_LEVELS, StoredLevels, factors_attribute
 from n5zarr.store.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 
 if TYPE_CHECKING:
@@ -85,15 +85,15 @@ class OmeViews:
         """Return the same views, without local files that links take out of the container."""
         return OmeViews(confined(self.store), self.name, self.images)
 
-    async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
-        """Open the levels of a view, by number; none if it does not exist."""
+    async def levels(self, view: ViewId) -> StoredLevels:
+        """Open the levels of a view; none if it does not exist."""
         view_image = self.images[view]
         path = normalize_path(view_image.path)
         try:
             if path not in self._opened:
                 self._opened[path] = await self._open(path)
             image = self._opened[path]
-            return {} if image is None else self._levels(view_image, image)
+            return NO_LEVELS if image is None else self._levels(view_image, image)
         except MisfitError as err:
             raise option_error(f"{join(self.name, path)}: {err}") from err
 
@@ -109,7 +109,7 @@ class OmeViews:
         is_empty = all(array is None for array in arrays)
         return None if is_empty else _Image(attributes, paths, arrays)
 
-    def _levels(self, view: ViewImage, image: _Image) -> dict[int, MadeDataset]:
+    def _levels(self, view: ViewImage, image: _Image) -> StoredLevels:
         """Return the levels of a view in its image."""
         shapes = [None if array is None else array.shape for array in image.arrays]
         ndim = next(len(shape) for shape in shapes if shape is not None)
@@ -123,4 +123,4 @@ class OmeViews:
                     where = join(self.name, image.paths[number])
                     stated = factors_attribute(factors[number])
                     levels[number] = zarr_dataset(array, where, leading, stated, n_ones=3 - n_space)
-        return levels
+        return StoredLevels(factors, levels)

@@ -340,14 +340,16 @@ def read_project(file: XmlFile) -> Project:
     container = file._place(place, options)  # noqa: SLF001
     return Project(
         file=file,
-        place=_with_images(container, loader),
+        place=_with_images(container, description),
         description=replace(description, name=str(file)),
         xml=xml,
     )
 
 
-def _with_images(container: Place, loader: Loader) -> Place:
+def _with_images(container: Place, description: Description) -> Place:
     """Return the place of the setups: in N5, or a container made of images in other formats."""
+    loader = description.loader
+    sizes = {number: setup.voxel_size for number, setup in description.setups.items()}
     if loader.images is None:
         return replace(container, path=loader.group.strip("/"))
     if loader.is_hdf5:
@@ -355,14 +357,13 @@ def _with_images(container: Place, loader: Loader) -> Place:
             isinstance(container.location, Path),
             f"{container.location}: expected HDF5 on a local disk, got a URL; download it first",
         )
-        return Place(
-            BdvImages(Hdf5Views(hdf5_file(str(container.location)), tuple(sorted(loader.images))))
-        )
+        file = hdf5_file(str(container.location))
+        return Place(BdvImages(Hdf5Views(file, tuple(sorted(loader.images))), sizes))
     storage = open_storage(container, read_only=True)
     images = storage.store
     if not images.read_only:  # else the store of local files would create a missing directory
         images = images.with_read_only(read_only=True)
-    return Place(BdvImages(OmeViews(images, str(storage), loader.images)))
+    return Place(BdvImages(OmeViews(images, str(storage), loader.images), sizes))
 
 
 def _for_s3(loader: Loader, given: Mapping[str, object]) -> dict[str, object]:

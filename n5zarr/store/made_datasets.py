@@ -242,11 +242,10 @@ class MadeDatasets(MadeKeys):
     @override
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         async for path, dataset in self._nodes("", prefix):
-            names = [ATTRIBUTES_JSON]
-            if dataset is None and await self._group(path) is None:
-                names = []
-            elif dataset is not None:
-                names += [block_path(p) for p in await self._stored(path, dataset)]
-            for key in (join(path, name) for name in names):
+            document = join(path, ATTRIBUTES_JSON)
+            if document.startswith(prefix) and await self._document(path) is not None:
+                yield document
+            for position in () if dataset is None else await self._stored(path, dataset):
+                key = join(path, block_path(position))
                 if key.startswith(prefix):
                     yield key

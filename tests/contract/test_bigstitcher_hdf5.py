@@ -202,7 +202,7 @@ def test_confined_views_have_no_elements_of_other_folders(tmp_path: Path) -> Non
     views = Hdf5Views(hdf5_file(str(main)), tuple((setup, 0) for setup in range(4)))
     box = (slice(None),) * 3
     for confined, expected in ((views, [1, 1, 1, 1]), (views.confined(), [1, 0, 0, 0])):
-        found = [asyncio.run(confined.levels((setup, 0))) for setup in range(4)]
+        found = [asyncio.run(confined.levels((setup, 0))).stored for setup in range(4)]
         assert [len(levels) for levels in found] == expected
         for shown in filter(None, found):
             np.testing.assert_array_equal(asyncio.run(shown[0].values(box)), values)

@@ -12,8 +12,8 @@ from n5zarr.conventions.bdv_write import with_loader
 from n5zarr.conventions.interest_points import base_path, labels_in
 from n5zarr.conventions.xml_text import elements_at
 from n5zarr.errors import ErrorsAt
-from n5zarr.images.find import ome_tree
-from n5zarr.images.in_project import project_images
+from n5zarr.images.find import ome_tree, warn_of
+from n5zarr.images.in_project import project_images, with_setups
 from n5zarr.storage.opening import open_storage
 from n5zarr.tools.convert.files import FileCopy, Folder
 
@@ -75,7 +75,11 @@ class Resaving:
     def tree(self, found: SourceTree) -> SourceTree:
         """Return the arrays as the new project has them."""
         version = self.new.ome_version
-        return found if version is None else ome_tree(project_images(found), version)
+        if version is None:
+            return with_setups(found)
+        images = project_images(found)
+        warn_of(images)
+        return ome_tree(images, version)
 
     def folders(self, *, may_exist: bool) -> list[FileCopy]:
         """Return copies of the interest points and of the functions beside the XML.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from n5zarr.container.options import require
-from n5zarr.conventions.bdv import NEAR, Setup, write_setup
+from n5zarr.conventions.bdv import NEAR, Setup, write_setup, write_timepoint
 from n5zarr.conventions.bdv_registrations import ViewTransform
 from n5zarr.conventions.bdv_write import project_xml, view_image
 from n5zarr.conventions.model import Axis
@@ -198,7 +198,7 @@ class ProjectData:
         arrays = {view: _source(data) for view, data in self.views.items()}
         if ome_version is not None:
             images = [
-                image_of_view(view, self.setups[view[0]].name, [(array, self._axes(view[0]))])
+                image_of_view(view, self.setups[view[0]].name, {0: (array, self._axes(view[0]))})
                 for view, array in arrays.items()
             ]
             return ome_tree(images_of_setups(SourceTree(name, {}, {}), images), ome_version)
@@ -206,11 +206,7 @@ class ProjectData:
         for (number, timepoint), array in arrays.items():
             setup = self.setups[number]
             groups[f"setup{number}"] = write_setup([(1, 1, 1)], array.native_dtype.name)
-            groups[f"setup{number}/timepoint{timepoint}"] = {
-                "resolution": [*(setup.voxel_size or ())],
-                "saved_completely": True,
-                "multiScale": True,
-            }
+            groups[f"setup{number}/timepoint{timepoint}"] = write_timepoint(setup.voxel_size)
         return SourceTree(name, {dataset_of(v, None): a for v, a in arrays.items()}, groups)
 
     def _axes(self, number: int) -> tuple[Axis, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, override
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, override
 import numpy as np
 import pytest
 
+from n5zarr.errors import N5FormatError
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import N5Tuple
 from n5zarr.store.bdv_images import BdvImages
+from n5zarr.store.bdv_levels import NO_LEVELS, StoredLevels
 from n5zarr.store.made_datasets import MadeDataset
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from n5zarr.store.bdv_levels import ViewId
 
@@ -44,6 +47,7 @@ LEVEL = Ones(
     block_size=N5Tuple((7, 5, 3)),
     data_type=DataType.UINT8,
 )
+FACTORS = [(1.0, 1.0, 1.0), (2.0, 2.0, 1.5)]
 
 
 class Counted:
@@ -58,9 +62,9 @@ class Counted:
         self.asked.append("views")
         return self._views
 
-    async def levels(self, view: ViewId) -> Mapping[int, MadeDataset]:
+    async def levels(self, view: ViewId) -> StoredLevels:
         self.asked.append(view)
-        return {0: LEVEL}
+        return StoredLevels([(1.0, 1.0, 1.0)], {0: LEVEL})
 
     def confined(self) -> Counted:
         return self
@@ -82,20 +86,23 @@ def test_views_are_looked_through_once(source: Counted) -> None:
     async def use() -> None:
         images = BdvImages(source)
         assert len(await all_of(images.list_dir(""))) == 1001
+        assert source.asked == ["views"]
         for setup in (3, 999):
             names = await all_of(images.list_dir(f"setup{setup}"))
-            assert names == [f"timepoint{t}" for t in range(100)]
-        assert source.asked == ["views"]
+            assert names == ["attributes.json", *(f"timepoint{t}" for t in range(100))]
+        assert source.asked == ["views", (3, 0), (999, 0)]  # the first of each makes the document
         view = "setup999/timepoint99"
-        assert await all_of(images.list_dir(view)) == ["s0"]
+        assert await all_of(images.list_dir(view)) == ["attributes.json", "s0"]
+        own = f"{view}/attributes.json"
         for prefix in (view, f"{view}/", f"{view}/s0", f"{view}/s0/"):
             found = await all_of(images.list_prefix(prefix))
-            assert found == [f"{view}/s0/attributes.json", f"{view}/s0/0/0/0"]
+            expected = [own, f"{view}/s0/attributes.json", f"{view}/s0/0/0/0"]
+            assert found == [key for key in expected if key.startswith(prefix)]
         assert await images.getsize_prefix(view) == len(LEVEL.document) + 3 * 5 * 7
         document = await images.get(f"{view}/s0/attributes.json")
         assert document is not None
         assert json.loads(document.to_bytes())["dimensions"] == [7, 5, 3]
-        assert source.asked == ["views", (999, 99)]
+        assert source.asked == ["views", (3, 0), (999, 0), (999, 99)]
 
     asyncio.run(use())
 
@@ -113,6 +120,40 @@ def test_other_views_are_not_asked_for(source: Counted, path: str) -> None:
         assert source.asked == ["views"]
 
     asyncio.run(use())
+
+
+class Partial(Counted):
+    """A view that cannot be read, one without an image, and one without its finest level."""
+
+    async def levels(self, view: ViewId) -> StoredLevels:
+        if view[1] == 0:
+            raise N5FormatError("broken", kind="member")
+        return NO_LEVELS if view[1] == 1 else StoredLevels(FACTORS, {1: LEVEL})
+
+
+def test_groups_have_the_documents_that_java_reads() -> None:
+    """``DefaultN5Properties`` reads the setup; the time point is BigStitcher's, for Paintera."""
+    sizes = {0: (0.2, 0.3, 1.5), 1: (1.0, 1.0), 2: (0.0, 1.0, 1.0), 3: (float("inf"), 1.0, 1.0)}
+    images = BdvImages(Partial(5, 3), sizes)
+
+    async def document(path: str) -> object:
+        found = await images.get(f"{path}/attributes.json")
+        assert await images.exists(f"{path}/attributes.json") == (found is not None)
+        return None if found is None else json.loads(found.to_bytes())
+
+    async def use() -> None:
+        factors = {"downsamplingFactors": [[1, 1, 1], [2, 2, 1.5]]}
+        assert await document("setup0") == factors | {"dataType": "uint8"}
+        bare = {"saved_completely": False, "multiScale": True}
+        assert await document("setup0/timepoint2") == bare | {"resolution": [0.2, 0.3, 1.5]}
+        for setup in range(1, 5):
+            assert await document(f"setup{setup}/timepoint2") == bare
+        for path in ("setup0/timepoint0", "setup0/timepoint1", "setup0/timepoint3", "setup5"):
+            assert await document(path) is None
+
+    asyncio.run(use())
+    assert pickle.loads(pickle.dumps(images)).voxel_sizes == sizes
+    assert images.confined() == images != BdvImages(images.source)
 
 
 def test_closing_closes_the_views(source: Counted) -> None:
