@@ -92,6 +92,10 @@ class Coordinate:
         """Number of chunks of the usual size."""
         return min(self.size, 1) if self.axis.labels is not None else -(-self.size // _CHUNK)
 
+    def has(self, coords: tuple[int, ...]) -> bool:
+        """Whether there is a chunk of the usual size at some grid position."""
+        return len(coords) == 1 and coords[0] < self.n_chunks
+
     def chunk(self, number: int, size: int = _CHUNK) -> bytes:
         """Return the ``size`` positions of one chunk; labels have one chunk."""
         if self.axis.labels is not None:
@@ -139,7 +143,7 @@ class CoordsView:
                 if isinstance(member, Placed):
                     stored = DEFAULT_NAMES[3].key(member.path, coords)
                     return (yield from self.container.read(stored))
-                if isinstance(member, Coordinate) and coords[0] < member.n_chunks:
+                if isinstance(member, Coordinate) and member.has(coords):
                     return member.chunk(coords[0])
             case None:
                 pass
@@ -155,7 +159,7 @@ class CoordsView:
                 if isinstance(member, Placed):
                     stored = DEFAULT_NAMES[3].key(member.path, coords)
                     return (yield from self.container.exists(stored))
-                return isinstance(member, Coordinate) and coords[0] < member.n_chunks
+                return isinstance(member, Coordinate) and member.has(coords)
             case None:
                 return False
 
