@@ -101,8 +101,6 @@ def _names(store: Store, path: str) -> Iterator[str]:
         case ObjectStore() as inner if type(inner.store).__name__ == "LocalStore":
             folder = getattr(inner.store, "prefix", None)  # without one, from the root
             yield str(Path(folder or os.sep, path))
-        case ObjectStore() as inner if type(inner.store).__name__ == "MemoryStore":
-            yield join(f"obstore-memory://{id(inner.store)}", path)
         case ObjectStore() as inner:
             yield join(name_of_objects(inner), path)
         case inner if isinstance(storage := getattr(inner, "storage", None), Storage):
