@@ -1613,14 +1613,17 @@ static int check_array(Box *box, const Py_buffer *array, int n_more)
 }
 
 /* Give the number of elements that are wanted along an axis: those of whole cells, up to the end of
- * the dataset; 0 where no cells of the array are those of a dataset of n elements. */
+ * the dataset; 0 where no cells of the array are those of a dataset of n elements. Elements that
+ * become one are beside each other, so that cells exclude steps along any axis. */
 static int64_t n_wanted(const Box *box, int d, int64_t shape, int64_t size, int64_t n,
                         int64_t start, int64_t step)
 {
     int64_t factor = box->cells ? box->cells->factor[d] : 1, wanted;
+    if (box->cells && step != 1)
+        return 0;
     if (factor == 1)
         return shape;
-    if (step != 1 || size % factor != 0 || start % factor != 0 || start >= n
+    if (size % factor != 0 || start % factor != 0 || start >= n
         || __builtin_mul_overflow(shape, factor, &wanted))
         return 0;
     wanted = low(wanted, n - start);
@@ -1644,7 +1647,7 @@ static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *a
                           " dimension %d", (int)MAX_BYTES, (long long)size, d);
         if (n >= 0 && start >= 0 && step >= 1 && shape >= 1
             && (shape = n_wanted(box, d, shape, size, n, start, step)) == 0)
-            return refuse("geometry: expected whole cells in dimension %d", d);
+            return refuse("geometry: expected whole cells, without steps, in dimension %d", d);
         if (n < 0 || start < 0 || step < 1 || shape < 1
             || __builtin_mul_overflow(shape - 1, step, &last)
             || __builtin_add_overflow(last, start, &last))

@@ -38,7 +38,7 @@ def read_cells(
     array : zarr.Array
         Any array.
     box : tuple of slice
-        Begins at a cell, and ends after one or with the array.
+        Begins at a cell, and ends after one or with the array; without steps.
     cells : Cells
         The cells.
     out : numpy.ndarray

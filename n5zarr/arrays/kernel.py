@@ -176,7 +176,7 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         Distance of the elements along each axis, in the presented order; by default 1.
     cells : Cells, optional
         Cells, in the presented order, of which ``out`` receives one element each; a block and the
-        box begin at one.
+        box begin at one. The kernel refuses them together with steps along any axis.
 
     Returns
     -------

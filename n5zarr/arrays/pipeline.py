@@ -39,6 +39,7 @@ from n5zarr.arrays.placing import fill, host_batch, host_buffer
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, write_remote
+from n5zarr.arrays.workers import on_thread
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.store.n5_store import N5Store
@@ -200,7 +201,7 @@ class N5CodecPipeline(CodecPipeline):
             # finalizer in a thread may wait for the loop
             results = _read_local(reader, batch, 1)
         else:
-            results = await asyncio.to_thread(_read_local, reader, batch, max_workers())
+            results = await on_thread(_read_local, reader, batch, max_workers())
         return await self._read_left(batch, results, out, drop_axes)
 
     async def _read_left(

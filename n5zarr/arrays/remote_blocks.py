@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 from n5zarr._zarr import max_workers
-from n5zarr.arrays.workers import NoThreadError, wait_together
+from n5zarr.arrays.workers import NoThreadError, on_thread, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
 
@@ -63,7 +63,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
             if stored is None or stored.nbytes <= small:
                 results[k] = _put_block(reader, item, position, stored)
             else:
-                results[k] = await asyncio.to_thread(_put_block, reader, item, position, stored)
+                results[k] = await on_thread(_put_block, reader, item, position, stored)
 
     await run_each(read, len(items), dataset.store.concurrency)
     return results
@@ -87,8 +87,11 @@ async def _read_on_threads(
 
     # more threads at a time would decode no faster, and each needs memory
     memories: SimpleQueue[Scratch] = SimpleQueue()
-    for _ in range(max_workers()):
+    n_memories = max_workers()
+    for _ in range(n_memories):
         memories.put(Scratch())
+
+    has_ended = False
 
     def take() -> None:
         while True:
@@ -100,12 +103,28 @@ async def _read_on_threads(
             stored = None if value is None else memoryview(value)
             memory = memories.get()
             try:
+                if has_ended:
+                    return
                 results[k] = reader.put_block(items[k], position, stored, memory)
             finally:
                 memories.put(memory)
 
-    if left:
+    def end() -> None:
+        """Wait for blocks that are being decoded into the output, and let no others follow."""
+        nonlocal has_ended
+        has_ended = True
+        for _ in range(n_memories):
+            memories.get()
+        for _ in range(n_memories):  # threads that wait for servers go on, to end
+            memories.put(Scratch())
+
+    if not left:
+        return
+    try:
         await wait_together(take, min(len(left), dataset.store.concurrency), left.clear)
+    except BaseException:
+        await on_thread(end)
+        raise
 
 
 def _put_block(
@@ -136,7 +155,7 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
         return None
     if start is None or part is None or bytes(start) != header or len(part) != slab.n_bytes:
         return None
-    return await asyncio.to_thread(reader.put_slab, item, slab, part)
+    return await on_thread(reader.put_slab, item, slab, part)
 
 
 async def _read_start(dataset: OpenDataset, key: str) -> BufferLike | None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NoThreadError", "wait_together", "work_together"]
+__all__ = ["NoThreadError", "on_thread", "wait_together", "work_together"]
 
 _LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way
 
@@ -260,6 +260,25 @@ async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable
         await waiting.ended
     finally:
         stop()
+
+
+async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function on a thread, as ``asyncio.to_thread``; if cancelled, wait for its end.
+
+    So it never writes into an output whose reading has ended.
+    """
+    call = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
+    cancelled = None
+    while not call.done():
+        try:
+            await asyncio.wait([call])
+        except asyncio.CancelledError as err:
+            cancelled = err
+    if cancelled is None:
+        return call.result()
+    if not call.cancelled():
+        call.exception()  # or asyncio logs that nobody has asked for it
+    raise cancelled
 
 
 def _result_of(task: _Task) -> BaseException | None:

@@ -100,7 +100,7 @@ class Chunks:
             return (yield from self.dataset_anew(path))
         if self.has_stamps:
             (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
-            if stamp != known.stamp:
+            if stamp is None or stamp != known.stamp:
                 return (yield from self.dataset_anew(path))
         return known.node
 

@@ -346,11 +346,11 @@ class Container:
         if key.zarr_format == 2 and self._is_of_other_format(key):
             # Zarr may be about to write the attributes, too
             self.memory.keep_missing(MetadataKey(key.path, ".zattrs"))
-        (stamp,) = yield [Stamp(join(key.path, ATTRIBUTES_JSON))]
         # of a new array, Zarr v2 writes `.zarray` and `.zattrs` at once; the latter makes a group
         is_array_by_now = key.name == ".zattrs" and self.memory.creation(key.path) is not None
         if not (is_array_by_now and isinstance(node, GroupAttributes)):
-            self.memory.keep(key.path, node, stamp)
+            # without a stamp, so that it is read again: others may have replaced it since
+            self.memory.keep(key.path, node)
         self.memory.keep_served(key, _without_consolidated(document, value))
 
     def _is_of_other_format(self, key: MetadataKey) -> bool:

@@ -60,7 +60,16 @@ class Creation(NamedTuple):
 
 
 class KnownNode(NamedTuple):
-    """The last node read at a path, and the stamp of its document."""
+    """The last node read or written at a path.
+
+    Parameters
+    ----------
+    node : DatasetView or GroupAttributes
+        The node.
+    stamp : object
+        The stamp of its document, taken before reading it; None if there was none. Then chunks do
+        not rely on the node, where storage has stamps.
+    """
 
     node: Node
     stamp: object
@@ -130,7 +139,7 @@ class Memory:
         node = self.node(path)
         return node if isinstance(node, DatasetView) else None
 
-    def keep(self, path: str, node: Node | None, stamp: object) -> None:
+    def keep(self, path: str, node: Node | None, stamp: object = None) -> None:
         """Remember a node; forget it and its documents if it is None."""
         if node is None:
             self._nodes.pop(path, None)

@@ -123,7 +123,9 @@ class LocalFiles(Storage):
 
     @override
     def is_same_place(self, other: Storage) -> bool:
-        return isinstance(other, LocalFiles) and str(self) == str(other)
+        if isinstance(other, LocalFiles):
+            return str(self) == str(other)
+        return other.is_same_place(self)
 
     @override
     async def open(self, *, read_only: bool) -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from zarr.storage import FsspecStore, ObjectStore, WrapperStore
+from zarr.storage import FsspecStore, ObjectStore
 
-from n5zarr._zarr import LocalStore, wrapped
+from n5zarr._zarr import LocalStore
 from n5zarr.storage.objects import keys_of_objects
+from n5zarr.storage.store_locations import innermost
 from n5zarr.storage.url_store import PAGE, Page, UrlStore
 
 if TYPE_CHECKING:
@@ -37,10 +38,7 @@ def _keys_below(store: Store, path: str) -> AsyncIterator[Page] | None:
         return store.keys_below(path) if store.is_flat else None
     if isinstance(store, ObjectStore):
         return keys_of_objects(store, path)
-    inner = store
-    while isinstance(inner, WrapperStore):
-        inner = wrapped(inner)
-    is_of_directories = isinstance(inner, LocalStore | FsspecStore | ObjectStore)
+    is_of_directories = isinstance(innermost(store), LocalStore | FsspecStore | ObjectStore)
     return None if is_of_directories else _keys_of_store(store, path)
 
 

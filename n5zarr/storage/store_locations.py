@@ -15,14 +15,16 @@ from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, Zip
 from n5zarr._zarr import wrapped
 from n5zarr.format.path import join
 from n5zarr.storage.cache import CachingStore
+from n5zarr.storage.interface import Storage
+from n5zarr.storage.objects import name_of_objects
 from n5zarr.storage.url import is_url, local_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from n5zarr.storage.interface import Storage
+    from zarr.abc.store import Store
 
-__all__ = ["overlap", "overlap_with", "places_behind", "real_name"]
+__all__ = ["innermost", "name_of_data", "overlap", "overlap_with", "places_behind", "real_name"]
 
 
 def places_behind(storage: Storage, path: str = "") -> list[str]:
@@ -45,6 +47,19 @@ def places_behind(storage: Storage, path: str = "") -> list[str]:
     names = {real_name(join(str(storage), path)): None}
     names |= dict.fromkeys(map(real_name, _names(storage.store, path)))
     return list(names)
+
+
+def innermost(store: Store) -> Store:
+    """Return the store inside all caches and other wrappers of zarr's kind."""
+    while isinstance(store, WrapperStore):
+        store = store.inner if isinstance(store, CachingStore) else wrapped(store)
+    return store
+
+
+def name_of_data(store: Store) -> str:
+    """Return a name that all stores of the same data have, whatever wraps or caches them."""
+    *_, name = _names(store, "")
+    return real_name(name)
 
 
 def overlap(some: Iterable[str], others: Iterable[str]) -> tuple[str, str] | None:
@@ -74,22 +89,24 @@ def real_name(name: str) -> str:
     return Path(os.path.realpath(local_path(name))).as_posix()
 
 
-def _names(store: object, path: str) -> Iterator[str]:
-    """Yield the names of a node in a store and in all stores inside it."""
-    match store:
-        case CachingStore():
-            yield from _names(store.inner, path)
-        case WrapperStore():
-            yield from _names(wrapped(store), path)
-        case LocalStore():
-            yield join(str(store.root), path)
-        case ZipStore():
-            yield str(store.path)
-        case FsspecStore():
-            yield from _names_in(store.fs, join(store.path.rstrip("/"), path))
-        case ObjectStore() if type(store.store).__name__ == "LocalStore":
-            folder = getattr(store.store, "prefix", None)  # without one, from the root
+def _names(store: Store, path: str) -> Iterator[str]:
+    """Yield the names of a node in a store and in all stores inside it, at least one."""
+    match innermost(store):
+        case LocalStore() as inner:
+            yield join(str(inner.root), path)
+        case ZipStore() as inner:
+            yield str(inner.path)
+        case FsspecStore() as inner:
+            yield from _names_in(inner.fs, join(inner.path.rstrip("/"), path))
+        case ObjectStore() as inner if type(inner.store).__name__ == "LocalStore":
+            folder = getattr(inner.store, "prefix", None)  # without one, from the root
             yield str(Path(folder or os.sep, path))
+        case ObjectStore() as inner:
+            yield join(name_of_objects(inner), path)
+        case inner if isinstance(storage := getattr(inner, "storage", None), Storage):
+            yield from places_behind(storage, path)
+        case inner:
+            yield join(str(inner), path)
 
 
 def _names_in(fs: Any, path: str) -> Iterator[str]:  # noqa: ANN401 - fsspec has no types

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Self, assert_never, override
 
 import zarr
@@ -19,7 +19,7 @@ from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.ends import read_ends
 from n5zarr.storage.entries import read_entries
 from n5zarr.storage.interface import Storage, ignore_warning
-from n5zarr.storage.key_locks import KeyLocks
+from n5zarr.storage.key_locks import holding, holding_async, waited_for
 from n5zarr.storage.objects import (
     can_wait,
     name_of_objects,
@@ -47,6 +47,7 @@ from n5zarr.storage.requests import (
     log_request,
     logs_requests,
 )
+from n5zarr.storage.store_locations import innermost, name_of_data
 from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_gone, says_missing, server_error
 from n5zarr.storage.url_store import without_secrets
@@ -78,7 +79,6 @@ class ZarrStorage(Storage):
         self._store = store
         self._backend = backend
         self._is_open = False
-        self._locks = KeyLocks()
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
     def __str__(self) -> str:
@@ -88,7 +88,7 @@ class ZarrStorage(Storage):
         return without_secrets(str(store))
 
     def __getstate__(self) -> tuple[Store, str]:
-        return self._store, self._backend  # locks and tasks belong to a process
+        return self._store, self._backend  # tasks belong to a process
 
     def __setstate__(self, state: tuple[Store, str]) -> None:
         self.__init__(*state)  # type: ignore[misc]
@@ -107,6 +107,11 @@ class ZarrStorage(Storage):
     @override
     def read_only(self) -> bool:
         return self._store.read_only or not self._cache_writes
+
+    @cached_property
+    def _place(self) -> str:
+        """The name of the data, which other storage of the same data has, too."""
+        return name_of_data(self._store)
 
     @property
     def _cache_writes(self) -> bool:
@@ -148,7 +153,7 @@ class ZarrStorage(Storage):
 
     @override
     def is_same_place(self, other: Storage) -> bool:
-        match [_uncached(self.store), _uncached(other.store)]:
+        match [innermost(self.store), innermost(other.store)]:
             case [FsspecStore() as one, FsspecStore() as two]:
                 return (one.path, one.fs) == (two.path, two.fs)
             case [ObjectStore() as one, ObjectStore() as two]:
@@ -161,7 +166,7 @@ class ZarrStorage(Storage):
 
     @override
     async def open(self, *, read_only: bool) -> None:
-        async with self._locks.of(""):  # two tasks must not open a store at once
+        async with holding_async(self._place, ""):  # two tasks must not open a store at once
             await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
         self._is_open = True
 
@@ -180,7 +185,8 @@ class ZarrStorage(Storage):
     ) -> T:
         if self.supports_sync:
             return super().run(steps, warn, requests)
-        return sync(self.run_async(steps, warn, requests))
+        with waited_for():
+            return sync(self.run_async(steps, warn, requests))
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -197,16 +203,17 @@ class ZarrStorage(Storage):
             case Work(function):
                 return function()
             case Put(key, data):
-                with self._locks.of_threads(key):
+                with holding(self._place, key, replaces=True):
                     store.set_sync(key, cpu.Buffer.from_bytes(data))
             case Remove(key):
-                with self._locks.of_threads(key):
+                with holding(self._place, key, replaces=True):
                     store.delete_sync(key)
             case Update(key, change):
-                with self._locks.of_threads(key):
+                with holding(self._place, key):
                     return _update_sync(store, key, change)
             case _:  # zarr has no synchronous methods for other requests
-                return on_own_loop(self._ask(request, warn))
+                with waited_for():
+                    return on_own_loop(self._ask(request, warn))
         return None
 
     @property
@@ -324,7 +331,7 @@ class ZarrStorage(Storage):
             case Work(function):
                 return await asyncio.to_thread(function)
             case Put(key, data):
-                async with self._locks.of(key):
+                async with holding_async(self._place, key, replaces=True):
                     await self._store.set(key, cpu.Buffer.from_bytes(data))
             case Exists(key):
                 return await self._store.exists(key)
@@ -333,10 +340,10 @@ class ZarrStorage(Storage):
             case KeysBelow(path, take):
                 return await take_keys(_uncached(self._store), path, take)
             case Update(key, change):
-                async with self._locks.of(key):
+                async with holding_async(self._place, key):
                     return await _update(self._store, key, change)
             case Remove(key):
-                async with self._locks.of(key):
+                async with holding_async(self._place, key, replaces=True):
                     await self._store.delete(key)
             case RemoveTree(path):
                 await _remove_tree(self._store, path)

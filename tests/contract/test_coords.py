@@ -98,6 +98,16 @@ def test_the_hierarchy_is_consistent() -> None:
     assert sync(store.is_empty("em/s9"))
 
 
+@pytest.mark.parametrize("key", ["c", "c/0/0", "c/0/5", "c/99"])
+def test_a_chunk_of_a_coordinate_has_one_index(key: str) -> None:
+    store: Any = N5Store(SAMPLE, coords=True)
+    assert sync(store.exists("em/s0/x/c/0"))
+    key = f"em/s0/x/{key}"
+    assert store.get_sync(key) is None
+    assert sync(store.get(key, zarr.buffer.default_buffer_prototype())) is None
+    assert not sync(store.exists(key))
+
+
 async def all_keys(store: N5Store, prefix: str) -> list[str]:
     return [key async for key in store.list_prefix(prefix)]
 

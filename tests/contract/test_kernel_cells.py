@@ -211,6 +211,10 @@ MISTAKES: dict[str, tuple[dict[str, Any], Any]] = {
     "begins after the end": (
         {"geometry": np.array([3, 4, 8, 6, 9, 0, 1, 1], "i8")}, (np.array([3, 2], "i8"), 0)),
     "steps": ({"geometry": np.array([3, 4, 8, 6, 0, 0, 1, 2], "i8")}, (np.array([3, 2], "i8"), 0)),
+    "steps along an axis without cells": (
+        {"geometry": np.array([3, 4, 8, 6, 0, 0, 2, 1], "i8")},
+        (np.array([1, 2], "i8"), 0),
+    ),
     "elements: too short": ({"elements": bytearray(23)}, (np.array([3, 2], "i8"), 0)),
 }  # fmt: skip
 

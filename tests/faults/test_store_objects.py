@@ -25,6 +25,8 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
+from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.requests import Stamp, Update
 from tests.contract.test_kernel import python_only
 from tests.property import outside
 
@@ -96,6 +98,51 @@ def test_a_document_that_changes_within_a_tick_of_the_clock_is_read_again(
     outside.write_file(path, path.read_bytes().replace(b"uint16", b"uint32"))
     os.utime(path, ns=(now, now))
     with pytest.raises(N5Error, match="has replaced the dataset") as caught:
+        array[...]
+    assert caught.value.kind == "changed"
+
+
+@pytest.mark.parametrize("how", [{"codecs": "n5"}, {}, {"zarr_format": 2}], ids=str)
+def test_a_document_that_is_replaced_right_after_it_was_written_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: Any
+) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+    path, own = root / "a" / "attributes.json", LocalFiles.answer
+    array: Any = zarr.open_array(N5Store(root, **how), path="a", mode="r+")
+
+    def answer(self: LocalFiles, request: Any, warn: Any) -> object:
+        answered = own(self, request, warn)
+        if isinstance(request, Update) and request.key == "a/attributes.json":
+            outside.write_file(path, path.read_bytes().replace(b"uint16", b"uint32"))
+            os.utime(path, (1, 1))  # no recent file, whose stamp would be unique
+        return answered
+
+    monkeypatch.setattr(LocalFiles, "answer", answer)
+    array.attrs["x"] = 1
+    with pytest.raises(N5Error, match="has replaced the dataset") as caught:
+        array[...]
+    assert caught.value.kind == "changed"
+
+
+def test_an_array_that_appears_while_it_is_opened_and_is_removed_again_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stamp of a missing document is no stamp of the dataset that is read after it."""
+    root, own = tmp_path / "c.n5", LocalFiles.answer
+    n5zarr.create_array(root, path="b", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+
+    def answer(self: LocalFiles, request: Any, warn: Any) -> object:
+        answered = own(self, request, warn)
+        if isinstance(request, Stamp) and request.key == "a/attributes.json" and answered is None:
+            shutil.copytree(root / "b", root / "a")
+        return answered
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LocalFiles, "answer", answer)
+        array: Any = zarr.open_array(N5Store(root), path="a", mode="r")
+    shutil.rmtree(root / "a")
+    with pytest.raises(N5Error) as caught:
         array[...]
     assert caught.value.kind == "changed"
 
