@@ -26,6 +26,7 @@ from n5zarr.tools.jobs.incomplete import (
     keys_below,
     read_incomplete,
 )
+from n5zarr.tools.jobs.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -85,10 +86,15 @@ class Part(NamedTuple):
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
+    @classmethod
+    def owner(cls, key: str, of: int) -> int:
+        """Return the number of the part that does what has a name."""
+        digest = hashlib.blake2b(key.encode(errors="surrogateescape"), digest_size=8).digest()
+        return int.from_bytes(digest) % of + 1
+
     def owns(self, key: str) -> bool:
         """Whether this part, and no other one, does what has a name."""
-        digest = hashlib.blake2b(key.encode(errors="surrogateescape"), digest_size=8).digest()
-        return int.from_bytes(digest) % self.of == self.number - 1
+        return self.owner(key, self.of) == self.number
 
 
 class Owned(NamedTuple):
@@ -100,10 +106,13 @@ class Owned(NamedTuple):
         Keys that an interrupted run has written.
     part : Part or None, optional
         The part of this run; None for the whole job.
+    ledger : Ledger or None, optional
+        Notes what is made.
     """
 
     written: set[str] | frozenset[str] = frozenset()
     part: Part | None = None
+    ledger: Ledger | None = None
 
     @property
     def is_all(self) -> bool:
@@ -223,6 +232,11 @@ class Division(NamedTuple):
         )
         return f"parts of {self.part.of}"
 
+    def ledger(self, storage: Storage, path: str, names: Collection[str]) -> Ledger:
+        """Read the ledger of this run, or of all parts, among the files of a destination."""
+        number = self.part.number if self.part is not None else 0
+        return Ledger(storage, path, names, None if self.ends else number)
+
     def end(
         self, storage: Storage, paths: Sequence[str], run: str, written: Sequence[Collection[str]]
     ) -> None:
@@ -234,10 +248,10 @@ class Division(NamedTuple):
             key = join(paths[0], f"n5zarr-incomplete-part-{self.part.number}.txt")
             storage.run(put_each([(key, f"{self.part}\n".encode())]))
 
-    def finish(self, storage: Storage, paths: Sequence[str]) -> None:
-        """Remove what parts have left, then the marks; that of the first destination goes last."""
+    def finish(self, storage: Storage, paths: Sequence[str], ledger: Ledger) -> None:
+        """Remove what runs have left, then the marks; that of the first destination goes last."""
         names = keys_below(storage.store, paths[0]) if self.ends else set()
-        left = [join(paths[0], name) for name in _names_of(names).values()]
+        left = [*ledger.files, *(join(paths[0], name) for name in _names_of(names).values())]
         storage.run(request_each(map(Remove, left)))
         for path in reversed(paths):
             storage.run(request_each([Remove(join(path, INCOMPLETE_JSON))]))
