@@ -237,7 +237,7 @@ class ValueCopy(ArrayCopy):
             units = product(*(range(s.start // u, -(-s.stop // u)) for s, u in each))
             keys = list(map(self.target.key, units))
             # another box, with other options, is another piece
-            yield Piece(f"{keys[0]} {keys[-1]}", keys, self.files.behind(part[0]))
+            yield Piece(f"{keys[0]} {keys[-1]}", keys, self.files.behind(part[0]), keys[0])
 
     @override
     def compare_copied(self, part: tuple[Box, list[Box], int]) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree
 
-__all__ = ["SourceFiles", "described_dataset", "described_sources"]
+__all__ = ["SourceFiles", "described_dataset", "described_source", "described_sources"]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,9 @@ class SourceFiles:
 
 def described_sources(found: SourceTree) -> dict[str, JSON]:
     """Describe arrays as far as their blocks depend on it, for a run that goes on."""
-    described = {f"/{path}": _described(source) for path, source in found.arrays.items()}
+    described: dict[str, JSON] = {
+        f"/{path}": described_source(source) for path, source in found.arrays.items()
+    }
     if found.storage is None and found.container is None:  # another format
         places = [Path(found.name), *Path(found.name).parents]
         file = next((place for place in places if place.is_file()), None)
@@ -103,7 +105,8 @@ def described_dataset(dataset: DatasetAttributes) -> dict[str, JSON]:
     }
 
 
-def _described(source: ArraySource) -> dict[str, JSON]:
+def described_source(source: ArraySource) -> dict[str, JSON]:
+    """Describe an array; see :func:`described_sources`."""
     form: object = None
     if source.blocks is not None:
         return described_dataset(source.blocks.view.dataset)

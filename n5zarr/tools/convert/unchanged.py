@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.storage.files import is_unfinished
-from n5zarr.storage.requests import Remove, request_each
-from n5zarr.tools.jobs.incomplete import PARTS, read_incomplete
-from n5zarr.tools.jobs.parts import Owned, Part
+from n5zarr.tools.jobs.parts import Owned
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +15,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.files import Copy
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.ledger import Piece
+    from n5zarr.tools.jobs.parts import Part
 
 __all__ = ["check_made", "only_unchanged"]
 
@@ -25,17 +24,10 @@ _DOCUMENTS = {ATTRIBUTES_JSON, *ZARR_DOCUMENTS, ".zattrs"}
 
 def only_unchanged(copies: Sequence[Copy], owned: Owned, target: Destination) -> Owned:
     """Return which written keys stay; remove the others, which are written anew or no more."""
-    if not owned.written or owned.ledger is None:
-        return owned
-    stale, made = set[str](), set[str]()
-    for piece in _pieces(copies, owned.part):
-        made.update(piece.made)
-        if not owned.ledger.knows(piece):
-            stale |= owned.written.intersection(piece.made)
-    if owned.part is None and all(copy.knows_files for copy in copies):
-        stale |= {key for key in owned.written - made if _is_chunk(key)}
-    target.storage.run(request_each(map(Remove, sorted(stale))))
-    return owned._replace(written=owned.written - stale)
+    is_whole = owned.part is None and all(copy.knows_files for copy in copies)
+    return owned.unchanged(
+        _pieces(copies, owned.part), target.storage, _is_chunk if is_whole else None
+    )
 
 
 def check_made(copies: Sequence[Copy], owned: Owned, target: Destination) -> None:
@@ -46,10 +38,8 @@ def check_made(copies: Sequence[Copy], owned: Owned, target: Destination) -> Non
     N5Error
         The source has changed since (``kind="changed"``).
     """
-    if owned.ledger is not None and any(copy.knows_files for copy in copies):
-        of = int(str((read_incomplete(target.store, target.path) or {}).get(PARTS, 1)))
-        each = ((Part.owner(piece.made[0], of), piece) for piece in _pieces(copies, None))
-        owned.ledger.check(each, str(target))
+    if any(copy.knows_files for copy in copies):
+        owned.check_made(_pieces(copies, None), target.store, target.path)
 
 
 def _pieces(copies: Sequence[Copy], part: Part | None) -> Iterator[Piece]:

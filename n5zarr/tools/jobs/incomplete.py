@@ -43,6 +43,7 @@ __all__ = [
     "finish",
     "keys_below",
     "read_incomplete",
+    "write_incomplete",
 ]
 
 RUN = "run"
@@ -71,6 +72,12 @@ def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
     """
     data = sync(store.get(join(path, INCOMPLETE_JSON), cpu.buffer_prototype))
     return None if data is None else _parse(data.to_bytes())
+
+
+def write_incomplete(store: Store, path: str, job: Mapping[str, JSON]) -> None:
+    """Write the file of a run, see :func:`read_incomplete`."""
+    data = cpu.Buffer.from_bytes(json.dumps(job, indent=2).encode())
+    sync(store.set(join(path, INCOMPLETE_JSON), data))
 
 
 def _parse(data: bytes) -> dict[str, JSON]:
@@ -145,8 +152,7 @@ def begin(
         )
     if before is None or run is not None:
         named = job if run is None else {**job, RUN: run}
-        data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
-        sync(store.set(join(path, INCOMPLETE_JSON), data))
+        write_incomplete(store, path, named)
     return keys_below(store, path) - {INCOMPLETE_JSON}
 
 

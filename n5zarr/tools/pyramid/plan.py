@@ -26,9 +26,9 @@ from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Remove, put_each, read_each, request_each
 from n5zarr.tools.convert.source_files import described_dataset
-from n5zarr.tools.jobs.incomplete import MAX_MEMORY, PARTS, SOURCE, confirm, read_incomplete
+from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, confirm, read_incomplete
 from n5zarr.tools.jobs.ledger import left_beside, remove_left
-from n5zarr.tools.jobs.parts import WORKERS, Part
+from n5zarr.tools.jobs.parts import WORKERS, Owned
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.finding import stored_keys
 from n5zarr.tools.pyramid.multisets import MultisetPass, describe_labels, members_of_level
@@ -261,14 +261,8 @@ class Plan:
         stored = self.stored(job.source.path, job.source.document)
         every = tasks(job, stored, [set()] * len(job.levels), division.part)
         if division.ends:
-            mark = read_incomplete(self._keys, self.levels[0].path) or {}
-            of = int(str(mark.get(PARTS, 1)))
-            each = (
-                (Part.owner(str(job.place(task)), of), piece)
-                for task in every
-                for piece in job.pieces(task)
-            )
-            ledger.check(each, f"{self.store}: {self.levels[0].path}")
+            pieces = (piece for task in every for piece in job.pieces(task))
+            Owned(ledger=ledger).check_made(pieces, self._keys, self.levels[0].path)
             return done
         kept, is_same = set[str](), True
         for piece in (piece for task in every for piece in job.pieces(task)):

@@ -174,29 +174,25 @@ class Pass:
         """Compute a region, and write it."""
         _Work(self, task).compute(len(self.levels), task.region)
 
-    def place(self, task: PassTask) -> tuple[int, ...]:
-        """Return the place of a region among all regions."""
-        return tuple(s.start // n for s, n in zip(task.region, self.region, strict=True))
-
     def pieces(self, task: PassTask) -> Iterator[Piece]:
         """Yield what a task makes, if it is made from local files that the job only reads."""
         root, order = self.store.storage.root, self.store.axis_order
         if root is None or self.source.document or self.compares:
             return
-        rows = map(tuple, task.stored.tolist())
+        place = tuple(s.start // n for s, n in zip(task.region, self.region, strict=True))
+        regions = self.regions(task.region, len(self.levels))[1:]
         yield Piece(
             f"{[level.path for level in self.levels]} {task.region}",
             [
                 join(level.path, name)
-                for level, region in zip(
-                    self.levels, self.regions(task.region, len(self.levels))[1:], strict=True
-                )
+                for level, region in zip(self.levels, regions, strict=True)
                 for name, _ in blocks_of(region, level, order)
             ],
             [
                 f"{root}/{join(self.source.path, block_path(from_presented(row, order)))}"
-                for row in rows
+                for row in map(tuple, task.stored.tolist())
             ],
+            owner=str(place),
         )
 
 
