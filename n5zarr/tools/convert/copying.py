@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from heapq import merge
 from itertools import chain, groupby, islice, product
 from operator import add, lt
@@ -33,9 +33,11 @@ from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.encoded_chunks import read_chunks
-from n5zarr.tools.convert.files import BATCH, SMALL, Copied, Copy, Folder, Task
+from n5zarr.tools.convert.files import BATCH, SMALL, Copied, Copy, FileCopy, Folder, Task
+from n5zarr.tools.convert.source_files import SourceFiles
 from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
+from n5zarr.tools.jobs.ledger import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -142,6 +144,23 @@ class ArrayCopy(Copy):
         """Return the place of a unit in the array, in elements."""
         return box_at(position, self.target.unit, self.source.shape)
 
+    @cached_property
+    def files(self) -> SourceFiles | None:
+        """The local files of the chunks of the source, if it has some."""
+        return SourceFiles.of(self.source)
+
+    @property
+    @override
+    def knows_files(self) -> bool:
+        return self.files is not None
+
+    @override
+    def pieces(self, part: Any) -> Iterator[Piece]:
+        if self.files is not None:
+            for position in part:
+                key, box = self.target.key(position), self.box_of(position)
+                yield Piece(key, [key], self.files.behind(box))
+
     @override
     def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
         return super().in_batches(units, max(1, min(n, self.size.usual // self.n_bytes_of_unit)))
@@ -210,6 +229,15 @@ class ValueCopy(ArrayCopy):
             if missing:
                 parts = [box] if len(missing) == len(units) else list(map(self.box_of, missing))
                 yield Task(self, (box, parts, len(missing)), self.n_bytes_in(box))
+
+    @override
+    def pieces(self, part: tuple[Box, list[Box], int]) -> Iterator[Piece]:
+        if self.files is not None:
+            each = zip(part[0], self.target.unit, strict=True)
+            units = product(*(range(s.start // u, -(-s.stop // u)) for s, u in each))
+            keys = list(map(self.target.key, units))
+            # another box, with other options, is another piece
+            yield Piece(f"{keys[0]} {keys[-1]}", keys, self.files.behind(part[0]), keys[0])
 
     @override
     def compare_copied(self, part: tuple[Box, list[Box], int]) -> None:
@@ -360,6 +388,11 @@ class BlockCopy(ArrayCopy):
         if not owned.is_all:
             positions = (p for p in positions if owned.needs(key(block_path(p))))
         return self.in_batches(positions)
+
+    @override
+    def pieces(self, part: Sequence[N5Tuple]) -> Iterator[Piece]:
+        source, target = self._folders
+        return FileCopy(source, target).pieces(list(map(block_path, part)))
 
     @override
     def copy(self, part: Sequence[N5Tuple]) -> Copied:

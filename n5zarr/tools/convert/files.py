@@ -15,6 +15,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import keys_below
+from n5zarr.tools.jobs.ledger import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -142,6 +143,15 @@ class Copy(ABC):
         """Compare what :meth:`copy` has written of a part: as :meth:`compare`."""
         self.compare(part)
 
+    @property
+    def knows_files(self) -> bool:
+        """Whether :meth:`pieces` names the local files that are read."""
+        return False
+
+    def pieces(self, part: Any) -> Iterator[Piece]:  # noqa: ANN401 - see `copy`
+        """Yield what :meth:`copy` makes of a part, if it is made from local files."""
+        yield from ()
+
     def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
         """Yield tasks of a few units each."""
         for batch in batched(units, n):
@@ -201,6 +211,17 @@ class FileCopy(Copy):
     source: Folder
     target: Folder
     omitted: str = ""
+
+    @property
+    @override
+    def knows_files(self) -> bool:
+        return self.source.storage.root is not None
+
+    @override
+    def pieces(self, part: Sequence[str]) -> Iterator[Piece]:
+        for name in part if self.knows_files else ():
+            key = self.target.key(name)
+            yield Piece(key, [key], [f"{self.source.storage.root}/{self.source.key(name)}"])
 
     def _names(self) -> list[str]:
         return sorted(self.source.names() - {self.omitted})

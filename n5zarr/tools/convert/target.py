@@ -191,11 +191,12 @@ class Output(ABC):
         run, (done,) = division.begin(self.store, paths, job, resume=resume)
         try:
             written = {join(self.path, key) for key in done} if self.path else done
-            yield Owned(written, division.part)
+            with division.ledger(self.storage, self.path, done) as ledger:
+                yield Owned(written, division.part, ledger)
             division.end(self.storage, paths, run, [done])
             if division.part is None:
                 self.commit()
-                division.finish(self.storage, paths)
+                division.finish(self.storage, paths, ledger)
         except Exception as err:
             err.add_note(f"{self} stays incomplete; {division.resuming or self.resuming}")
             raise

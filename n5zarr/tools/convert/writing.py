@@ -22,7 +22,11 @@ from n5zarr.tools.convert.checks import (
 from n5zarr.tools.convert.copying import copy_of
 from n5zarr.tools.convert.drafts import multiset_copy
 from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
+from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
+from n5zarr.tools.convert.unchanged import check_made, only_unchanged
+from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE
+from n5zarr.tools.jobs.ledger import seal
 from n5zarr.tools.jobs.parts import Owned
 
 if TYPE_CHECKING:
@@ -131,6 +135,8 @@ class Plan:
         Files that are copied unchanged.
     size : TaskSize
         Bytes of the elements of a task.
+    max_memory : int
+        Bytes of elements that all workers together may hold.
     """
 
     found: SourceTree
@@ -140,6 +146,7 @@ class Plan:
     copies: Sequence[ArrayCopy]
     others: Sequence[Copy]
     size: TaskSize
+    max_memory: int
 
     @classmethod
     def of(
@@ -173,7 +180,7 @@ class Plan:
         copies = plan_copies(found, target, layout, size)
         others = plan_opaque(folders, target)
         check_packages(copies)
-        return cls(found, target, layout, chosen, copies, others, size)
+        return cls(found, target, layout, chosen, copies, others, size, max_memory)
 
     def run(
         self,
@@ -215,7 +222,7 @@ class Plan:
                     target.remove()
                 whole = {**job, **_described_job(found, target, self.layout)}
                 if not division.is_whole:  # parts divide arrays by the size of tasks
-                    whole["task"] = [*self.size]
+                    whole[MAX_MEMORY] = self.max_memory
                 counts = _write(everything, target, whole, options, resume=resume, verify=verify)
         return Conversion(
             source=found.name,
@@ -258,8 +265,10 @@ def _write(
     division = options.division
     counts = [Copied() for _ in copies]
     with target.writing(job, resume=resume, division=division) as owned:
-        if not division.ends:
-            counts = run_copies(copies, owned, options)
+        if division.ends:
+            check_made(copies, owned, target)
+        else:
+            counts = run_copies(copies, only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
     return counts
@@ -282,6 +291,7 @@ def _described_job(found: SourceTree, target: Destination, layout: Layout) -> di
     compression = layout.compression
     return {
         "convert": found.name,
+        SOURCE: described_sources(found),
         "arrays": len(found.arrays),
         "to": f"{type(target).__name__} {target.zarr_format}",
         "chunks": layout.chunks,
@@ -334,13 +344,17 @@ def run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> lis
     counts = {copy: Copied() for copy in copies}
     tasks = chain.from_iterable(copy.tasks(owned) for copy in copies)
     total = _n_bytes(copies, options)
-    for task, copied in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
+    for task, (copied, seals) in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
         counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
+        if owned.ledger is not None:
+            owned.ledger.note(seals)
     return list(counts.values())
 
 
-def _copy(task: Task) -> Copied:
-    return task.copy.copy(task.part)
+def _copy(task: Task) -> tuple[Copied, bytes]:
+    """Copy a part; return what notices later changes, which is made before reading."""
+    seals = b"".join(map(seal, task.copy.pieces(task.part)))
+    return task.copy.copy(task.part), seals
 
 
 def _n_bytes(copies: Sequence[Copy], options: RunOptions) -> int:

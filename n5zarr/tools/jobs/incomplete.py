@@ -22,6 +22,7 @@ from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Remove, RemoveTree, read_key
+from n5zarr.tools.jobs.ledger import changed_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -33,13 +34,16 @@ if TYPE_CHECKING:
 
 __all__ = [
     "INCOMPLETE_JSON",
+    "MAX_MEMORY",
     "PARTS",
     "RUN",
+    "SOURCE",
     "begin",
     "confirm",
     "finish",
     "keys_below",
     "read_incomplete",
+    "write_incomplete",
 ]
 
 RUN = "run"
@@ -47,6 +51,13 @@ RUN = "run"
 
 PARTS = "parts"
 """The member that says into how many parts the job is divided."""
+
+
+SOURCE = "source"
+"""The member that describes the arrays of the source; their blocks depend on it."""
+
+MAX_MEMORY = "max_memory"
+"""The member of parts with the bytes on which their division depends."""
 
 
 def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
@@ -61,6 +72,12 @@ def read_incomplete(store: Store, path: str) -> dict[str, JSON] | None:
     """
     data = sync(store.get(join(path, INCOMPLETE_JSON), cpu.buffer_prototype))
     return None if data is None else _parse(data.to_bytes())
+
+
+def write_incomplete(store: Store, path: str, job: Mapping[str, JSON]) -> None:
+    """Write the file of a run, see :func:`read_incomplete`."""
+    data = cpu.Buffer.from_bytes(json.dumps(job, indent=2).encode())
+    sync(store.set(join(path, INCOMPLETE_JSON), data))
 
 
 def _parse(data: bytes) -> dict[str, JSON]:
@@ -100,6 +117,8 @@ def begin(
     N5UnrepresentableError
         There is an interrupted run and it is not resumed, or it did something else
         (``kind="option"``).
+    N5Error
+        The source is another one than when the run began (``kind="changed"``).
     """
     before = read_incomplete(store, path)
     if before is not None:
@@ -118,18 +137,33 @@ def begin(
         "starts again",
     )
     job = json.loads(json.dumps(job))
+    if before and before.get(SOURCE) != job.get(SOURCE):
+        sources = [
+            {**found} if isinstance(found := each.get(SOURCE), dict) else {}
+            for each in (before, job)
+        ]
+        raise changed_source(where, *sources, _way_to_start_again(job))
     if before and before != job:
         differing = sorted(k for k in {*before, *job} if before.get(k) != job.get(k))
         raise option_error(
             f"{where}: expected the options of the run that was interrupted, got others for "
             f"{', '.join(differing)}: {[before.get(k) for k in differing]} then, "
-            f"{[job.get(k) for k in differing]} now; {_way_to_start_again(job)}"
+            f"{[job.get(k) for k in differing]} now; {_way_out(before, job, differing)}"
         )
     if before is None or run is not None:
         named = job if run is None else {**job, RUN: run}
-        data = cpu.Buffer.from_bytes(json.dumps(named, indent=2).encode())
-        sync(store.set(join(path, INCOMPLETE_JSON), data))
+        write_incomplete(store, path, named)
     return keys_below(store, path) - {INCOMPLETE_JSON}
+
+
+def _way_out(before: Mapping[str, JSON], job: Mapping[str, JSON], differing: list[str]) -> str:
+    """Say what a run with other options than an interrupted one can do."""
+    if PARTS not in job:
+        return _way_to_start_again(job)
+    known = before.get(MAX_MEMORY)
+    if differing == [MAX_MEMORY] and isinstance(known, int):
+        return f"all parts need the same: max_memory={known} (--max-memory {known / 2**20:g})"
+    return f"give the options of the other parts, or {_way_to_start_again(job)}"
 
 
 def _way_to_start_again(job: Mapping[str, JSON]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from n5zarr.container.options import require
-from n5zarr.errors import option_error
+from n5zarr.errors import N5Error, option_error
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Remove, put_each, request_each
 from n5zarr.tools.jobs.incomplete import (
@@ -25,15 +25,18 @@ from n5zarr.tools.jobs.incomplete import (
     confirm,
     keys_below,
     read_incomplete,
+    write_incomplete,
 )
+from n5zarr.tools.jobs.ledger import Ledger
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from zarr.abc.store import Store
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
+    from n5zarr.tools.jobs.ledger import Piece
 
 __all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "check_ended"]
 
@@ -85,10 +88,15 @@ class Part(NamedTuple):
     def __str__(self) -> str:
         return f"{self.number}/{self.of}"
 
+    @classmethod
+    def owner(cls, key: str, of: int) -> int:
+        """Return the number of the part that does what has a name."""
+        digest = hashlib.blake2b(key.encode(errors="surrogateescape"), digest_size=8).digest()
+        return int.from_bytes(digest) % of + 1
+
     def owns(self, key: str) -> bool:
         """Whether this part, and no other one, does what has a name."""
-        digest = hashlib.blake2b(key.encode(errors="surrogateescape"), digest_size=8).digest()
-        return int.from_bytes(digest) % self.of == self.number - 1
+        return self.owner(key, self.of) == self.number
 
 
 class Owned(NamedTuple):
@@ -100,10 +108,13 @@ class Owned(NamedTuple):
         Keys that an interrupted run has written.
     part : Part or None, optional
         The part of this run; None for the whole job.
+    ledger : Ledger or None, optional
+        Notes what is made.
     """
 
     written: set[str] | frozenset[str] = frozenset()
     part: Part | None = None
+    ledger: Ledger | None = None
 
     @property
     def is_all(self) -> bool:
@@ -117,6 +128,53 @@ class Owned(NamedTuple):
     def needs(self, key: str) -> bool:
         """Whether this run writes a key."""
         return key not in self.written and self.owns(key)
+
+    def unchanged(
+        self,
+        pieces: Iterable[Piece],
+        storage: Storage,
+        is_stale: Callable[[str], bool] | None = None,
+    ) -> Owned:
+        """Return which written keys stay; remove the others, which are made anew or no more.
+
+        Parameters
+        ----------
+        pieces : iterable of Piece
+            All that this run makes, if nothing is written.
+        storage : Storage
+            The keys of the destination.
+        is_stale : callable, optional
+            Whether a key that belongs to no piece goes, too.
+        """
+        if not self.written or self.ledger is None:
+            return self
+        stale, made = set[str](), set[str]()
+        for piece in pieces:
+            made.update(piece.made)
+            if not self.ledger.knows(piece):
+                stale |= self.written.intersection(piece.made)
+        if is_stale is not None:
+            stale.update(filter(is_stale, self.written - made))
+        storage.run(request_each(map(Remove, sorted(stale))))
+        return self._replace(written=self.written - stale)
+
+    def check_made(self, pieces: Iterable[Piece], store: Store, path: str) -> None:
+        """Check that parts have made all pieces from the source as it is now.
+
+        Raises
+        ------
+        N5Error
+            The source has changed since (``kind="changed"``).
+        """
+        mark = read_incomplete(store, path) or {}
+        of = int(str(mark.get(PARTS, 1)))
+        each = ((Part.owner(piece.owner or piece.name, of), piece) for piece in pieces)
+        try:
+            if self.ledger is not None:
+                self.ledger.check(each, join(str(store).removeprefix("file://"), path))
+        except N5Error:
+            write_incomplete(store, path, {**mark, RUN: _of_parts(of)})  # which may go on
+            raise
 
 
 class Division(NamedTuple):
@@ -221,7 +279,13 @@ class Division(NamedTuple):
             f"{where}: expected parts that are still written, got all of them; finish=True "
             "(--finish) ends the run",
         )
-        return f"parts of {self.part.of}"
+        return _of_parts(self.part.of)
+
+    def ledger(self, storage: Storage, path: str, names: Collection[str]) -> Ledger:
+        """Read the ledger of this run, or of all parts, among the files of a destination."""
+        number = self.part.number if self.part is not None else 0
+        is_checked = self.ends and not _names_of(names)  # which are removed after the check
+        return Ledger(storage, path, names, None if self.ends else number, is_checked=is_checked)
 
     def end(
         self, storage: Storage, paths: Sequence[str], run: str, written: Sequence[Collection[str]]
@@ -234,17 +298,23 @@ class Division(NamedTuple):
             key = join(paths[0], f"n5zarr-incomplete-part-{self.part.number}.txt")
             storage.run(put_each([(key, f"{self.part}\n".encode())]))
 
-    def finish(self, storage: Storage, paths: Sequence[str]) -> None:
-        """Remove what parts have left, then the marks; that of the first destination goes last."""
+    def finish(self, storage: Storage, paths: Sequence[str], ledger: Ledger) -> None:
+        """Remove what runs have left, then the marks; that of the first destination goes last."""
         names = keys_below(storage.store, paths[0]) if self.ends else set()
         left = [join(paths[0], name) for name in _names_of(names).values()]
-        storage.run(request_each(map(Remove, left)))
+        for keys in (left, ledger.files):  # ledgers are complete while there are parts
+            storage.run(request_each(map(Remove, keys)))
         for path in reversed(paths):
             storage.run(request_each([Remove(join(path, INCOMPLETE_JSON))]))
 
 
 WHOLE = Division()
 """The whole job."""
+
+
+def _of_parts(n: int) -> str:
+    """Return the name of the run of all parts."""
+    return f"parts of {n}"
 
 
 def _names_of(names: Collection[str]) -> dict[int, str]:

@@ -56,7 +56,7 @@ class MultisetPass(Pass):
         return _dataset(self.store, self.source), _dataset(self.store, level)
 
     @override
-    def __call__(self, task: PassTask) -> None:
+    def work(self, task: PassTask) -> None:
         (level,), (done,) = self.levels, task.done
         _, target = self.datasets
         for name, box in blocks_of(task.region, level, self.store.axis_order):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections import deque
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import product
@@ -27,8 +26,10 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import Remove, RemoveTree, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.source_files import SourceFiles, described_source
 from n5zarr.tools.convert.target import ZarrDestination
-from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
+from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, SOURCE, read_incomplete
+from n5zarr.tools.jobs.ledger import Piece, left_beside, remove_left, seal
 from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.jobs.parts import WHOLE
 from n5zarr.tools.jobs.reading import for_reading
@@ -46,7 +47,7 @@ from n5zarr.tools.pyramid.ome_image import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from zarr.types import AnyArray
 
@@ -73,11 +74,15 @@ def build_ome_pyramid(location: OmeLocation, options: PyramidOptions) -> Pyramid
         job = _plan(image, options, run.memory_of_worker(options.max_memory))
         removed = _check_free(job, options) if job.levels else ()
     is_written = bool(job.levels) and not options.dry_run
+    resume = options.resume or not run.division.is_whole
     if is_written:
+        documents = [image.full(name) for name in ("zarr.json", ".zattrs")]
+        left = left_beside(image.location.storage, documents) if resume else {}
         _remove(image, removed)
-        _write(job, run, resume=options.resume or not run.division.is_whole)
+        _write(job, run, resume=resume)
     if is_written and run.division.part is None:
         _list_levels(job)
+        remove_left(image.location.storage, left)
     return Pyramid(
         container=str(location.storage),
         path=image.location.path,
@@ -197,6 +202,7 @@ class _Region(NamedTuple):
 
     box: Box
     n_bytes: int
+    keys: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,8 @@ class _Work:
     method: Method
     memory: int
 
-    def __call__(self, region: _Region) -> None:
+    def __call__(self, region: _Region) -> bytes:
+        found = b"".join(map(seal, self.pieces([region])))
         values = np.empty([s.stop - s.start for s in region.box], self.source.dtype)
         for part in boxes(values.shape, _part(values.shape, self.factors, self._n_elements)):
             inner = [
@@ -218,6 +225,21 @@ class _Work:
             ]
             values[part] = self._computed(inner)
         self.target.write(region.box, values)
+        return found
+
+    def pieces(self, regions: Iterable[_Region]) -> Iterator[Piece]:
+        """Yield what regions make, if the finer level is in local files."""
+        files = SourceFiles.of(zarr_array(self.source))
+        for region in regions if files is not None else ():
+            read = [wider for _, _, wider in self._wanted(region.box)]
+            yield Piece(str(region.box), region.keys, [] if files is None else files.behind(read))
+
+    def _wanted(self, box: Sequence[slice]) -> Iterator[tuple[int, int, slice]]:
+        """Yield start, stop and what is read of the finer level, along each axis."""
+        reach = halo(self.method, self.factors)
+        for part, factor, r, n in zip(box, self.factors, reach, self.source.shape, strict=True):
+            start, stop = part.start * factor, min(part.stop * factor, n)
+            yield start, stop, slice(max(0, start - r), min(n, stop + r))
 
     @property
     def _n_elements(self) -> int:
@@ -225,12 +247,8 @@ class _Work:
 
     def _computed(self, box: Sequence[slice]) -> np.ndarray:
         """Compute a part of the level."""
-        reach = halo(self.method, self.factors)
-        each = zip(box, self.factors, reach, self.source.shape, strict=True)
         wanted, around = [], []
-        for part, factor, r, n in each:
-            start, stop = part.start * factor, min(part.stop * factor, n)
-            wider = slice(max(0, start - r), min(n, stop + r))
+        for start, stop, wider in self._wanted(box):
             wanted.append(wider)
             around.append((start - wider.start, wider.stop - stop))
         elements = read_on_host(self.source, tuple(wanted))
@@ -246,8 +264,8 @@ def _part(shape: Sequence[int], factors: Sequence[int], most: int) -> list[int]:
     return part
 
 
-def _regions(target: ZarrTarget, factors: Sequence[int], owned: Owned) -> Iterator[_Region]:
-    """Yield the regions of whole chunks, or shards, that are to be written."""
+def _regions(target: ZarrTarget, factors: Sequence[int]) -> Iterator[_Region]:
+    """Yield the regions of whole chunks, or shards."""
     shape, unit = target.array.shape, target.unit
     n_bytes = math.prod(factors) * target.array.dtype.itemsize
     step = list(unit)
@@ -257,8 +275,19 @@ def _regions(target: ZarrTarget, factors: Sequence[int], owned: Owned) -> Iterat
     for box in boxes(shape, step):
         grid = [range(s.start // u, -(-s.stop // u)) for s, u in zip(box, unit, strict=True)]
         keys = [target.key(position) for position in product(*grid)]
-        if owned.owns(keys[0]) and not owned.written.issuperset(keys):
-            yield _Region(box, math.prod(s.stop - s.start for s in box) * n_bytes)
+        yield _Region(box, math.prod(s.stop - s.start for s in box) * n_bytes, keys)
+
+
+def _compute(work: _Work, owned: Owned, run: RunOptions, stage: str) -> None:
+    """Compute a level, or a part of it, and keep what is made of an unchanged finer level."""
+    target = work.target
+    own = [r for r in _regions(target, work.factors) if owned.owns(r.keys[0])]
+    owned = owned.unchanged(work.pieces(own), target.storage)
+    wanted = (region for region in own if not owned.written.issuperset(region.keys))
+    total = math.prod(work.source.shape) * target.array.dtype.itemsize
+    for _, seals in run.each(work, wanted, stage, total):
+        if owned.ledger is not None:
+            owned.ledger.note(seals)
 
 
 def _write(job: _Job, run: RunOptions, *, resume: bool) -> None:
@@ -282,12 +311,18 @@ def _write(job: _Job, run: RunOptions, *, resume: bool) -> None:
             division = run.division if is_first else WHOLE
             if made.check_free(overwrite=False, resume=resume):
                 continue
-            options = {"method": job.method, "factors": [*level.total], "chunks": [*target.unit]}
-            written = made.writing(options, resume=resume, division=division)
-            regions = _regions(target, level.factors, writing.enter_context(written))
-            total = math.prod(work.source.shape) * like.item_size
-            if not division.ends:
-                deque(run.each(work, regions, name, total), maxlen=0)
+            options: dict[str, JSON] = {
+                "method": job.method,
+                "factors": [*level.total],
+                "chunks": [*target.unit],
+                SOURCE: {str(image.first.store_path): described_source(like)},
+            }
+            owned = writing.enter_context(made.writing(options, resume=resume, division=division))
+            if division.ends:
+                pieces = work.pieces(_regions(target, level.factors))
+                owned.check_made(pieces, made.store, made.path)
+            else:
+                _compute(work, owned, run, name)
             if division.part is not None:
                 return
 

@@ -19,12 +19,16 @@ from n5zarr._zarr import sync
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.container.options import require
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.grid import is_block_name
 from n5zarr.format.lenient_json import DocumentText
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
-from n5zarr.storage.requests import put_each, read_each
-from n5zarr.tools.jobs.incomplete import confirm, read_incomplete
+from n5zarr.storage.requests import Remove, put_each, read_each, request_each
+from n5zarr.tools.convert.source_files import described_dataset
+from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, confirm, read_incomplete
+from n5zarr.tools.jobs.ledger import left_beside, remove_left
+from n5zarr.tools.jobs.parts import WORKERS, Owned
 from n5zarr.tools.pyramid.describe import document_of
 from n5zarr.tools.pyramid.finding import stored_keys
 from n5zarr.tools.pyramid.multisets import MultisetPass, describe_labels, members_of_level
@@ -39,6 +43,8 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.jobs.ledger import Ledger
+    from n5zarr.tools.jobs.parts import Division
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.describe import Finest
@@ -151,18 +157,24 @@ class Plan:
         Parts share the first pass, which reads ``s0``; the run that ends them does the others.
         """
         division, storage = options.division, self.store.storage
+        dataset = self.finest.placed.view.dataset
         job: dict[str, JSON] = {  # another run can continue this one only with an equal job
             "task": "pyramid",
-            "dimensions": [*self.finest.placed.view.dataset.dimensions],
+            SOURCE: {f"/{self.finest.path}": described_dataset(dataset)},
             "method": self.method,
             "levels": [dict(level.document) for level in self.levels],
         }
         if not division.is_whole:  # the regions depend on it
-            job["memory"] = memory
+            job[MAX_MEMORY] = memory * WORKERS
         paths = [level.path for level in self.levels]
+        documents_of = [
+            join(path, ATTRIBUTES_JSON) for path in (self.finest.path, self.finest.group)
+        ]
+        left = left_beside(storage, documents_of) if resume and division.part is None else {}
         self._run, there = division.begin(self._keys, paths, job, resume=resume)
         done = there if resume else [set[str]() for _ in there]
-        self._run_passes(options, memory, done)
+        with division.ledger(storage, paths[0], there[0]) as ledger:
+            self._run_passes(options, memory, done, ledger)
         division.end(storage, paths, self._run, done)
         if division.part is not None:
             return
@@ -175,7 +187,9 @@ class Plan:
         self.finest.describe(self.store, self._written)
         if self.method == "multiset":
             describe_labels(self.store, self.finest)
-        division.finish(storage, paths)  # the mark that `is_interrupted` looks for goes last
+        remove_left(storage, left)
+        # the mark that `is_interrupted` looks for goes last
+        division.finish(storage, paths, ledger)
 
     def compare(self, options: RunOptions, memory: int) -> None:
         """Compute all levels again, and compare them with those that are stored.
@@ -185,16 +199,12 @@ class Plan:
         N5Error
             An element differs (``kind="differs"``).
         """
-        self._run_passes(options, memory, [set()] * len(self.levels), compares=True)
+        self._run_passes(options, memory, [set()] * len(self.levels), None)
 
     def _run_passes(
-        self,
-        options: RunOptions,
-        memory: int,
-        done: Sequence[set[str]],
-        *,
-        compares: bool = False,
+        self, options: RunOptions, memory: int, done: list[set[str]], ledger: Ledger | None
     ) -> None:
+        """Compute all levels; compare them if there is no ledger."""
         limits = Limits(
             method=self.method,
             item_size=self.item_size,
@@ -207,8 +217,12 @@ class Plan:
             is_shared = not (n_made or division.is_whole)
             bounds = replace(limits, n_workers=_PART_WORKERS) if is_shared else limits
             job = self._next_pass(source, n_made, bounds)
+            if not n_made and ledger is not None and self.store.storage.root is not None:
+                done = self._unchanged(job, done, ledger, division)
             if not (is_shared and division.ends):
-                self._run_pass(replace(job, compares=compares), done[n_made:], options)
+                self._run_pass(
+                    replace(job, compares=ledger is None), done[n_made:], options, ledger
+                )
             if division.part is not None:
                 return
             n_made += len(job.levels)
@@ -232,7 +246,48 @@ class Plan:
             memory=memory,
         )
 
-    def _run_pass(self, job: Pass, done: Sequence[set[str]], options: RunOptions) -> None:
+    def _unchanged(
+        self, job: Pass, done: list[set[str]], ledger: Ledger, division: Division
+    ) -> list[set[str]]:
+        """Return the blocks that stay as `s0` is unchanged; remove others, to be made anew.
+
+        Raises
+        ------
+        N5Error
+            `s0` has changed since parts have read it (``kind="changed"``).
+        """
+        if not (any(done) or division.ends):
+            return done
+        stored = self.stored(job.source.path, job.source.document)
+        every = tasks(job, stored, [set()] * len(job.levels), division.part)
+        if division.ends:
+            pieces = (piece for task in every for piece in job.pieces(task))
+            Owned(ledger=ledger).check_made(pieces, self._keys, self.levels[0].path)
+            return done
+        kept, is_same = set[str](), True
+        for piece in (piece for task in every for piece in job.pieces(task)):
+            if ledger.knows(piece):
+                kept.update(piece.made)
+            else:
+                is_same = False
+        n_first = len(job.levels) if is_same else len(self.levels)  # whose blocks may be stale
+        stale = [
+            join(level.path, name)
+            for level, names in zip(self.levels[:n_first], done, strict=False)
+            for name in names
+            if join(level.path, name) not in kept and is_block_name(name.rpartition("/")[2])
+        ]
+        if division.part is None:
+            self.store.storage.run(request_each(map(Remove, stale)))
+        gone = {*stale}
+        return [
+            {name for name in names if join(level.path, name) not in gone}
+            for level, names in zip(self.levels, done, strict=True)
+        ]
+
+    def _run_pass(
+        self, job: Pass, done: Sequence[set[str]], options: RunOptions, ledger: Ledger | None
+    ) -> None:
         stored = self.stored(job.source.path, job.source.document)
         part = options.division.part
         wanted = partial(tasks, job, stored, done[: len(job.levels)], part)
@@ -241,7 +296,9 @@ class Plan:
         # planned twice, as a list of the tasks takes memory
         total = sum(task.n_bytes for task in wanted()) if options.progress is not None else 0
         confirmed = monotonic()
-        for _ in options.each(job, wanted(), stage, total):
+        for _, seals in options.each(job, wanted(), stage, total):
+            if ledger is not None:
+                ledger.note(seals)
             if monotonic() - confirmed > _AGAIN and not job.compares:
                 self._confirm()
                 confirmed = monotonic()

@@ -26,6 +26,8 @@ from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import from_presented
+from n5zarr.format.path import join
+from n5zarr.tools.jobs.ledger import Piece, seal
 from n5zarr.tools.pyramid.methods import downsample, halo
 
 if TYPE_CHECKING:
@@ -162,9 +164,36 @@ class Pass:
             found.append(level.source(found[-1], before.shape))
         return found[::-1]
 
-    def __call__(self, task: PassTask) -> None:
+    def __call__(self, task: PassTask) -> bytes:
+        """Compute a region, and write it; return what notices later changes of `s0`."""
+        found = b"".join(map(seal, self.pieces(task)))
+        self.work(task)
+        return found
+
+    def work(self, task: PassTask) -> None:
         """Compute a region, and write it."""
         _Work(self, task).compute(len(self.levels), task.region)
+
+    def pieces(self, task: PassTask) -> Iterator[Piece]:
+        """Yield what a task makes, if it is made from local files that the job only reads."""
+        root, order = self.store.storage.root, self.store.axis_order
+        if root is None or self.source.document or self.compares:
+            return
+        place = tuple(s.start // n for s, n in zip(task.region, self.region, strict=True))
+        regions = self.regions(task.region, len(self.levels))[1:]
+        yield Piece(
+            f"{[level.path for level in self.levels]} {task.region}",
+            [
+                join(level.path, name)
+                for level, region in zip(self.levels, regions, strict=True)
+                for name, _ in blocks_of(region, level, order)
+            ],
+            [
+                f"{root}/{join(self.source.path, block_path(from_presented(row, order)))}"
+                for row in map(tuple, task.stored.tolist())
+            ],
+            owner=str(place),
+        )
 
 
 class _Work:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.container.options import require
+from n5zarr.errors import option_error
 from n5zarr.tools.jobs.parts import WHOLE, Part, check_ended
 from n5zarr.tools.validate.parts import PartReport
 
@@ -77,6 +78,7 @@ def open_state(
     if division.part is None:
         done |= _read_all({path: job})
     else:
+        _check_division(path, division.part)
         path = path.with_name(f"{path.name}.part{division.part.number}of{division.part.of}")
         job = {**job, "part": str(division.part)}
         done = _read_part(path, job)
@@ -121,12 +123,27 @@ def _files_of_parts(path: Path) -> list[tuple[Part, Path]]:
     N5UnrepresentableError
         Parts have not ended (``kind="option"``).
     """
-    pattern = re.compile(re.escape(path.name) + r"\.part([0-9]+)of([0-9]+)", re.ASCII)
-    each = ((file, pattern.fullmatch(file.name)) for file in path.parent.iterdir())
-    found = {Part(int(match[1]), int(match[2])): file for file, match in each if match}
+    found = _parts_beside(path)
     ended = [part for part, file in found.items() if _has_ended(file)]
     check_ended(f"state: {path}", ended)
     return sorted(found.items())
+
+
+def _parts_beside(path: Path) -> dict[Part, Path]:
+    """Find the files of parts, also of those that have not ended."""
+    pattern = re.compile(re.escape(path.name) + r"\.part([0-9]+)of([0-9]+)", re.ASCII)
+    each = ((file, pattern.fullmatch(file.name)) for file in path.parent.iterdir())
+    return {Part(int(match[1]), int(match[2])): file for file, match in each if match}
+
+
+def _check_division(path: Path, part: Part) -> None:
+    """Raise if others have divided the check into another number of parts."""
+    others = {other.of: file for other, file in _parts_beside(path).items() if other.of != part.of}
+    for of, file in others.items():
+        raise option_error(
+            f"state: {path}: expected one of {of} parts, as {file.name} is beside it, got {part}; "
+            f"do parts of {of}, or remove the files of the others, or give another name"
+        )
 
 
 def _has_ended(file: Path) -> bool:

@@ -1,0 +1,123 @@
+"""Find the local files behind an array that is copied, and describe the array."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import blake2b
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import zarr
+from zarr.storage import LocalStore
+
+from n5zarr.errors import N5UnrepresentableError
+from n5zarr.format.grid import block_path
+from n5zarr.format.path import join
+from n5zarr.storage.files import stamp
+from n5zarr.zarr_view.keys import ChunkNames
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from n5zarr.format.attributes import DatasetAttributes
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource, SourceTree
+
+__all__ = ["SourceFiles", "described_dataset", "described_source", "described_sources"]
+
+
+@dataclass(frozen=True)
+class SourceFiles:
+    """The local files of the chunks, or blocks, of an array.
+
+    Parameters
+    ----------
+    root : str
+        The directory of the keys.
+    unit : tuple of int
+        Extent of a chunk in elements, in the order of the array.
+    source : ArraySource
+        The array.
+    """
+
+    root: str
+    unit: tuple[int, ...]
+    source: ArraySource
+
+    @classmethod
+    def of(cls, source: ArraySource) -> SourceFiles | None:
+        """Find the files of an array; None if it is on a server, or in a file of another format."""
+        if source.blocks is not None:
+            root = source.blocks.store.storage.root
+            return None if root is None else cls(str(root), source.blocks.view.chunk_shape, source)
+        values = source.values
+        if not isinstance(values, zarr.Array) or not isinstance(values.store, LocalStore):
+            return None
+        try:
+            ChunkNames.of(values.metadata.to_dict())
+        except (NotImplementedError, N5UnrepresentableError):  # keys that are not known
+            return None
+        return cls(str(values.store.root), tuple(values.shards or values.chunks), source)
+
+    def behind(self, box: Sequence[slice]) -> list[str]:
+        """Return the files of the chunks that touch a box, stored or not."""
+        each = zip(box, self.unit, strict=True)
+        positions = product(*(range(s.start // u, -(-s.stop // u)) for s, u in each))
+        return [f"{self.root}/{self._key(position)}" for position in positions]
+
+    def _key(self, position: tuple[int, ...]) -> str:
+        blocks, values = self.source.blocks, self.source.values
+        if blocks is not None:
+            return join(blocks.path, block_path(blocks.view.grid_position(position)))
+        assert isinstance(values, zarr.Array)  # noqa: S101 - see `of`
+        return self._names.key(values.path, position)
+
+    @cached_property
+    def _names(self) -> ChunkNames:
+        values: Any = self.source.values
+        return ChunkNames.of(values.metadata.to_dict())
+
+
+def described_sources(found: SourceTree) -> dict[str, JSON]:
+    """Describe arrays as far as their blocks depend on it, for a run that goes on."""
+    described: dict[str, JSON] = {
+        f"/{path}": described_source(source) for path, source in found.arrays.items()
+    }
+    if found.storage is None and found.container is None:  # another format
+        places = [Path(found.name), *Path(found.name).parents]
+        file = next((place for place in places if place.is_file()), None)
+        known = None if file is None else stamp(file)
+        if known is not None:
+            described[str(file)] = {"modified": known[1], "size": known[2]}
+    return described
+
+
+def described_dataset(dataset: DatasetAttributes) -> dict[str, JSON]:
+    """Describe a dataset of N5; see :func:`described_sources`."""
+    return {
+        "dimensions": [*dataset.dimensions],
+        "blockSize": [*dataset.block_size],
+        "dataType": dataset.type_name,
+        "compression": repr(dataset.compression),
+    }
+
+
+def described_source(source: ArraySource) -> dict[str, JSON]:
+    """Describe an array; see :func:`described_sources`."""
+    form: object = None
+    if source.blocks is not None:
+        return described_dataset(source.blocks.view.dataset)
+    if isinstance(source.values, zarr.Array):
+        document: dict[str, Any] = dict(source.values.metadata.to_dict())
+        document.pop("attributes", None)
+        form = json.dumps(document, default=repr, sort_keys=True)
+    return {
+        "shape": [*source.shape],
+        "chunks": [*source.chunks],
+        "dtype": str(source.native_dtype),
+        "fill": str(source.fill_value),
+        "other": blake2b(repr(form).encode(), digest_size=8).hexdigest(),
+    }

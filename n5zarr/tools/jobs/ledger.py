@@ -1,0 +1,221 @@
+"""Note what an unfinished job has made, and how the files were that it was made from.
+
+The job of an incomplete destination describes the arrays of its source. Beside it, each run or part
+keeps a ledger: for each piece that it has made, 8 bytes that depend on the name of the piece, and
+on the time and size of the local files that were read for it, before they were read. A run that
+goes on keeps the pieces that it finds in the ledger again, and makes all others anew; the run that
+ends all parts expects each piece of them.
+
+A ledger is written now and then: what is missing in that of a killed run is made anew.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from hashlib import blake2b
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from n5zarr.errors import N5Error
+from n5zarr.format.path import join
+from n5zarr.storage.files import is_unfinished, stamp
+from n5zarr.storage.requests import (
+    List,
+    Remove,
+    Update,
+    put_each,
+    read_each,
+    request_each,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+    from n5zarr.storage.interface import Storage
+
+__all__ = ["LEDGER_NAME", "Ledger", "Piece", "changed_source", "left_beside", "remove_left", "seal"]
+
+LEDGER_NAME = re.compile(r"n5zarr-incomplete-made-([0-9]+)\.bin", re.ASCII)
+"""Names of ledgers in an incomplete destination, by the number of the part."""
+
+_N_BYTES = 8  # of a seal
+_OFTEN, _SELDOM = 0.05, 1.0  # seconds between writes, at least: of local files, and others
+_SHARE = 20  # of the time of a run: what is lost if it is killed
+
+
+class Piece(NamedTuple):
+    """What a job makes at once.
+
+    Parameters
+    ----------
+    name : str
+        The same in each run with the same options.
+    made : sequence of str
+        Keys of the destination.
+    read : sequence of str
+        The local files, or missing ones, that it is made from.
+    owner : str, optional
+        The name by which a part owns it, if that is another one.
+    """
+
+    name: str
+    made: Sequence[str]
+    read: Sequence[str]
+    owner: str = ""
+
+
+def seal(piece: Piece) -> bytes:
+    """Return what changes when a file that a piece is made from is written."""
+    digest = blake2b(piece.name.encode(errors="surrogateescape"), digest_size=_N_BYTES)
+    for file in piece.read:
+        found = stamp(file)
+        # inodes differ between the machines of some network file systems
+        digest.update(b"-" if found is None else b"%d,%d;" % found[1:3])
+    return digest.digest()
+
+
+class Ledger:
+    """The pieces that a run, or the parts of a job, have made; a context manager.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the destination.
+    path : str
+        The destination.
+    names : collection of str
+        Names of the files there, of which ledgers are read.
+    part : int or None, optional
+        Number of the part that this run does, 0 for the whole job; None for all parts together.
+    is_checked : bool, optional
+        Whether an earlier run has found that all parts have made everything.
+    """
+
+    def __init__(
+        self,
+        storage: Storage,
+        path: str,
+        names: Collection[str],
+        part: int | None = 0,
+        *,
+        is_checked: bool = False,
+    ) -> None:
+        self._storage, self._part, self._is_checked = storage, part, is_checked
+        found = {int(m[1]): name for m in map(LEDGER_NAME.fullmatch, names) if m for name in [m[0]]}
+        if part is not None:
+            found = {part: found[part]} if part in found else {}
+        keys = [join(path, name) for name in found.values()]
+        self._key = join(path, f"n5zarr-incomplete-made-{part or 0}.bin")
+        self._known = {
+            data[at : at + _N_BYTES]
+            for data in storage.run(read_each(keys))
+            for at in range(0, len(data or b""), _N_BYTES)
+            if data is not None
+        }
+        self._files = set(keys)
+        self._made = bytearray()
+        self._begin = self._written = time.monotonic()
+        self._n_written = 0
+
+    @property
+    def files(self) -> list[str]:
+        """Keys of the ledgers, to be removed at the end."""
+        return sorted(self._files)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        if kind is not None or self._part:  # all others end now
+            self.write()
+
+    def knows(self, piece: Piece) -> bool:
+        """Whether a piece was made from the files as they are; if so, the ledger keeps it."""
+        found = seal(piece)
+        if found in self._known and self._part is not None:
+            self._made += found
+        return found in self._known
+
+    def note(self, seals: bytes) -> None:
+        """Note pieces that are made, by their seals from before."""
+        self._made += seals
+        now = time.monotonic()
+        least = _OFTEN if self._storage.root is not None else _SELDOM
+        if seals and now - self._written >= max(least, (now - self._begin) / _SHARE):
+            self.write()
+
+    def write(self) -> None:
+        """Write the ledger, unless it is written."""
+        if len(self._made) > self._n_written:
+            self._storage.run(put_each([(self._key, bytes(self._made))]))
+            self._files.add(self._key)
+        self._n_written, self._written = len(self._made), time.monotonic()
+
+    def check(self, pieces: Iterable[tuple[int, Piece]], where: str) -> None:
+        """Check that parts have made all pieces from the files as they are.
+
+        Parameters
+        ----------
+        pieces : iterable of (int, Piece)
+            All of them, with the number of the part that makes each.
+        where : str
+            The destination.
+
+        Raises
+        ------
+        N5Error
+            The source has changed since (``kind="changed"``).
+        """
+        seen, stale = set(), dict[int, str]()
+        for part, piece in () if self._is_checked else pieces:
+            if self.knows(piece):
+                seen.add(seal(piece))
+            elif piece.read:
+                stale.setdefault(part, piece.read[0])
+        message = "expected the source as it was when parts have read it, got a changed one"
+        if stale:
+            numbers = ", ".join(map(str, sorted(stale)))
+            raise N5Error(
+                f"{message}: {stale[min(stale)]}; run part (--part) {numbers} again, then finish",
+                kind="changed",
+                where=where,
+            )
+        if len(seen) < len(self._known) and not self._is_checked:
+            raise N5Error(
+                f"{message}, which lacks blocks; remove the destination to start again",
+                kind="changed",
+                where=where,
+            )
+
+
+def changed_source(
+    where: str, before: Mapping[str, JSON], now: Mapping[str, JSON], way: str
+) -> N5Error:
+    """Make the error of arrays of a source that are not as they were when the job began."""
+    name = min(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return N5Error(
+        f"source {name}: expected the array that it was when the run began, {before.get(name)}, "
+        f"got {now.get(name)}; {way}",
+        kind="changed",
+        where=where,
+    )
+
+
+def left_beside(storage: Storage, documents: Iterable[str]) -> dict[str, list[str]]:
+    """Return files that killed processes, or running ones, have left beside documents."""
+    found: dict[str, list[str]] = {}
+    for key in documents:
+        folder, _, name = key.rpartition("/")
+        (entries,) = storage.run(request_each([List(folder, unfinished=True)]))
+        names = [e.name for e in entries or () if is_unfinished(e.name)]
+        found[key] = [join(folder, each) for each in names if each.startswith(f"{name}.")]
+    return {key: left for key, left in found.items() if left}
+
+
+def remove_left(storage: Storage, left: Mapping[str, Sequence[str]]) -> None:
+    """Remove files that :func:`left_beside` has found; a running writer has ended meanwhile."""
+    for key, names in left.items():
+        # writers hold the lock of the document while such a file is theirs
+        storage.run(request_each([Update(key, lambda old: old)]))
+        storage.run(request_each(map(Remove, names)))

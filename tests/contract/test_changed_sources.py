@@ -1,0 +1,269 @@
+"""The source of an unfinished job changes: what was made of it is made anew, or it is an error."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+
+import n5zarr
+from n5zarr.errors import N5Error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SHAPE, BLOCKS = (29, 37, 43), (5, 7, 11)  # C order
+INTERRUPTED_AFTER = 3
+
+
+class StopError(Exception):
+    """The user interrupts a run."""
+
+
+def stop_after(n: int) -> Callable[..., None]:
+    """Return a progress that interrupts a run after some tasks."""
+    left = [n]
+
+    def progress(*_: object) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            raise StopError
+
+    return progress
+
+
+def values(seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(1, 60000, SHAPE).astype("u2")
+
+
+def write_n5(path: Path, data: np.ndarray) -> None:
+    """Write raw blocks, whose sizes do not tell other values, by tensorstore."""
+    metadata = {
+        "dimensions": [*data.shape[::-1]], "blockSize": [*BLOCKS[::-1]],
+        "dataType": str(data.dtype), "compression": {"type": "raw"},
+    }  # fmt: skip
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}, "metadata": metadata}
+    tensorstore.open(spec, open=True, create=True).result()[...] = data.transpose()
+
+
+def write_zarr(path: Path, data: np.ndarray) -> None:
+    if not path.exists():
+        zarr.create_array(path, shape=SHAPE, chunks=BLOCKS, dtype="u2", compressors=None)
+    zarr.open_array(path, mode="r+")[...] = data
+
+
+def stored(path: Path) -> np.ndarray:
+    is_n5 = (path / "attributes.json").exists()
+    opened: Any = (n5zarr.open_array if is_n5 else zarr.open_array)(path, mode="r")
+    return np.asarray(opened[...])
+
+
+WAYS: list[tuple[str, dict[str, Any]]] = [
+    ("n5", {"to": "n5"}),
+    ("n5", {"to": "n5", "compression": "gzip"}),
+    ("n5", {"to": "n5", "chunks": (8, 9, 10)}),
+    ("n5", {"to": "zarr"}),
+    ("n5", {"to": "zarr", "shards": (10, 14, 22)}),
+    ("n5", {"to": "zarr2", "chunks": (8, 9, 10)}),
+    ("zarr", {"to": "zarr"}),
+    ("zarr", {"to": "zarr", "chunks": (8, 9, 10)}),
+    ("zarr", {"to": "n5"}),
+]
+WRITERS = {"n5": write_n5, "zarr": write_zarr}
+
+
+@pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
+@pytest.mark.parametrize("change", ["all", "one block", "a block goes"])
+def test_a_resumed_copy_is_one_of_the_source_as_it_is(
+    change: str, kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    before = after = values(1)
+    write = WRITERS[kind]
+    write(source, before)
+    options = {**options, "max_memory": 2**14, "n_workers": 1}
+    with pytest.raises(StopError):
+        n5zarr.convert(source, out, progress=stop_after(INTERRUPTED_AFTER), **options)
+    after = before.copy()
+    if change == "a block goes":
+        (source / ("0/0/0" if kind == "n5" else "c/0/0/0")).unlink()
+        after[: BLOCKS[0], : BLOCKS[1], : BLOCKS[2]] = 0
+    else:
+        box = np.s_[:1, :1, :1] if change == "one block" else np.s_[...]
+        after[box] = values(2)[box]
+        write(source, after)
+    n5zarr.convert(source, out, resume=True, **options)
+    np.testing.assert_array_equal(stored(out), after)
+    assert not list(out.rglob("n5zarr-incomplete*"))
+
+
+@pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
+def test_finish_names_the_parts_whose_source_has_changed(
+    kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    data = values(1)
+    write = WRITERS[kind]
+    write(source, data)
+    for number in (1, 2, 3):
+        n5zarr.convert(source, out, part=(number, 3), **options)
+    data[-1, -1, -1] += 1
+    write(source, data)  # all blocks are written again
+    with pytest.raises(N5Error, match=r"run part \(--part\) [123, ]+ again, then fin") as caught:
+        n5zarr.convert(source, out, finish=True, **options)
+    assert caught.value.kind == "changed"
+    for number in (3, 1, 2):
+        n5zarr.convert(source, out, part=(number, 3), **options)
+    n5zarr.convert(source, out, finish=True, **options)
+    np.testing.assert_array_equal(stored(out), data)
+    assert not list(out.rglob("n5zarr-incomplete*"))
+
+
+def test_finish_says_that_blocks_of_the_source_are_gone(tmp_path: Path) -> None:
+    write_n5(tmp_path / "in", values(1))
+    n5zarr.convert(tmp_path / "in", tmp_path / "out", part="1/1", to="n5")
+    (tmp_path / "in/1/2/3").unlink()
+    with pytest.raises(N5Error, match="got a changed one, which lacks blocks; remove the dest"):
+        n5zarr.convert(tmp_path / "in", tmp_path / "out", finish=True, to="n5")
+
+
+def test_a_resumed_copy_keeps_what_is_unchanged(tmp_path: Path) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    write_n5(source, values(1))
+    options: dict[str, Any] = {"to": "n5", "max_memory": 2**14, "n_workers": 1}
+    with pytest.raises(StopError):
+        n5zarr.convert(source, out, progress=stop_after(INTERRUPTED_AFTER), **options)
+    there = {f: f.stat().st_ino for f in out.rglob("*") if f.name.isdigit() and f.is_file()}
+    block = next(iter(sorted(there))).relative_to(out)
+    (source / block).write_bytes((source / "1/1/1").read_bytes())
+    n5zarr.convert(source, out, resume=True, **options)
+    changed = {f for f, inode in there.items() if f.stat().st_ino != inode}
+    # tasks that had begun when the run was interrupted are not noted
+    assert out / block in changed
+    assert len(there) - len(changed) >= INTERRUPTED_AFTER
+    np.testing.assert_array_equal(stored(out), stored(source))
+
+
+@pytest.mark.parametrize("keyword", [{"resume": True}, {"part": "1/1"}, {"finish": True}], ids=str)
+def test_another_document_is_an_error_that_names_the_dataset(
+    keyword: dict[str, Any], tmp_path: Path
+) -> None:
+    source, out = tmp_path / "in.n5", tmp_path / "out.zarr"
+    write_n5(source / "a", values(1))
+    if "resume" in keyword:
+        with pytest.raises(StopError):
+            n5zarr.convert(source, out, progress=stop_after(1), n_workers=1)
+    else:
+        n5zarr.convert(source, out, part="1/1")
+    document = json.loads((source / "a/attributes.json").read_text())
+    document["dimensions"] = [43, 37, 31]
+    (source / "a/attributes.json").write_text(json.dumps(document))
+    with pytest.raises(
+        N5Error, match=r"source /a: expected .*43, 37, 29.* got .*43, 37, 31"
+    ) as err:
+        n5zarr.convert(source, out, **keyword)
+    assert err.value.kind == "changed"
+    n5zarr.convert(source, out, overwrite=True)
+
+
+def test_a_changed_file_of_hdf5_is_an_error(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    with h5py.File(tmp_path / "in.h5", "w") as file:
+        file.create_dataset("a", data=values(1), chunks=BLOCKS)
+    with pytest.raises(StopError):
+        n5zarr.convert(tmp_path / "in.h5", tmp_path / "out.n5", progress=stop_after(1))
+    with h5py.File(tmp_path / "in.h5", "r+") as file:
+        file["a"][...] = values(2)
+    os.utime(tmp_path / "in.h5", ns=(1, 1))
+    with pytest.raises(N5Error, match=r"source .*in.h5: expected the array that it was"):
+        n5zarr.convert(tmp_path / "in.h5", tmp_path / "out.n5", resume=True)
+
+
+# -------------------------------------------------------------------------------------- pyramids
+
+
+def build(where: Path, **options: Any) -> None:
+    n5zarr.build_pyramid(
+        where, levels=2, factors=(2, 2, 2), method="stride", n_workers=1, max_memory=2**17,
+        **options,
+    )  # fmt: skip
+
+
+def check_levels(where: Path, names: tuple[str, str], data: np.ndarray) -> None:
+    for name, step in zip(names, (2, 4), strict=True):
+        np.testing.assert_array_equal(stored(where / name), data[::step, ::step, ::step])
+    assert not list(where.rglob("n5zarr-incomplete*"))
+
+
+@pytest.mark.parametrize("n_tasks", [1, 2])
+@pytest.mark.parametrize("change", ["all", "one block"])
+@pytest.mark.parametrize("kind", ["n5", "ome"])
+def test_levels_of_a_resumed_run_are_those_of_the_image_as_it_is(
+    kind: str, change: str, n_tasks: int, tmp_path: Path
+) -> None:
+    where, names, write = image(kind, tmp_path)
+    with pytest.raises(StopError):
+        build(where, progress=stop_after(n_tasks))
+    data = values(1)
+    box = np.s_[:1, :1, :1] if change == "one block" else np.s_[...]
+    data[box] = values(2)[box]
+    write(data)
+    build(where, resume=True)
+    check_levels(where, names, data)
+
+
+def image(kind: str, folder: Path) -> tuple[Path, tuple[str, str], Callable[[np.ndarray], None]]:
+    """Write an image, and return where, the names of its levels, and how to write it again."""
+    write_n5(folder / "in.n5/s0", values(1))
+    if kind == "n5":
+        return folder / "in.n5", ("s1", "s2"), lambda data: write_n5(folder / "in.n5/s0", data)
+    n5zarr.convert(folder / "in.n5", folder / "image.zarr", ome=True)
+
+    def write(data: np.ndarray) -> None:
+        zarr.open_array(folder / "image.zarr/s0", mode="r+")[...] = data
+
+    return folder / "image.zarr", ("s1", "s2"), write
+
+
+@pytest.mark.parametrize("kind", ["n5", "ome"])
+def test_finish_of_a_pyramid_names_the_parts_whose_image_has_changed(
+    kind: str, tmp_path: Path
+) -> None:
+    where, names, write = image(kind, tmp_path)
+    for number in (1, 2):
+        build(where, part=(number, 2))
+    write(values(2))
+    with pytest.raises(N5Error, match=r"run part \(--part\) [12, ]+ again, then fin") as caught:
+        build(where, finish=True)
+    assert caught.value.kind == "changed"
+    for number in (1, 2):
+        build(where, part=(number, 2))
+    build(where, finish=True)
+    check_levels(where, names, values(2))
+
+
+def test_the_end_of_a_pyramid_removes_what_a_killed_one_was_writing(tmp_path: Path) -> None:
+    where, names, _ = image("n5", tmp_path)
+    build(where, part="1/1")
+    hexadecimal = "0123456789abcdef" * 2
+    left = [where / "s0", where]
+    for folder in left:
+        (folder / f"attributes.json.{hexadecimal}.partial").write_bytes(b"{")
+    other = where / "s0" / f"other.json.{hexadecimal}.partial"  # not a document of this job
+    other.write_bytes(b"{")
+    build(where, finish=True)
+    assert list(where.rglob("*.partial")) == [other]
+    check_levels(where, names, values(1))
+
+
+def test_parts_of_a_pyramid_with_other_memory_say_which(tmp_path: Path) -> None:
+    where, _, _ = image("n5", tmp_path)
+    n5zarr.build_pyramid(where, levels=1, part="1/2", max_memory=2**26)
+    with pytest.raises(N5Error, match=r"max_memory=67108864 \(--max-memory 64\)$"):
+        n5zarr.build_pyramid(where, levels=1, part="2/2")
