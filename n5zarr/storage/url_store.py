@@ -8,6 +8,8 @@ whether a directory is empty. :class:`UrlStore` corrects this.
 from __future__ import annotations
 
 import asyncio
+import os
+import pickle
 import re
 import threading
 from contextlib import suppress
@@ -21,6 +23,7 @@ from zarr.storage import FsspecStore
 from n5zarr.errors import (
     N5UnsupportedError,
 )
+from n5zarr.storage.forks import FORKS, fork_error
 from n5zarr.storage.requests import Entry
 
 if TYPE_CHECKING:
@@ -86,6 +89,17 @@ def _read_members_in_turn(fs: Any) -> None:  # noqa: ANN401 - fsspec's wrapper h
         archive.exists("")  # makes the list of members, before threads look into it
 
 
+def _made_anew(fs: AsyncFileSystem) -> AsyncFileSystem:
+    """Return a file system of this process with the options of one of its parent."""
+    try:
+        made: AsyncFileSystem = pickle.loads(pickle.dumps(fs))  # noqa: S301 - our own
+    except Exception as err:
+        why = f"its file system cannot be made anew ({err}); open it in this process"
+        raise fork_error(type(fs).__name__, why) from err
+    _read_members_in_turn(made)
+    return made
+
+
 class UrlStore(FsspecStore):
     """FsspecStore that raises on failed requests and accepts any key."""
 
@@ -98,6 +112,22 @@ class UrlStore(FsspecStore):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         _read_members_in_turn(self.fs)
+
+    @property
+    def fs(self) -> AsyncFileSystem:
+        """The file system; in a forked process a new one, with connections of its own."""
+        fs: AsyncFileSystem = vars(self)["fs"]
+        if getattr(fs, "_pid", 0) == os.getpid():
+            return fs
+        with FORKS.lock:
+            if vars(self)["fs"] is fs:
+                self.fs = _made_anew(fs)
+                FORKS.abandon(fs)
+        return self.fs
+
+    @fs.setter
+    def fs(self, fs: AsyncFileSystem) -> None:
+        vars(self)["fs"] = fs
 
     @classmethod
     def of(cls, store: FsspecStore) -> Self:

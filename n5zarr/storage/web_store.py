@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, override
 
 from zarr.storage import FsspecStore, ObjectStore
 
+from n5zarr.storage.forks import FORKS
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ class WebStore(UrlStore):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        objects = self.objects
+        objects = None if FORKS.has_lost_obstore else self.objects
         if objects is not None:
             try:
                 if byte_range is not None:
