@@ -131,7 +131,6 @@ def read(name: str, array: Any) -> None:
         array.vindex[[0, 4], [6, 1], [3, 10]], VALUES[[0, 4], [6, 1], [3, 10]]
     )
     np.testing.assert_array_equal(n5zarr.read_boxes(array, CORNERS, SHAPE), BOXES)
-    np.testing.assert_array_equal(asyncio.run(_awaited(array)), VALUES[:, 2:5])
 
 
 def read_all(arrays: dict[str, Any], place: dict[str, Any], pipe: Any) -> None:
@@ -188,6 +187,8 @@ def test_threads(place: dict[str, Any]) -> None:
 
 
 def test_event_loops(place: dict[str, Any]) -> None:
+    if place.get("backend") == "fsspec" or "::" in place["location"]:
+        pytest.skip("fsspec's file systems belong to zarr's loop")
     arrays = opened(place)
     for _ in range(3):
         for array in arrays.values():
