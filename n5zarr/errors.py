@@ -62,6 +62,7 @@ type Kind = Literal[
     "foreign",  # the location holds another format than N5
     "file",  # a link that leads nowhere, a pipe or a device where a file should be
     "shard",  # a file of several blocks in the place of one, as Java N5 4 can write it
+    "fork",  # a library whose threads a forked process does not have
 ]
 
 KINDS: tuple[str, ...] = get_args(Kind.__value__)

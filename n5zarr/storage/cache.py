@@ -108,6 +108,11 @@ class CachingStore(WrapperStore["Store"]):
         self._opened: dict[str, float] = {}
         self._n_changes = 0
 
+    def begin_anew(self) -> None:
+        """Forget all in a forked process if a thread of its parent was changing the cache."""
+        if self._lock.locked():
+            self._forget_all()
+
     @property
     def inner(self) -> Store:
         """The store without the cache."""

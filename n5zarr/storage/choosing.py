@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from zarr.storage import ObjectStore
 
+from n5zarr.storage.forks import FORKS
 from n5zarr.storage.translated import (
     NotTranslatedError,
     azure_store,
@@ -82,6 +83,8 @@ def _objects(url: str, storage_options: Mapping[str, object] | None) -> ObstoreS
         raise NotTranslatedError(f"it does not read such URLs ({scheme}://)")
     if find_spec("obstore") is None:
         raise NotTranslatedError("it is not installed")
+    if FORKS.has_lost_obstore:
+        raise NotTranslatedError("this process was forked by one that had used it")
     options = {**_configured(scheme), **(storage_options or {})}
     from obstore.exceptions import BaseError  # noqa: PLC0415 - optional
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,9 +58,10 @@ def open_storage(
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
-    opened_store, why = _open_store(place, read_only=read_only)
-    if forbidden_is_missing:
-        opened_store = tolerant(opened_store)
+    open_store = partial(
+        _open_store, place, read_only=read_only, forbidden_is_missing=forbidden_is_missing
+    )
+    opened_store, why = open_store()
     if not isinstance(opened_store, LocalStore):
         if durability != "atomic":
             message = (
@@ -67,7 +69,7 @@ def open_storage(
             )
             raise N5UnrepresentableError(message, kind="option")
         kept = opened_store if cache is None else CachingStore(opened_store, cache)
-        return ZarrStorage(kept, why)
+        return ZarrStorage(kept, why, open_store if place.is_url else None)
     if cache is not None:
         message = "cache: expected a remote container; the system caches local files itself"
         raise N5UnrepresentableError(message, kind="option")
@@ -85,8 +87,13 @@ def unsharded(storage: Storage, sizes: CTuple) -> Storage:
     return ZarrStorage(UnshardedStore(storage, sizes))
 
 
-def _open_store(place: Place, *, read_only: bool) -> tuple[Store, str]:
+def _open_store(place: Place, *, read_only: bool, forbidden_is_missing: bool) -> tuple[Store, str]:
     """Open the zarr store of a place; of a URL say also which library was chosen, and why."""
+    store, why = _store_of(place, read_only=read_only)
+    return tolerant(store) if forbidden_is_missing else store, why
+
+
+def _store_of(place: Place, *, read_only: bool) -> tuple[Store, str]:
     location, options = place.location, place.storage_options
     if place.path:
         message = f"location: expected the root of a container, got its node {place.path!r}; open"

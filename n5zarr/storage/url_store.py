@@ -8,12 +8,15 @@ whether a directory is empty. :class:`UrlStore` corrects this.
 from __future__ import annotations
 
 import asyncio
+import os
+import pickle
 import re
 import threading
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, override
-from urllib.parse import quote, unquote
+from urllib.parse import quote, unquote, urlsplit
+from weakref import WeakKeyDictionary
 
 import zarr
 from zarr.storage import FsspecStore
@@ -21,10 +24,12 @@ from zarr.storage import FsspecStore
 from n5zarr.errors import (
     N5UnsupportedError,
 )
+from n5zarr.storage.forks import FORKS, fork_error
 from n5zarr.storage.requests import Entry
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from fsspec.asyn import AsyncFileSystem
     from zarr.abc.buffer import Buffer, BufferPrototype
@@ -43,6 +48,10 @@ _QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
 _FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
 _ARCHIVES = {"zip", "tar", "libarchive"}
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
+_MOST_BRIEF = 4  # connections at once; of more than six, Python's own server drops some
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = (
+    WeakKeyDictionary()
+)
 
 
 def without_secrets(text: str) -> str:
@@ -86,8 +95,21 @@ def _read_members_in_turn(fs: Any) -> None:  # noqa: ANN401 - fsspec's wrapper h
         archive.exists("")  # makes the list of members, before threads look into it
 
 
+def _made_anew(fs: AsyncFileSystem) -> AsyncFileSystem:
+    """Return a file system of this process with the options of one of its parent."""
+    try:
+        made: AsyncFileSystem = pickle.loads(pickle.dumps(fs))  # noqa: S301 - our own
+    except Exception as err:
+        why = f"its file system cannot be made anew ({err}); open it in this process"
+        raise fork_error(type(fs).__name__, why) from err
+    _read_members_in_turn(made)
+    return made
+
+
 class UrlStore(FsspecStore):
     """FsspecStore that raises on failed requests and accepts any key."""
+
+    keeps_connections: bool | None = None  # of a web server; None until the first answer
 
     def __init__(self, fs: AsyncFileSystem, **options: Any) -> None:  # noqa: ANN401 - as zarr's
         super().__init__(fs, **options)
@@ -98,6 +120,22 @@ class UrlStore(FsspecStore):
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         _read_members_in_turn(self.fs)
+
+    @property
+    def fs(self) -> AsyncFileSystem:
+        """The file system; in a forked process a new one, with connections of its own."""
+        fs: AsyncFileSystem = vars(self)["fs"]
+        if getattr(fs, "_pid", 0) == os.getpid():
+            return fs
+        with FORKS.lock:
+            if vars(self)["fs"] is fs:
+                self.fs = _made_anew(fs)
+                FORKS.abandon(fs)
+        return self.fs
+
+    @fs.setter
+    def fs(self, fs: AsyncFileSystem) -> None:
+        vars(self)["fs"] = fs
 
     @classmethod
     def of(cls, store: FsspecStore) -> Self:
@@ -130,8 +168,39 @@ class UrlStore(FsspecStore):
     def _url_key(self, key: str) -> str:
         return quote(key, safe="/") if self.is_http else key
 
+    def _turn(self) -> AbstractAsyncContextManager[object]:
+        """Wait for other requests, if the server needs a connection for each.
+
+        Such servers, as Python's own, often let few wait to be connected. The system drops the
+        others, and tries again after one, three and seven seconds.
+        """
+        if self.keeps_connections is not False:
+            return nullcontext()
+        turns = _TURNS.setdefault(asyncio.get_running_loop(), {})
+        return turns.setdefault(urlsplit(self.path).netloc, asyncio.Semaphore(_MOST_BRIEF))
+
+    @property
+    def has_to_learn(self) -> bool:
+        """Whether nothing is known of the connections of a web server."""
+        return self.keeps_connections is None and self.path.startswith("http://") and self.is_http
+
+    async def _read_first(self, url: str) -> bytes:
+        """Read a file, as fsspec does, and learn whether the server keeps connections."""
+        session = await self.fs.set_session()
+        async with session.get(self.fs.encode_url(url), **self.fs.kwargs) as response:
+            self.keeps_connections = response.version is None or response.version >= (1, 1)
+            data: bytes = await response.read()
+            self.fs._raise_not_found_for_status(response, url)
+        return data
+
     @override
     async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        async with self._turn():
+            return await self._value(key, prototype, byte_range)
+
+    async def _value(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         if byte_range is not None:
@@ -139,8 +208,9 @@ class UrlStore(FsspecStore):
         options = next(
             (opts for name, opts in _ONE_REQUEST.items() if name in self.fs.protocol), {}
         )
+        read = self._read_first if self.has_to_learn else self.fs._cat_file
         try:
-            data = await self.fs._cat_file(self.full_key(key), **options)
+            data = await read(self.full_key(key), **options)
         except self.allowed_exceptions:
             return None
         return prototype.buffer.from_bytes(data)
@@ -184,7 +254,7 @@ class UrlStore(FsspecStore):
         if self.is_http:  # fsspec would report every error as a missing key
             session = await self.fs.set_session()
             url = self.fs.encode_url(self.full_key(key))
-            async with session.get(url, **self.fs.kwargs) as response:
+            async with self._turn(), session.get(url, **self.fs.kwargs) as response:
                 if response.status not in (404, 410):
                     response.raise_for_status()
                 return bool(response.ok)
@@ -196,7 +266,8 @@ class UrlStore(FsspecStore):
 
     @override
     async def getsize(self, key: str) -> int:
-        return await super().getsize(self._url_key(key))
+        async with self._turn():
+            return await super().getsize(self._url_key(key))
 
     async def entries(self, path: str) -> list[Entry]:
         """List a directory; a missing one has no entries.
@@ -211,7 +282,8 @@ class UrlStore(FsspecStore):
             # without the slash, a web server would need two requests
             page = f"{directory}/" if self.is_http else directory
             self._forget_listing(page)
-            listed = await self.fs._ls(page, detail=True)
+            async with self._turn():
+                listed = await self.fs._ls(page, detail=True)
         except Exception as err:
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
             if self.is_http and status in _NO_LISTS:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Self, override
 
 from zarr.storage import FsspecStore, ObjectStore
 
+from n5zarr.storage.forks import FORKS
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
@@ -47,10 +48,16 @@ class WebStore(UrlStore):
         return made
 
     @override
-    async def get(
+    async def _value(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        objects = self.objects
+        objects = None if FORKS.has_lost_obstore else self.objects
+        if objects is not None and byte_range is None and self.has_to_learn:
+            try:
+                return await super()._value(key, prototype)
+            except Exception as err:  # noqa: BLE001 - obstore raises its own, or repeats the request
+                _log.debug("%s: obstore tries again: %s", self, type(err).__name__)
+                self.keeps_connections = True
         if objects is not None:
             try:
                 if byte_range is not None:
@@ -65,7 +72,7 @@ class WebStore(UrlStore):
                     reason = str(err).partition("\n")[0]
                     _log.debug("%s: fsspec reads it from now on: %s", self, reason)
                 self.objects = None
-        return await super().get(key, prototype, byte_range)
+        return await super()._value(key, prototype, byte_range)
 
 
 async def _whole(store: HTTPStore, key: str) -> memoryview:

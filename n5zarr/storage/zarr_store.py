@@ -18,6 +18,7 @@ from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.ends import read_ends
 from n5zarr.storage.entries import read_entries
+from n5zarr.storage.held import HeldState, HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import holding, holding_async, waited_for
 from n5zarr.storage.objects import (
@@ -71,32 +72,43 @@ class ZarrStorage(Storage):
         Any store except local files, for which see :class:`~n5zarr.storage.local.LocalFiles`.
     backend : str, optional
         The library that reads a URL, and why it was chosen.
+    reopen : callable, optional
+        Opens the store of a URL again, without a cache, and names the library.
     """
 
     has_stamps = False
 
-    def __init__(self, store: Store, backend: str = "") -> None:
-        self._store = store
-        self._backend = backend
+    def __init__(self, store: Store, backend: str = "", reopen: Reopen | None = None) -> None:
+        self._held = HeldStore(store, backend, reopen)
+        self._begin()
+
+    def _begin(self) -> None:
         self._is_open = False
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
+    @property
+    def _store(self) -> Store:
+        """The store; in a forked process one that works there, with locks that nobody holds."""
+        if self._held.is_of_parent:
+            self._held.begin_anew(str(self), self._begin)
+        return self._held.store
+
     def __str__(self) -> str:
-        store = _uncached(self._store)
+        store = _uncached(self._held.store)
         if isinstance(store, ObjectStore):
             return name_of_objects(store)
         return without_secrets(str(store))
 
-    def __getstate__(self) -> tuple[Store, str]:
-        return self._store, self._backend  # tasks belong to a process
+    def __getstate__(self) -> HeldState:
+        return self._held.state  # tasks belong to a process
 
-    def __setstate__(self, state: tuple[Store, str]) -> None:
+    def __setstate__(self, state: HeldState) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
     @property
     @override
     def backend(self) -> str:
-        return self._backend
+        return self._held.backend
 
     @property
     @override
@@ -106,7 +118,7 @@ class ZarrStorage(Storage):
     @property
     @override
     def read_only(self) -> bool:
-        return self._store.read_only or not self._cache_writes
+        return self._held.store.read_only or not self._cache_writes
 
     @cached_property
     def _place(self) -> str:
@@ -115,12 +127,13 @@ class ZarrStorage(Storage):
 
     @property
     def _cache_writes(self) -> bool:
-        return not isinstance(self._store, CachingStore) or self._store.options.writes
+        store = self._held.store
+        return not isinstance(store, CachingStore) or store.options.writes
 
     @property
     @override
     def is_shared(self) -> bool:
-        match _uncached(self._store):
+        match _uncached(self._held.store):
             case UnshardedStore() as store:
                 return store.storage.is_shared
             case FsspecStore() as store:
@@ -140,7 +153,7 @@ class ZarrStorage(Storage):
     @property
     @override
     def has_cache(self) -> bool:
-        return isinstance(self._store, CachingStore)
+        return isinstance(self._held.store, CachingStore)
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
@@ -148,7 +161,8 @@ class ZarrStorage(Storage):
             message = "cache: expected recheck=True, or to stay read only; see CacheOptions"
             raise N5UnsupportedError(message, kind="read-only")
         if self._store.read_only and not read_only:
-            return type(self)(self._store.with_read_only(read_only=False), self._backend)
+            store, backend, reopen = self._held.state
+            return type(self)(store.with_read_only(read_only=False), backend, reopen)
         return self
 
     @override
@@ -166,13 +180,14 @@ class ZarrStorage(Storage):
 
     @override
     async def open(self, *, read_only: bool) -> None:
+        store = self._store
         async with holding_async(self._place, ""):  # two tasks must not open a store at once
-            await self._store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
+            await store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
         self._is_open = True
 
     @override
     def close(self) -> None:
-        self._store.close()
+        self._held.store.close()
 
     # ------------------------------------------------------------------ without await
 
@@ -301,7 +316,7 @@ class ZarrStorage(Storage):
         try:
             return await self._ask_store(request, warn)
         except Exception as err:
-            is_remote = isinstance(_uncached(self._store), FsspecStore | ObjectStore)
+            is_remote = isinstance(_uncached(self._held.store), FsspecStore | ObjectStore)
             if not is_remote or isinstance(request, Work | Warn):
                 raise
             return _answered(self._meaning(request, err))
@@ -318,35 +333,36 @@ class ZarrStorage(Storage):
         return better
 
     async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
+        store = self._store
         if not self._is_open:  # not every store opens itself on the first request
             await self.open(read_only=self.read_only)
         match request:
             case Get(key, _, part):
-                value = await self._store.get(key, cpu.buffer_prototype, _range_of(part))
+                value = await store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
             case Ends(key, first, last):
-                return await read_ends(_uncached(self._store), key, first, last)
+                return await read_ends(_uncached(store), key, first, last)
             case Stamp() | FileThatNames():
                 return None
             case Work(function):
                 return await asyncio.to_thread(function)
             case Put(key, data):
                 async with holding_async(self._place, key, replaces=True):
-                    await self._store.set(key, cpu.Buffer.from_bytes(data))
+                    await store.set(key, cpu.Buffer.from_bytes(data))
             case Exists(key):
-                return await self._store.exists(key)
+                return await store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
-                return await read_entries(self._store, path, few=few) or None
+                return await read_entries(store, path, few=few) or None
             case KeysBelow(path, take):
-                return await take_keys(_uncached(self._store), path, take)
+                return await take_keys(_uncached(store), path, take)
             case Update(key, change):
                 async with holding_async(self._place, key):
-                    return await _update(self._store, key, change)
+                    return await _update(store, key, change)
             case Remove(key):
                 async with holding_async(self._place, key, replaces=True):
-                    await self._store.delete(key)
+                    await store.delete(key)
             case RemoveTree(path):
-                await _remove_tree(self._store, path)
+                await _remove_tree(store, path)
             case Warn(message):
                 warn(message)
             case _:

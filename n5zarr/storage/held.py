@@ -1,0 +1,111 @@
+"""Hold the zarr store of a container; in a forked process, one that works there."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from zarr.storage import ObjectStore, WrapperStore, ZipStore
+
+from n5zarr._zarr import wrapped
+from n5zarr.errors import N5Error
+from n5zarr.storage.cache import CachingStore
+from n5zarr.storage.forks import FORKS, fork_error
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from zarr.abc.store import Store
+
+__all__ = ["HeldState", "HeldStore", "Reopen"]
+
+type Reopen = Callable[[], tuple[Store, str]]
+"""Opens the store of a URL again, without a cache, and names the library."""
+type HeldState = tuple[Store, str, Reopen | None]
+
+_WHY = "a parent had used obstore; open the URL without backend='obstore', so that fsspec reads it"
+
+
+class HeldStore:
+    """The store of a container in this process.
+
+    Parameters
+    ----------
+    store : zarr.abc.store.Store
+        Any store. One of fsspec begins anew by itself.
+    backend : str
+        The library that reads a URL, and why it was chosen.
+    reopen : callable or None
+        See :data:`Reopen`; None if the store is not one of a URL.
+    """
+
+    def __init__(self, store: Store, backend: str, reopen: Reopen | None) -> None:
+        self.store, self.backend, self.reopen = store, backend, reopen
+        # a store of obstore is of no use in any process that has lost obstore, also a new one
+        self._n_forks = -1 if self._is_lost else FORKS.number
+
+    @property
+    def state(self) -> HeldState:
+        """The arguments that make such an object in another process."""
+        return self.store, self.backend, self.reopen
+
+    @property
+    def is_of_parent(self) -> bool:
+        """Whether the store may not work here before :meth:`begin_anew`."""
+        return self._n_forks != FORKS.number
+
+    @property
+    def _is_lost(self) -> bool:
+        return FORKS.has_lost_obstore and _is_of_obstore(self.store)
+
+    def begin_anew(self, name: str, begin: Callable[[], None]) -> None:
+        """Replace clients and files of a parent.
+
+        Parameters
+        ----------
+        name : str
+            Of the container, for the error.
+        begin : callable
+            Drops what else belongs to a parent; called once in each process.
+
+        Raises
+        ------
+        N5UnsupportedError
+            No store works in this process (``kind="fork"``).
+        """
+        with FORKS.lock:
+            if self.is_of_parent:
+                begin()
+                self._replace(name)
+                self._n_forks = FORKS.number
+
+    def _replace(self, name: str) -> None:
+        store = self.store
+        if self._is_lost:
+            self.store = self._reopened(name)
+            FORKS.abandon(store)
+        elif isinstance(store, ZipStore) and store.read_only and store.path is not None:
+            self.store = ZipStore(store.path, mode="r")  # processes share the position in a file
+            FORKS.abandon(store)
+        elif isinstance(store, CachingStore):
+            store.begin_anew()
+
+    def _reopened(self, name: str) -> Store:
+        if self.reopen is None:
+            raise fork_error(name, _WHY)
+        try:
+            store, backend = self.reopen()
+        except N5Error as err:
+            raise fork_error(name, f"{_WHY} ({err})") from err
+        if _is_of_obstore(store):
+            raise fork_error(name, _WHY)
+        self.backend = backend
+        old = self.store
+        if store.read_only and not old.read_only:
+            store = store.with_read_only(read_only=False)
+        return CachingStore(store, old.options) if isinstance(old, CachingStore) else store
+
+
+def _is_of_obstore(store: Store) -> bool:
+    while isinstance(store, WrapperStore):
+        store = wrapped(store)
+    return isinstance(store, ObjectStore)

@@ -1,0 +1,196 @@
+"""Processes, threads and event loops read what was opened elsewhere, or say why not; none hangs.
+
+Each way of starting is tried at each location, with all ways of opening. The parent has opened and
+read everything, so that all libraries have begun to work.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from multiprocessing import get_all_start_methods, get_context
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from obstore.store import HTTPStore, S3Store
+from zarr.storage import FsspecStore, LoggingStore, ObjectStore, ZipStore
+
+import n5zarr
+from n5zarr import CacheOptions, N5Store
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.storage.forks import FORKS, _may_have_threads
+from tests.processes import CONTEXT
+from tests.remote import servers
+from tests.remote.conftest import client, fsspec_options, obstore_options
+from tests.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+VALUES = np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)
+CORNERS = [[0, 0, 0], [2, 3, 5]]
+SHAPE = (3, 2, 5)
+BOXES = np.stack([VALUES[z : z + 3, y : y + 2, x : x + 5] for z, y, x in CORNERS])
+CONTEXTS: dict[str, Any] = {name: get_context(name) for name in get_all_start_methods()}
+CONTEXTS |= {"forkserver": CONTEXT} if "forkserver" in CONTEXTS else {}
+# Python says so of each process with threads, as each parent here is
+pytestmark = pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+needs_fork = pytest.mark.skipif("fork" not in CONTEXTS, reason="Windows has no fork")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("forks")
+    n5zarr.create_array(root / "c.n5", path="em/s0", data=VALUES, chunks=(2, 3, 5))
+    shutil.make_archive(str(root / "c"), "zip", root / "c.n5")
+    return root
+
+
+@pytest.fixture(scope="module")
+def web(folder: Path) -> Iterator[str]:
+    with servers.static(folder) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def s3(folder: Path) -> Iterator[str]:
+    with servers.s3() as url:
+        made = client(url)
+        made.create_bucket(Bucket="forks")
+        for file in filter(Path.is_file, (folder / "c.n5").rglob("*")):
+            key = file.relative_to(folder).as_posix()
+            made.put_object(Bucket="forks", Key=key, Body=file.read_bytes())
+        yield url
+
+
+LOCATIONS: dict[str, Callable[[Path, str, str], dict[str, Any]]] = {
+    "local": lambda folder, web, s3: {"location": str(folder / "c.n5")},
+    "zip": lambda folder, web, s3: {"location": f"zip://{folder / 'c.zip'}"},
+    "http": lambda folder, web, s3: {"location": f"{web}/c.n5"},
+    "http, fsspec": lambda folder, web, s3: {"location": f"{web}/c.n5", "backend": "fsspec"},
+    "zip, http": lambda folder, web, s3: {"location": f"zip::{web}/c.zip"},
+    "s3": lambda folder, web, s3: {
+        "location": "s3://forks/c.n5",
+        "storage_options": fsspec_options(s3),
+    },
+    "s3, fsspec": lambda folder, web, s3: {
+        "location": "s3://forks/c.n5",
+        "storage_options": fsspec_options(s3),
+        "backend": "fsspec",
+    },
+}
+
+
+@pytest.fixture(params=LOCATIONS)
+def place(request: pytest.FixtureRequest, folder: Path, web: str, s3: str) -> dict[str, Any]:
+    return LOCATIONS[request.param](folder, web, s3)
+
+
+def opened(place: dict[str, Any]) -> dict[str, Any]:
+    """Open an array in each way, and read of each."""
+    given = dict(place)
+    location = given.pop("location")
+    store = N5Store(location, **given)
+    group: Any = n5zarr.open(location, **given)
+    made: dict[str, Any] = {
+        "open_array": n5zarr.open_array(location, path="em/s0", **given),
+        "open": group["em/s0"],
+        "N5Store": zarr.open_array(store, path="em/s0", mode="r"),
+        "engine": xr.open_dataset(location, engine="n5", group="em/s0", **given)["s0"],
+        "engine, dask": xr.open_dataset(location, engine="n5", group="em/s0", chunks={}, **given)[
+            "s0"
+        ],
+    }
+    if "://" in location and not location.startswith("zip"):
+        cached = N5Store(location, cache=CacheOptions(), **given)
+        made["cache"] = zarr.open_array(cached, path="em/s0", mode="r")
+    return made
+
+
+async def _awaited(array: Any) -> Any:
+    return await array.async_array.getitem((slice(None), slice(2, 5)))
+
+
+def read(name: str, array: Any) -> None:
+    """Read an array in each way that it has, and compare."""
+    if isinstance(array, xr.DataArray):
+        computed = array.compute(scheduler="synchronous")
+        np.testing.assert_array_equal(computed.values, VALUES)
+        return
+    np.testing.assert_array_equal(array[...], VALUES)
+    np.testing.assert_array_equal(
+        array.vindex[[0, 4], [6, 1], [3, 10]], VALUES[[0, 4], [6, 1], [3, 10]]
+    )
+    np.testing.assert_array_equal(n5zarr.read_boxes(array, CORNERS, SHAPE), BOXES)
+
+
+def read_all(arrays: dict[str, Any], place: dict[str, Any], pipe: Any) -> None:
+    """Read arrays of the parent, and what is opened anew; tell the name of each that was read."""
+    try:
+        for name, array in arrays.items():
+            read(name, array)
+            pipe.send(name)
+        for name, array in opened(place).items():
+            read(name, array)
+            pipe.send(f"{name}, anew")
+    except BaseException as err:
+        pipe.send(repr(err))
+        raise
+    finally:
+        pipe.close()
+
+
+def told(context: Any, work: Callable[..., None], *args: Any) -> list[Any]:
+    """Return what a process sends through a pipe; kill it if it hangs."""
+    here, there = context.Pipe(duplex=False)
+    process: Any = context.Process(target=work, args=(*args, there))
+    process.start()
+    there.close()
+    said: list[Any] = []
+    try:
+        while here.poll(PATIENCE):
+            said.append(here.recv())
+        said.append("hangs")
+    except EOFError:
+        process.join(PATIENCE)
+    finally:
+        if process.is_alive():
+            os.kill(process.pid, signal.SIGKILL)
+            process.join()
+    return said
+
+
+@pytest.mark.parametrize("way", CONTEXTS)
+def test_processes(way: str, place: dict[str, Any]) -> None:
+    arrays = opened(place)
+    for name, array in arrays.items():
+        read(name, array)
+    said = told(CONTEXTS[way], read_all, arrays, place)
+    assert said == [*arrays, *(f"{name}, anew" for name in arrays)]
+
+
+def test_threads(place: dict[str, Any]) -> None:
+    arrays = opened(place)
+    with ThreadPoolExecutor(7) as threads:
+        reads = [threads.submit(read, *item) for item in [*arrays.items()] * 5]
+        for reading in reads:
+            reading.result(PATIENCE)
+
+
+def test_event_loops(place: dict[str, Any]) -> None:
+    if place.get("backend") == "fsspec" or "::" in place["location"]:
+        pytest.skip("fsspec's file systems belong to zarr's loop")
+    arrays = opened(place)
+    for _ in range(3):
+        for array in arrays.values():
+            if not isinstance(array, xr.DataArray):
+                np.testing.assert_array_equal(asyncio.run(_awaited(array)), VALUES[:, 2:5])
