@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import heapq
 import math
+import sys
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import partial
 from itertools import batched
 from typing import TYPE_CHECKING, NamedTuple
@@ -270,7 +272,7 @@ class _Tally:
     """The statistics of some blocks, to which those of other blocks can be added."""
 
     counts: Counter[str] = field(default_factory=Counter)  # members of the result
-    sums: list[float] = field(default_factory=list)
+    sums: list[float | Fraction] = field(default_factory=list)  # of integers: int
     lows: list[float] = field(default_factory=list)
     highs: list[float] = field(default_factory=list)
     histograms: list[_Histogram] = field(default_factory=list)
@@ -294,7 +296,7 @@ class _Tally:
             low, high = finite.min().item(), finite.max().item()
             self.lows.append(low)
             self.highs.append(high)
-            self.sums.append(float(finite.sum(dtype="f8")))
+            self.sums.append(_sum(finite))
             self.histograms.append(_Histogram.of(finite, low, high))
 
     def add(self, other: _Tally) -> None:
@@ -319,10 +321,33 @@ class _Tally:
             **counts,
             minimum=min(self.lows, default=None),
             maximum=max(self.highs, default=None),
-            mean=math.fsum(self.sums) / n_finite if n_finite else None,
+            mean=_mean(self.sums, n_finite) if n_finite else None,
             bin_edges=edges,
             histogram=histogram,
         )
+
+
+def _sum(finite: np.ndarray) -> float | Fraction:
+    """Add elements: integers exactly, floats without overflow."""
+    if finite.dtype.kind != "f":
+        if finite.itemsize < 8:
+            return int(finite.sum(dtype="i8"))
+        low, high = finite & finite.dtype.type(2**32 - 1), finite >> finite.dtype.type(32)
+        return int(low.sum(dtype="i8")) + (int(high.sum(dtype="i8")) << 32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(finite.sum(dtype="f8"))
+    if math.isfinite(total):
+        return total
+    return Fraction(float(np.ldexp(finite, -64).sum(dtype="f8"))) * 2**64
+
+
+def _mean(sums: Sequence[float | Fraction], n: int) -> float:
+    if all(isinstance(each, int) for each in sums):
+        return sum(sums) / n  # exact; floats are rounded
+    try:
+        return math.fsum(sums) / n
+    except OverflowError:
+        return float(sum(map(Fraction, sums)) / n)
 
 
 def _exponent(low: float, high: float) -> int:
@@ -343,8 +368,16 @@ def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histo
 def _bins(histogram: _Histogram) -> tuple[tuple[float, ...], tuple[int, ...]]:
     """Return boundaries and counts of all bins, also of empty bins between others."""
     first, last = min(histogram.counts), max(histogram.counts)
-    edges = tuple(math.ldexp(number, histogram.exponent) for number in range(first, last + 2))
+    edges = tuple(_edge(number, histogram.exponent) for number in range(first, last + 2))
     return edges, tuple(histogram.counts.get(number, 0) for number in range(first, last + 1))
+
+
+def _edge(number: int, exponent: int) -> float:
+    """Return a boundary; the largest float for one beyond."""
+    try:
+        return math.ldexp(number, exponent)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, number)
 
 
 def _count(store: N5Store, task: BlockTask) -> _Tally:

@@ -18,6 +18,7 @@ from n5zarr.arrays.stored_chunks import stored_blocks
 from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs
 from n5zarr.format.compression import Compression, Gzip, Jpeg, Raw, compression_to_json
 from n5zarr.format.grid import block_path
+from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.order import from_presented
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
@@ -127,7 +128,7 @@ class N5Destination(Destination):
         else:
             self._create(full, source, chunks, layout)
         data: Any = sync(self._memory.get(join(full, ATTRIBUTES_JSON), cpu.buffer_prototype))
-        document = json.loads(data.to_bytes())
+        document: Any = parse_json(data.to_bytes())
         array = open_array(self.container, "r+", path=full, assume_metadata=document)
         store, durability = self.container.storage.store, self.container.durability
         shown = N5Store(store, zarr_format=3, durability=durability).assuming(full, document)

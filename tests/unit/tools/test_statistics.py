@@ -78,6 +78,50 @@ def test_values_at_both_ends_of_the_type(tmp_path: Path) -> None:
     assert found.histogram[0] == 4
 
 
+LARGEST = {dtype: np.finfo(dtype).max for dtype in ("f4", "f8")}
+INTEGERS = {dtype: np.iinfo(dtype) for dtype in ("i8", "u8")}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("parts", "mean"),
+    [
+        ((-1, 0.5, 1), 1 / 6),
+        ((1, 1, 1, 1, 1), 1),
+        ((-1, -1, -0.5), -5 / 6),
+        ((1, np.nan, 0.5, np.inf, -np.inf), 0.75),
+        ((1,), 1),
+        ((-1,), -1),
+    ],
+)
+@pytest.mark.parametrize("chunks", [1, 7])
+def test_floats_at_both_ends_of_the_type(
+    tmp_path: Path, dtype: str, parts: tuple[float, ...], mean: float, chunks: int
+) -> None:
+    largest = float(LARGEST[dtype])
+    values = (np.array(parts) * largest).astype(dtype)
+    finite = values[np.isfinite(values)]
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(chunks,))
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    assert (found.minimum, found.maximum) == (finite.min(), finite.max())
+    assert found.mean == pytest.approx(mean * largest, rel=1e-7)
+    assert sum(found.histogram) == finite.size
+    assert -np.inf < found.bin_edges[0] <= float(finite.min())
+    assert float(finite.max()) <= found.bin_edges[-1] < np.inf
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@pytest.mark.parametrize("chunks", [1, 7])
+def test_the_mean_of_large_integers_is_exact(tmp_path: Path, dtype: str, chunks: int) -> None:
+    low, high = INTEGERS[dtype].min, INTEGERS[dtype].max
+    values = np.array([low + 2, high, low + 3, high, high - 1, low + 1], dtype)
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(chunks,))
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    assert (found.minimum, found.maximum) == (low + 1, high)
+    assert found.mean == sum(map(int, values)) / 6
+    assert sum(found.histogram) == 6
+
+
 def test_nothing_but_nan(tmp_path: Path) -> None:
     values = np.full((3, 5), np.nan, "f4")
     array = n5zarr.create_array(tmp_path / "c.n5", path="a", shape=(3, 5), dtype="f4")
