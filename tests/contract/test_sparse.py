@@ -202,7 +202,9 @@ def test_verification_reads_few_elements_of_copies_in_other_chunks(tmp_path: Pat
     big, small = (31, 37, 41), (17, 19, 23)
     array: Any = n5zarr.create_array(tmp_path / "a.n5", shape=SHAPE, chunks=big, dtype="u1")
     for number in range(83):
-        array[tuple(slice(p, p + b) for p, b in zip(np.multiply(big, 29 * number), big))] = 1
+        array[
+            tuple(slice(p, p + b) for p, b in zip(np.multiply(big, 29 * number), big, strict=True))
+        ] = 1
     n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", chunks=small)
     (copy,) = plan_copies(
         n5_tree(place_of(tmp_path / "a.n5")),
