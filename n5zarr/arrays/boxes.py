@@ -28,7 +28,8 @@ __all__ = [
 _TOGETHER = 2**16  # places in memory at once, beside the result
 _ROWS = 2**10  # of these, as numbers of Python
 _ENOUGH = 2**18  # elements of a box, if this many fit
-_WASTE = 4  # how many times the elements may be read, in larger boxes
+_WASTE = 4  # how many times the least work a preferred box may cost
+_PARTS = 64  # boxes of a chunk: in more of them it would be decoded as often
 
 type Box = tuple[slice, ...]
 """Start and stop along each axis, in elements."""
@@ -156,8 +157,9 @@ def touched_boxes(
     shape : sequence of int
         Extent of the arrays, in elements.
     steps : sequence of sequence of int
-        Possible extents of a box, the preferred one first. Another one is chosen if its boxes have
-        less than a quarter of the elements, as few chunks are stored.
+        Possible extents of a box, the preferred one first. Another one is chosen if it costs less
+        than a quarter, as few chunks are stored: counts the elements in its boxes, and those of the
+        chunks that they decode.
     sides : iterable of StoredChunks
         For each array its chunks, whose extents need not be those of others or of the boxes.
 
@@ -169,21 +171,24 @@ def touched_boxes(
     >>> found.places.ravel().tolist(), [box[0].start for box in found.others()]
     ([0, 1, 4, 8, 9], [10, 15, 25, 30, 35])
     """
-    each = [_Places(shape, step) for step in steps]
+    each = [_Places(shape, step) for step in dict.fromkeys(map(tuple, steps))]
     for side in sides:
+        each[1:] = [p for p in each[1:] if math.prod(_counts(side.unit, p.step)) <= _PARTS]
         for rows in side.rows:
             for places in each:
                 places.add(rows, side.unit)
-    found = [TouchedBoxes(tuple(shape), tuple(p.step), p.sorted()) for p in each]
-    least = min(boxes.n_elements for boxes in found)
-    return next(boxes for boxes in found if boxes.n_elements <= _WASTE * least)
+    found = [TouchedBoxes(tuple(shape), p.step, p.sorted()) for p in each]
+    costs = [b.n_elements + p.n_decoded for b, p in zip(found, each, strict=True)]
+    least = min(costs)
+    return found[0 if costs[0] <= _WASTE * least else costs.index(least)]
 
 
 class _Places:
-    """Collects the positions of boxes that touch chunks."""
+    """Collects the positions of boxes that touch chunks, and counts the elements to decode."""
 
-    def __init__(self, shape: Sequence[int], step: Sequence[int]) -> None:
+    def __init__(self, shape: Sequence[int], step: tuple[int, ...]) -> None:
         self.step = step
+        self.n_decoded = 0  # a chunk in each box that touches it
         self._shape, self._step = np.array(shape, np.int64), np.array(step, np.int64)
         dtype = np.min_scalar_type(-max(_counts(shape, step), default=1))
         self._found = np.empty((0, len(shape)), dtype)
@@ -204,6 +209,7 @@ class _Places:
             places = (low[i : i + n, None] + offsets).reshape(-1, len(units))
             limits = np.repeat(high[i : i + n], len(offsets), axis=0)
             new = places[(places <= limits).all(axis=1)].astype(self._found.dtype)
+            self.n_decoded += len(new) * math.prod(unit)
             self._new.append(_sorted(new))
             self._n_new += len(self._new[-1])
             if self._n_new > max(len(self._found), _TOGETHER):  # so that few are sorted again

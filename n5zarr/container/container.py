@@ -97,7 +97,7 @@ class Container:
         self.options = options
         self.read_only = read_only
         self.memory = Memory() if memory is None else memory
-        self.nodes = Nodes(options, self.memory, has_stamps)
+        self.nodes = Nodes(options, self.memory, has_stamps, name)
         self.hierarchy = Hierarchy(self.nodes)
         self.chunks = Chunks(self.nodes, name)
 

@@ -1,21 +1,40 @@
-"""Decide whether a directory without a document belongs to N5 or to a Zarr hierarchy."""
+"""Decide whether a directory belongs to N5 or to a Zarr hierarchy."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from n5zarr.errors import N5FormatError
-from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.foreign import ZARR_DOCUMENTS, is_sidecar, zarr_node
+from n5zarr.errors import N5AttributesError, N5FormatError
+from n5zarr.format.attributes import ATTRIBUTES_JSON, is_dataset
+from n5zarr.format.foreign import (
+    ZARR_DOCUMENTS,
+    has_blocks_of_n5,
+    has_name_of_zarr,
+    holds_chunks_of_zarr,
+    is_sidecar,
+    zarr_node,
+)
 from n5zarr.format.grid import is_block_name
+from n5zarr.format.lenient_json import parse_json
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Entry, Steps, list_each, read_key
+from n5zarr.format.version import VERSION_KEY
+from n5zarr.storage.requests import Entry, List, Steps, list_each, read_each, read_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from n5zarr.format.foreign import Foreign
+    from n5zarr.format.lenient_json import JSON
 
-__all__ = ["INCOMPLETE_JSON", "check_n5", "holds_nodes"]
+__all__ = [
+    "INCOMPLETE_JSON",
+    "check_both",
+    "check_n5",
+    "check_place",
+    "holds_nodes",
+    "zarr_instead",
+]
 
 INCOMPLETE_JSON = "n5zarr-incomplete.json"
 """The file in a destination of :mod:`n5zarr.tools.jobs` that is still being written."""
@@ -43,10 +62,7 @@ def holds_nodes() -> Steps[bool]:
 
 
 def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
-    """Raise if a directory without ``attributes.json`` is a node of Zarr.
-
-    zarr-n5 writes documents of Zarr beside N5's, and tensorstore writes no document for groups: a
-    directory with documents of N5 below it is a group.
+    """Raise if a directory is a node of Zarr.
 
     Parameters
     ----------
@@ -58,10 +74,11 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
     Raises
     ------
     N5FormatError
-        The directory is a node of Zarr, or the result of an interrupted run (``kind="foreign"``).
+        The directory is a node of Zarr or may be one, or the result of an interrupted run
+        (``kind="foreign"``).
     """
     names = {entry.name for entry in entries}
-    if INCOMPLETE_JSON in names:
+    if INCOMPLETE_JSON in names and ATTRIBUTES_JSON not in names:
         message = (
             "expected N5, got the incomplete result of an interrupted run (it has "
             f"{INCOMPLETE_JSON}); repeat its command (convert, pyramid: with --resume; one in "
@@ -69,27 +86,131 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
             "or with --overwrite to start again"
         )
         raise N5FormatError(message, kind="foreign")
-    if not names & ZARR_DOCUMENTS or (yield from _holds_documents(path, entries)):
-        return
-    document = (yield from read_key(join(path, "zarr.json"))) if "zarr.json" in names else None
-    if document is not None and is_sidecar(document):
-        return
-    raise N5FormatError(f"expected N5, got {zarr_node(names, document)}", kind="foreign")
+    found = yield from _zarr_at(path, entries)
+    if found is not None:
+        raise _not_n5(found)
 
 
-def _holds_documents(path: str, entries: Sequence[Entry]) -> Steps[bool]:
-    """Whether at most :data:`_LISTINGS` listings find documents of N5 below a directory."""
+def check_both(path: str, entries: Sequence[Entry]) -> Steps[None]:
+    """Raise like :func:`check_n5`, for a group with a document of N5."""
+    names = {entry.name for entry in entries}
+    if ATTRIBUTES_JSON in names and names & ZARR_DOCUMENTS:
+        yield from check_n5(path, entries)
+
+
+def check_place(path: str, data: bytes, location: str) -> Steps[None]:
+    """Raise if :func:`zarr_instead` recognises a node of Zarr (``kind="foreign"``)."""
+    found = yield from zarr_instead(path, data, location)
+    if found is not None:
+        raise _not_n5(found)
+
+
+def zarr_instead(path: str, data: bytes, location: str) -> Steps[Foreign | None]:
+    """Recognise a node of Zarr that has a file of the name of N5's document.
+
+    Requests nothing for ordinary N5: it is not named ``.zarr``, and its root is a dataset or has a
+    version.
+
+    Parameters
+    ----------
+    path : str
+        The node.
+    data : bytes
+        Its ``attributes.json``.
+    location : str
+        Path or URL of the container, whose names tell what to expect.
+
+    Raises
+    ------
+    N5FormatError
+        There are blocks of N5 and chunks of Zarr (``kind="foreign"``).
+    """
+    is_named_zarr = has_name_of_zarr(join(location, path))
+    if path and not is_named_zarr and b'"zarr_format"' not in data:
+        return None  # without parsing the document
+    document = _parsed(data)
+    members = document if isinstance(document, Mapping) else {}
+    is_usual = bool(path) or is_dataset(document) or VERSION_KEY in members
+    if is_usual and not is_named_zarr and "zarr_format" not in members:
+        return None
+    documents = sorted(ZARR_DOCUMENTS)
+    there = yield from read_each([join(path, name) for name in documents])
+    names = [name for name, found in zip(documents, there, strict=True) if found is not None]
+    if not names:
+        return None
+    (entries,) = yield [List(path, few=True)]
+    if not entries:  # the server does not list
+        return None if is_dataset(document) else zarr_node(names, there[-1])
+    known = [Entry(name, is_dir=False) for name in (ATTRIBUTES_JSON, *names)]
+    return (yield from _zarr_at(path, [*entries, *known]))
+
+
+def _not_n5(found: Foreign) -> N5FormatError:
+    return N5FormatError(f"expected N5, got {found}", kind="foreign")
+
+
+def _zarr_at(path: str, entries: Sequence[Entry]) -> Steps[Foreign | None]:
+    """Recognise a node of Zarr by its document, and by its chunks if it has one of N5, too.
+
+    zarr-n5 writes documents of Zarr beside N5's, and tensorstore writes no document for groups: a
+    directory with documents of N5 below it is a group.
+    """
+    names = {entry.name for entry in entries}
+    if not names & ZARR_DOCUMENTS:
+        return None
+    has_both = ATTRIBUTES_JSON in names
+    if not has_both and (yield from _is_n5_below(path, entries)):
+        return None
+    own = "zarr.json" if "zarr.json" in names or not has_both else ".zarray"
+    data = (yield from read_key(join(path, own))) if own in names else None
+    if data is not None and (has_blocks_of_n5(data) if has_both else is_sidecar(data)):
+        return None
+    found = zarr_node(names, data if own == "zarr.json" else None)
+    if not has_both or found is None or found.kind is None:
+        return found
+    document = _parsed((yield from read_key(join(path, ATTRIBUTES_JSON))) or b"")
+    if is_dataset(document):
+        has_chunks = found.kind == "array" and holds_chunks_of_zarr(names, data or b"")
+        if has_chunks and any(map(is_block_name, names)):
+            message = (
+                f"expected N5 or Zarr, got the documents of both, {ATTRIBUTES_JSON} and {own}, and "
+                "data that may belong to either; move the other document away"
+            )
+            raise N5FormatError(message, kind="foreign")
+        return found if has_chunks else None
+    if found.kind == "array":
+        entries = [e for e in entries if not holds_chunks_of_zarr([e.name], data or b"")]
+    is_n5 = yield from _is_n5_below(path, entries)
+    return found if is_n5 is False or (is_n5 is None and found.kind == "array") else None
+
+
+def _parsed(data: bytes) -> JSON:
+    """Parse a document of N5; None if it is broken, which whoever opens it reports."""
+    try:
+        return parse_json(data)
+    except N5AttributesError:
+        return None
+
+
+def _is_n5_below(path: str, entries: Sequence[Entry]) -> Steps[bool | None]:
+    """Whether at most :data:`_LISTINGS` listings find N5 below a directory; None for neither."""
     below = _directories_below(path, entries)
     n_listed = 0
+    is_n5 = None
     while below and n_listed < _LISTINGS:
         folders, below = below[:_AT_A_TIME], below[_AT_A_TIME:]
         n_listed += len(folders)
         listings = yield from list_each(folders)
         for folder, listed in zip(folders, listings, strict=True):
-            if any(entry.name == ATTRIBUTES_JSON for entry in listed):
-                return True
-            below += _directories_below(folder, listed)
-    return False
+            names = {entry.name for entry in listed}
+            is_zarr = not names.isdisjoint(ZARR_DOCUMENTS)
+            if ATTRIBUTES_JSON in names:
+                if not is_zarr or (yield from _zarr_at(folder, listed)) is None:
+                    return True
+            else:
+                below += _directories_below(folder, listed)
+            is_n5 = False if is_zarr else is_n5
+    return is_n5
 
 
 def _directories_below(path: str, entries: Sequence[Entry]) -> list[str]:

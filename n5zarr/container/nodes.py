@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container import codec_chain
 from n5zarr.container.block_listing import holds_blocks
 from n5zarr.container.data_types import default_fill, element_of_v3, type_of_numpy, v2_fill
-from n5zarr.container.foreign import check_n5, holds_nodes
+from n5zarr.container.foreign import check_both, check_n5, check_place, holds_nodes
 from n5zarr.container.formats import Formats
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.errors import ErrorsAt, N5AttributesError, N5Error, N5FormatError, Problem
@@ -97,11 +97,14 @@ class Nodes:
         passed to replace those in the container.
     has_stamps : bool, optional
         Whether storage can tell that another program has written a document.
+    name : str, optional
+        Name of the container, which may tell that it is Zarr.
     """
 
     options: ViewOptions
     memory: Memory
     has_stamps: bool = False
+    name: str = ""
 
     @cached_property
     def formats(self) -> Formats:
@@ -142,10 +145,13 @@ class Nodes:
         N5Error
             The node exists, but is broken or not supported.
         """
-        data = self.memory.assumed(path) or (yield from read_key(join(path, ATTRIBUTES_JSON)))
+        assumed = self.memory.assumed(path)
+        data = assumed or (yield from read_key(join(path, ATTRIBUTES_JSON)))
         if data is None:
             implicit = yield from self._is_implicit_group(path)
             return (yield from self.implicit_group(path)) if implicit else None
+        if assumed is None:
+            yield from check_place(path, data, self.name)
         return (yield from self.classify(path, data))
 
     def implicit_group(self, path: str) -> Steps[GroupAttributes]:
@@ -267,6 +273,7 @@ class Nodes:
             Names and nodes, without files.
         """
         entries = (yield from list_each([path]))[0]
+        yield from check_both(path, entries)
         names, refused = names_of_nodes(path, entries)
         found = yield from self.children_named(path, [*filter(wanted, names)], entries)
         return [*found, *((name, broken) for name, broken in refused if wanted(name))]

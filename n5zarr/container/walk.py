@@ -13,7 +13,9 @@ from fnmatch import fnmatchcase
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from n5zarr.container.foreign import check_both
 from n5zarr.container.node_names import Broken, names_of_nodes
+from n5zarr.errors import N5FormatError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Entry, List, Steps
@@ -269,7 +271,12 @@ class Walk:
         groups = [group for group in groups if named[group.path] is None]
         listings = yield [List(group.path) for group in groups]
         for group, entries in zip(groups, listings, strict=True):
-            self._set_children(group, entries or [])
+            try:
+                yield from check_both(group.path, entries or [])
+            except N5FormatError as err:
+                group.node = Broken(err.located(group.path))
+            else:
+                self._set_children(group, entries or [])
 
     def _set_children(self, group: WalkNode, entries: Sequence[Entry]) -> None:
         if group.level == self._depth:

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
     "FIRST_BYTES",
+    "N5_DEFAULT",
     "SIDECAR",
     "SIDECAR_MARK",
     "ZARR_DOCUMENTS",
@@ -22,6 +23,9 @@ __all__ = [
     "Format",
     "file_from",
     "format_of_name",
+    "has_blocks_of_n5",
+    "has_name_of_zarr",
+    "holds_chunks_of_zarr",
     "is_sidecar",
     "root_in_zip",
     "zarr_node",
@@ -29,6 +33,9 @@ __all__ = [
 
 FIRST_BYTES = 4096  # of a file, as many as :func:`file_from` needs
 ZARR_DOCUMENTS = frozenset({"zarr.json", ".zgroup", ".zarray"})
+
+N5_DEFAULT = "n5_default"
+"""The codec of Zarr whose chunks are blocks of N5, in a ``zarr.json`` beside a document of N5."""
 
 SIDECAR = "n5zarr"
 """Member of a ``zarr.json`` that ``n5zarr sidecar`` has written beside a document of N5."""
@@ -64,6 +71,12 @@ def format_of_name(name: str) -> Format | None:
     return next((known for known, ends in _ENDS.items() if ends.search(name)), None)
 
 
+def has_name_of_zarr(location: str) -> bool:
+    """Whether a name in a path or URL ends in ``.zarr``, and none in ``.n5``."""
+    formats = set(map(format_of_name, location.replace("\\", "/").split("/")))
+    return "zarr" in formats and "n5" not in formats
+
+
 class Foreign(NamedTuple):
     """A format other than N5, in the words of a message.
 
@@ -89,7 +102,7 @@ class Foreign(NamedTuple):
 
 
 def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign | None:
-    """Return the kind of Zarr node of a directory without ``attributes.json``.
+    """Return the kind of Zarr node of a directory.
 
     Parameters
     ----------
@@ -110,11 +123,7 @@ def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign 
     """
     kind: Literal["array", "group"] | None = None
     if "zarr.json" in names:
-        try:
-            parsed = json.loads(document or b"")
-        except ValueError:
-            parsed = None
-        given = parsed.get("node_type") if isinstance(parsed, dict) else None
+        given = _members(document).get("node_type")
         kind = given if given in ("group", "array") else None
         what = f"a Zarr v3 {kind or 'node'}"
     elif ".zarray" in names:
@@ -133,11 +142,53 @@ def zarr_node(names: Collection[str], document: bytes | None = None) -> Foreign 
 
 def is_sidecar(document: bytes) -> bool:
     """Whether ``n5zarr sidecar`` wrote a ``zarr.json`` beside a document of N5."""
+    return _members(document).get(SIDECAR) == SIDECAR_MARK
+
+
+def has_blocks_of_n5(document: bytes) -> bool:
+    """Whether a ``zarr.json`` describes the blocks of N5 beside it: a sidecar, or zarr-n5's."""
+    codecs = _members(document).get("codecs")
+    names = [c.get("name") for c in codecs if isinstance(c, dict)] if codecs else []
+    return is_sidecar(document) or N5_DEFAULT in names
+
+
+def holds_chunks_of_zarr(names: Iterable[str], document: bytes) -> bool:
+    """Whether names in the directory of an array begin the keys of its chunks.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The names.
+    document : bytes
+        Its ``zarr.json`` or ``.zarray``.
+
+    Examples
+    --------
+    >>> [holds_chunks_of_zarr([name], b'{"zarr_format": 3}') for name in ("c", "c.0", "0")]
+    [True, True, False]
+    >>> of_v2 = b'{"zarr_format": 2, "shape": [3, 5]}'
+    >>> [holds_chunks_of_zarr([name], of_v2) for name in ("0.0", "0", "s0")]
+    [True, False, False]
+    """
+    members = _members(document)
+    shape, encoding = members.get("shape"), members.get("chunk_key_encoding")
+    encoding = encoding if isinstance(encoding, dict) else {}
+    pattern = r"c(\.[0-9]+)*"
+    if members.get("zarr_format") != 3 or encoding.get("name") == "v2":
+        encoding = encoding.get("configuration") or {}
+        separator = members.get("dimension_separator") or encoding.get("separator") or "."
+        n_more = len(shape) - 1 if isinstance(shape, list) and shape and separator == "." else 0
+        pattern = rf"[0-9]+(\.[0-9]+){{{n_more}}}"
+    return any(re.fullmatch(pattern, name) for name in names)
+
+
+def _members(document: bytes | None) -> dict[str, Any]:
+    """Parse a document of Zarr; return no members of a broken one."""
     try:
-        parsed = json.loads(document)
+        parsed = json.loads(document or b"")
     except ValueError:
-        return False
-    return isinstance(parsed, dict) and parsed.get(SIDECAR) == SIDECAR_MARK
+        return {}
+    return parsed if isinstance(parsed, dict) else {}
 
 
 def file_from(start: bytes) -> Foreign:

@@ -19,6 +19,7 @@ from zarr.registry import get_codec_class
 from n5zarr.codecs.compress import zarr_to_compression
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, Raw
+from n5zarr.format.foreign import N5_DEFAULT
 from n5zarr.format.order import transposition
 from n5zarr.store.block_codec import N5BlockCodec
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 __all__ = ["N5DefaultCodec"]
 
-NAME = "n5_default"
 # compressors with the same bytes as in N5, unlike lz4
 _COMPRESSORS = ("gzip", "blosc", "zstd", "numcodecs.zlib", "numcodecs.bz2")
 
@@ -74,7 +74,8 @@ class N5DefaultCodec(N5BlockCodec):
 
     @override
     def to_dict(self) -> dict[str, Any]:
-        return {"name": NAME, "configuration": {"codecs": [dict(codec) for codec in self.codecs]}}
+        codecs = [dict(codec) for codec in self.codecs]
+        return {"name": N5_DEFAULT, "configuration": {"codecs": codecs}}
 
     @override
     def validate(
@@ -110,4 +111,4 @@ def _configured(codec: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _refused(expected: str, given: object) -> N5UnrepresentableError:
-    return option_error(f"codec {NAME}: expected {expected}, got {given!r:.200}")
+    return option_error(f"codec {N5_DEFAULT}: expected {expected}, got {given!r:.200}")

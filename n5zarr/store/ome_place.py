@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
 
 from n5zarr._zarr import sync
+from n5zarr.container.foreign import zarr_instead
 from n5zarr.conventions.model import mapping
 from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -110,9 +111,9 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:
     """Recognise a node of Zarr; of a level by its name in N5, the group."""
-    found = storage.run(read_zarr_node(path))
+    found = storage.run(read_zarr_node(path, str(storage)))
     if found is None and path:
-        found = storage.run(read_zarr_node(path.rpartition("/")[0]))
+        found = storage.run(read_zarr_node(path.rpartition("/")[0], str(storage)))
     return found
 
 
@@ -168,10 +169,19 @@ def _is_ome(storage: Storage, path: str) -> bool:
     return False
 
 
-def read_zarr_node(path: str) -> Steps[Foreign | None]:
-    """Recognise a node of Zarr; None if it has a document of N5, or none."""
-    if (yield from read_key(join(path, ATTRIBUTES_JSON))) is not None:
-        return None
+def read_zarr_node(path: str, location: str) -> Steps[Foreign | None]:
+    """Recognise a node of Zarr; None if it is one of N5, or has no document.
+
+    Parameters
+    ----------
+    path : str
+        The node.
+    location : str
+        Path or URL of the root, whose names tell what to expect.
+    """
+    data = yield from read_key(join(path, ATTRIBUTES_JSON))
+    if data is not None:
+        return (yield from zarr_instead(path, data, location))
     names = sorted(ZARR_DOCUMENTS)
     documents = yield from read_each([join(path, name) for name in names])
     there = {name: data for name, data in zip(names, documents, strict=True) if data is not None}

@@ -19,7 +19,7 @@ from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.compression import Blosc, Bzip2, Gzip, Raw, Zstd
-from n5zarr.format.foreign import SIDECAR, SIDECAR_MARK, is_sidecar
+from n5zarr.format.foreign import N5_DEFAULT, SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
@@ -28,7 +28,6 @@ from n5zarr.storage.requests import Put, Remove, read_each, request_each
 from n5zarr.store.location import check_writable_store, open_container
 from n5zarr.store.multiset_drafts import IN_VARLEN, VARLEN
 from n5zarr.store.multiset_drafts import NAME as MULTISETS
-from n5zarr.store.n5_default import NAME
 from n5zarr.tools.jobs.nodes import walk
 from n5zarr.zarr_view.compressors import zarr_compressors
 from n5zarr.zarr_view.element import Content
@@ -228,7 +227,7 @@ def _check_compression(view: DatasetView) -> None:
 
 
 def _inexpressible(expected: str, got: str) -> N5UnsupportedError:
-    return N5UnsupportedError(f"expected {expected}, got {got}", kind="data-type", where=NAME)
+    return N5UnsupportedError(f"expected {expected}, got {got}", kind="data-type", where=N5_DEFAULT)
 
 
 def _array(view: DatasetView) -> dict[str, JSON]:
@@ -243,7 +242,7 @@ def _array(view: DatasetView) -> dict[str, JSON]:
         *_compressors(dataset),
     ]
     return _members(
-        view, dataset.data_type.value, [{"name": NAME, "configuration": {"codecs": codecs}}]
+        view, dataset.data_type.value, [{"name": N5_DEFAULT, "configuration": {"codecs": codecs}}]
     )
 
 

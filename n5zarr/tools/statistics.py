@@ -51,7 +51,6 @@ _COUNTED = (  # numbers that blocks add to
     "n_bytes",
     "n_bytes_stored",
 )
-_SMALLER = 64  # the exponent of what floats are divided by, so that any number can be added
 _BINS = 256  # at least half of it, of what is counted for each block
 
 
@@ -273,7 +272,7 @@ class _Tally:
     """The statistics of some blocks, to which those of other blocks can be added."""
 
     counts: Counter[str] = field(default_factory=Counter)  # members of the result
-    sums: list[Fraction] = field(default_factory=list)
+    sums: list[float | Fraction] = field(default_factory=list)  # of integers: int
     lows: list[float] = field(default_factory=list)
     highs: list[float] = field(default_factory=list)
     histograms: list[_Histogram] = field(default_factory=list)
@@ -322,28 +321,33 @@ class _Tally:
             **counts,
             minimum=min(self.lows, default=None),
             maximum=max(self.highs, default=None),
-            mean=float(sum(self.sums) / n_finite) if n_finite else None,
+            mean=_mean(self.sums, n_finite) if n_finite else None,
             bin_edges=edges,
             histogram=histogram,
         )
 
 
-def _sum(finite: np.ndarray) -> Fraction:
-    """Add elements; the sum may be larger than any float."""
-    with np.errstate(over="ignore"):
-        total = finite.sum(dtype="f8")
-    if np.isfinite(total):
-        return Fraction(float(total))
-    smaller = np.ldexp(finite.astype("f8"), -_SMALLER)  # as many can be added
-    return Fraction(float(smaller.sum())) * 2**_SMALLER
+def _sum(finite: np.ndarray) -> float | Fraction:
+    """Add elements: integers exactly, floats without overflow."""
+    if finite.dtype.kind != "f":
+        if finite.itemsize < 8:
+            return int(finite.sum(dtype="i8"))
+        low, high = finite & finite.dtype.type(2**32 - 1), finite >> finite.dtype.type(32)
+        return int(low.sum(dtype="i8")) + (int(high.sum(dtype="i8")) << 32)
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = float(finite.sum(dtype="f8"))
+    if math.isfinite(total):
+        return total
+    return Fraction(float(np.ldexp(finite, -64).sum(dtype="f8"))) * 2**64
 
 
-def _edge(number: int, exponent: int) -> float:
-    """Return a boundary of bins; at most the largest float."""
+def _mean(sums: Sequence[float | Fraction], n: int) -> float:
+    if all(isinstance(each, int) for each in sums):
+        return sum(sums) / n  # exact; floats are rounded
     try:
-        return math.ldexp(number, exponent)
+        return math.fsum(sums) / n
     except OverflowError:
-        return math.copysign(sys.float_info.max, number)
+        return float(sum(map(Fraction, sums)) / n)
 
 
 def _exponent(low: float, high: float) -> int:
@@ -366,6 +370,14 @@ def _bins(histogram: _Histogram) -> tuple[tuple[float, ...], tuple[int, ...]]:
     first, last = min(histogram.counts), max(histogram.counts)
     edges = tuple(_edge(number, histogram.exponent) for number in range(first, last + 2))
     return edges, tuple(histogram.counts.get(number, 0) for number in range(first, last + 1))
+
+
+def _edge(number: int, exponent: int) -> float:
+    """Return a boundary; the largest float for one beyond."""
+    try:
+        return math.ldexp(number, exponent)
+    except OverflowError:
+        return math.copysign(sys.float_info.max, number)
 
 
 def _count(store: N5Store, task: BlockTask) -> _Tally:

@@ -889,13 +889,18 @@ def test_positions_of_cosem_stay_there_and_back(tmp_path: Path) -> None:
         assert documents[0] == documents[1]
 
 
-@pytest.mark.parametrize("chunks", [None, (1, 2)])
-def test_comments_stay_whatever_the_blocks(tmp_path: Path, chunks: Any) -> None:
-    """As MoBIE's licence does, which stands before the members."""
-    array = n5zarr.create_array(tmp_path / "a.n5", path="v", shape=(2, 3), dtype="u1")
-    array[...] = values = np.arange(6).reshape(2, 3)
+@pytest.mark.parametrize("options", [{"chunks": 2}, {"compression": "zstd"}, {}])
+@pytest.mark.parametrize("spelling", ["// by hand\n{0}", "\ufeff{0}", "{{'n': NaN, {1}"])
+def test_a_document_in_lenient_json_is_copied(
+    tmp_path: Path, spelling: str, options: dict[str, Any]
+) -> None:
+    values = np.arange(1, 3 * 5 * 7 + 1, dtype="u1").reshape(3, 5, 7)
+    n5zarr.create_array(tmp_path / "a.n5/v", data=values, chunks=(2, 3, 5), compression="gzip")
     document = tmp_path / "a.n5/v/attributes.json"
-    document.write_text(f"// of MoBIE\n{document.read_text()}")
-    n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", chunks=chunks)
-    assert (tmp_path / "b.n5/v/attributes.json").read_text().startswith("// of MoBIE\n")
-    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "b.n5", path="v")[...], values)
+    text = document.read_text()
+    document.write_text(spelling.format(text, text.lstrip().removeprefix("{")), encoding="utf-8")
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", **options)
+    np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "b.n5/v")[...], values)
+    if options:
+        n5zarr.rechunk(tmp_path / "a.n5/v", **options)
+        np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "a.n5/v")[...], values)

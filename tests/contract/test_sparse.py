@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import h5py
@@ -148,6 +148,73 @@ def test_differences_are_counted_where_only_one_side_has_a_chunk(tmp_path: Path)
     assert changed
     with pytest.raises(n5zarr.N5Error, match="expected the values"):
         n5zarr.convert(tmp_path / "v.n5", tmp_path / "a.zarr", resume=True, chunks=(13, 17, 19))
+
+
+@dataclass
+class Counted:
+    """An array that counts the elements that are read."""
+
+    array: Any
+    n_read: int = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.array, name)
+
+    def __getitem__(self, box: Any) -> Any:
+        values = self.array[box]
+        self.n_read += values.size
+        return values
+
+    def stored_chunks(self, within: Any = None) -> Any:
+        return stored_chunks(self.array, within)
+
+
+@pytest.mark.parametrize("chunks", [(13, 17, 19), (31, 3, 37), (2, 3, 5), (7, 5, 101)])
+def test_few_elements_are_read_of_copies_in_other_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunks: tuple[int, ...]
+) -> None:
+    """Boxes follow the chunks of both sides, so that they cover little else."""
+    random = np.random.default_rng(7)
+    grid = [n // b for n, b in zip(SHAPE, BLOCK, strict=True)]
+    places = random.integers(0, grid, (83, 3))
+    corners = places * BLOCK
+    for name, sizes in (("a.n5", BLOCK), ("b.n5", chunks)):
+        array: Any = n5zarr.create_array(tmp_path / name, shape=SHAPE, chunks=sizes, dtype="u1")
+        for corner in corners.tolist():
+            box = tuple(slice(c, c + b) for c, b in zip(corner, BLOCK, strict=True))
+            array[box] = 1 + corner[0] % 251
+    ends = corners + BLOCK - 1
+    each = np.prod(ends // chunks - corners // chunks + 1, axis=1)
+    n_stored = len(places) * math.prod(BLOCK) + int(each.sum()) * math.prod(chunks)
+    for names in (("a.n5", "b.n5"), ("b.n5", "a.n5")):
+        one, other = (Counted(n5zarr.open_array(tmp_path / name)) for name in names)
+        assert n5zarr.compare_arrays(one, other, n_workers=1) is None
+        assert max(one.n_read, other.n_read) < 4 * n_stored
+
+
+def test_verification_reads_few_elements_of_copies_in_other_chunks(tmp_path: Path) -> None:
+    from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
+    from n5zarr.tools.convert.files import TaskSize  # noqa: PLC0415
+    from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
+    from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
+    from n5zarr.tools.convert.writing import plan_copies  # noqa: PLC0415
+
+    big, small = (31, 37, 41), (17, 19, 23)
+    array: Any = n5zarr.create_array(tmp_path / "a.n5", shape=SHAPE, chunks=big, dtype="u1")
+    for number in range(83):
+        array[
+            tuple(slice(p, p + b) for p, b in zip(np.multiply(big, 29 * number), big, strict=True))
+        ] = 1
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "b.n5", chunks=small)
+    (copy,) = plan_copies(
+        n5_tree(place_of(tmp_path / "a.n5")),
+        open_destination(place_of(tmp_path / "b.n5"), None),
+        Layout.of(small, None, None),
+        TaskSize(2**23, 2**25),
+    )
+    per_chunk = math.prod(-(-b // s) + 1 for b, s in zip(big, small, strict=True))
+    n_stored = 83 * (math.prod(big) + per_chunk * math.prod(small))
+    assert sum(task.n_bytes for task in copy.comparisons()) < 4 * n_stored
 
 
 def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:

@@ -80,7 +80,7 @@ def open_source(
         place = found or place
     if not (isinstance(place.location, N5Store) or place.is_named_n5):
         storage = open_storage(replace(place, path=""), read_only=True)
-        node = storage.run(read_zarr_node(place.path))
+        node = storage.run(read_zarr_node(place.path, str(storage)))
         if node is not None:
             return _zarr_source(storage, normalize_path(place.path), node, paths)
     return n5_tree(place, zarr_format, paths)

@@ -128,7 +128,7 @@ class N5Destination(Destination):
         else:
             self._create(full, source, chunks, layout)
         data: Any = sync(self._memory.get(join(full, ATTRIBUTES_JSON), cpu.buffer_prototype))
-        document = parse_json(data.to_bytes())  # the source's may have comments
+        document: Any = parse_json(data.to_bytes())
         array = open_array(self.container, "r+", path=full, assume_metadata=document)
         store, durability = self.container.storage.store, self.container.durability
         shown = N5Store(store, zarr_format=3, durability=durability).assuming(full, document)

@@ -122,7 +122,7 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     Raises
     ------
     N5UnrepresentableError
-        The shapes differ (``kind="option"``).
+        The shapes differ, or an argument is no array (``kind="option"``).
 
     Examples
     --------
@@ -130,6 +130,12 @@ def compare_arrays(  # noqa: PLR0913 - what all long runs take, beside the array
     >>> found.n_differing, found.elements[0].position, found.largest
     (2, (3,), 6)
     """
+    for name, array in (("first", first), ("second", second)):
+        require(
+            hasattr(array, "shape") and hasattr(array, "dtype"),
+            f"{name}: expected an array, got {array!r:.80}; n5zarr.compare takes locations, and "
+            "n5zarr.open opens one",
+        )
     run = RunOptions(scheduler, n_workers, progress)
     return compare_each([(first, second)], run, tolerance, max_memory)[0]
 
@@ -208,8 +214,9 @@ def _tasks(number: int, first: Readable, second: Readable, max_bytes: int) -> It
     shape, max_elements = tuple(first.shape), max(1, max_bytes // _item_size(first))
     aligned = box_shape(shape, _chunks(first), _chunks(second), max_elements)
     step = box_shape(shape, aligned, shape, max_elements)
-    least = least_box(shape, _chunks(first), _chunks(second))
-    touched = stored_boxes(shape, [step, least], [first, second])
+    grids = _chunks(first), _chunks(second)
+    # the chunks of one side cover no more than what is stored, where both sides store the same
+    touched = stored_boxes(shape, [step, least_box(shape, *grids), *grids], [first, second])
     if touched is None:
         yield from (_Task(number, first, second, [box]) for box in boxes(shape, step))
         return

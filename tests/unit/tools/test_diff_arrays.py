@@ -155,3 +155,10 @@ def test_h5py_processes_and_progress(tmp_path: Path) -> None:
 def test_shapes_that_differ_are_refused() -> None:
     with pytest.raises(N5UnrepresentableError, match=r"got \(3,\) and \(5,\)"):
         compare_arrays(np.zeros(3), np.zeros(5))
+
+
+def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
+    values = np.zeros(3)
+    for given, name in (((str(tmp_path), values), "first"), ((values, [0, 0, 0]), "second")):
+        with pytest.raises(N5UnrepresentableError, match=f"{name}: expected an array, got"):
+            compare_arrays(*given)  # type: ignore[arg-type]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -79,22 +78,48 @@ def test_values_at_both_ends_of_the_type(tmp_path: Path) -> None:
     assert found.histogram[0] == 4
 
 
-def test_sums_above_the_largest_float(tmp_path: Path) -> None:
-    """Neither the sum of a block, nor that of all, nor the end of a bin is an infinite number."""
-    most = np.finfo("f8").max
-    values = np.array([[most, most, most], [-most, most, 0], [most, 2.0**-1074, most / 2]])
-    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(1, 3))
-    found = n5zarr.block_statistics(tmp_path / "c.n5", "a", n_blocks=None)
-    assert (found.minimum, found.maximum) == (-most, most)
-    assert found.mean == pytest.approx(float(sum(map(Fraction, values.ravel().tolist())) / 9))
-    assert sum(found.histogram) == 9
-    assert np.isfinite(found.bin_edges).all()
-    for sign in (1, -1):
-        n5zarr.create_array(tmp_path / f"{sign}.n5", path="a", data=np.full((5, 7), sign * most))
-        found = n5zarr.block_statistics(tmp_path / f"{sign}.n5", "a")
-        assert found.minimum == sign * most
-        assert found.mean == pytest.approx(sign * most)
-        assert sum(found.histogram) == 35
+LARGEST = {dtype: np.finfo(dtype).max for dtype in ("f4", "f8")}
+INTEGERS = {dtype: np.iinfo(dtype) for dtype in ("i8", "u8")}
+
+
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+@pytest.mark.parametrize(
+    ("parts", "mean"),
+    [
+        ((-1, 0.5, 1), 1 / 6),
+        ((1, 1, 1, 1, 1), 1),
+        ((-1, -1, -0.5), -5 / 6),
+        ((1, np.nan, 0.5, np.inf, -np.inf), 0.75),
+        ((1,), 1),
+        ((-1,), -1),
+    ],
+)
+@pytest.mark.parametrize("chunks", [1, 7])
+def test_floats_at_both_ends_of_the_type(
+    tmp_path: Path, dtype: str, parts: tuple[float, ...], mean: float, chunks: int
+) -> None:
+    largest = float(LARGEST[dtype])
+    values = (np.array(parts) * largest).astype(dtype)
+    finite = values[np.isfinite(values)]
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(chunks,))
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    assert (found.minimum, found.maximum) == (finite.min(), finite.max())
+    assert found.mean == pytest.approx(mean * largest, rel=1e-7)
+    assert sum(found.histogram) == finite.size
+    assert -np.inf < found.bin_edges[0] <= float(finite.min())
+    assert float(finite.max()) <= found.bin_edges[-1] < np.inf
+
+
+@pytest.mark.parametrize("dtype", ["i8", "u8"])
+@pytest.mark.parametrize("chunks", [1, 7])
+def test_the_mean_of_large_integers_is_exact(tmp_path: Path, dtype: str, chunks: int) -> None:
+    low, high = INTEGERS[dtype].min, INTEGERS[dtype].max
+    values = np.array([low + 2, high, low + 3, high, high - 1, low + 1], dtype)
+    n5zarr.create_array(tmp_path / "c.n5", path="a", data=values, chunks=(chunks,))
+    found = n5zarr.block_statistics(tmp_path / "c.n5", "a")
+    assert (found.minimum, found.maximum) == (low + 1, high)
+    assert found.mean == sum(map(int, values)) / 6
+    assert sum(found.histogram) == 6
 
 
 def test_nothing_but_nan(tmp_path: Path) -> None:
