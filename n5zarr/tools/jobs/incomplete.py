@@ -138,11 +138,10 @@ def begin(
     )
     job = json.loads(json.dumps(job))
     if before and before.get(SOURCE) != job.get(SOURCE):
-        sources = [
-            {**found} if isinstance(found := each.get(SOURCE), dict) else {}
-            for each in (before, job)
-        ]
-        raise changed_source(where, *sources, _way_to_start_again(job))
+        then, now = (
+            {**s} if isinstance(s := each.get(SOURCE), dict) else {} for each in (before, job)
+        )
+        raise changed_source(where, then, now, _way_to_start_again(job))
     if before and before != job:
         differing = sorted(k for k in {*before, *job} if before.get(k) != job.get(k))
         raise option_error(

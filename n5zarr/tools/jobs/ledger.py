@@ -6,7 +6,8 @@ on the time and size of the local files that were read for it, before they were 
 goes on keeps the pieces that it finds in the ledger again, and makes all others anew; the run that
 ends all parts expects each piece of them.
 
-A ledger is written now and then: what is missing in that of a killed run is made anew.
+A ledger is written now and then: what is missing in that of a killed run stays if its files are
+newer than those that it was made from.
 """
 
 from __future__ import annotations
@@ -67,12 +68,12 @@ class Piece(NamedTuple):
 
 def seal(piece: Piece) -> bytes:
     """Return what changes when a file that a piece is made from is written."""
-    digest = blake2b(piece.name.encode(errors="surrogateescape"), digest_size=_N_BYTES)
-    for file in piece.read:
-        found = stamp(file)
+    name = blake2b(piece.name.encode(errors="surrogateescape"), digest_size=_N_BYTES // 2)
+    digest = blake2b(digest_size=_N_BYTES // 2)
+    for found in map(stamp, piece.read):
         # inodes differ between the machines of some network file systems
         digest.update(b"-" if found is None else b"%d,%d;" % found[1:3])
-    return digest.digest()
+    return name.digest() + digest.digest()
 
 
 class Ledger:
@@ -113,6 +114,7 @@ class Ledger:
             for at in range(0, len(data or b""), _N_BYTES)
             if data is not None
         }
+        self._names = {found[: _N_BYTES // 2] for found in self._known}
         self._files = set(keys)
         self._made = bytearray()
         self._begin = self._written = time.monotonic()
@@ -131,11 +133,24 @@ class Ledger:
             self.write()
 
     def knows(self, piece: Piece) -> bool:
-        """Whether a piece was made from the files as they are; if so, the ledger keeps it."""
+        """Whether a piece was made from the files as they are; if so, the ledger keeps it.
+
+        A piece that is not noted, as the run was killed before, is judged by the times of files.
+        """
         found = seal(piece)
-        if found in self._known and self._part is not None:
-            self._made += found
-        return found in self._known
+        if self._part is None:
+            return found in self._known
+        is_noted = found[: _N_BYTES // 2] in self._names
+        is_known = found in self._known if is_noted else self._is_newer(piece)
+        self._made += found if is_known else b""
+        return is_known
+
+    def _is_newer(self, piece: Piece) -> bool:
+        """Whether what is there of a piece was written after the files that it was made from."""
+        root = self._storage.root
+        made = [] if root is None else [stamp(f"{root}/{key}") for key in piece.made]
+        read = [found[1] for found in map(stamp, piece.read) if found is not None]
+        return bool(made and read) and all(found[1] > max(read) for found in made if found)
 
     def note(self, seals: bytes) -> None:
         """Note pieces that are made, by their seals from before."""

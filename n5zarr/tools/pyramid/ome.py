@@ -75,9 +75,10 @@ def build_ome_pyramid(location: OmeLocation, options: PyramidOptions) -> Pyramid
         removed = _check_free(job, options) if job.levels else ()
     is_written = bool(job.levels) and not options.dry_run
     resume = options.resume or not run.division.is_whole
+    left: dict[str, list[str]] = {}
     if is_written:
         documents = [image.full(name) for name in ("zarr.json", ".zattrs")]
-        left = left_beside(image.location.storage, documents) if resume else {}
+        left |= left_beside(image.location.storage, documents) if resume else {}
         _remove(image, removed)
         _write(job, run, resume=resume)
     if is_written and run.division.part is None:
