@@ -26,7 +26,7 @@ from n5zarr import N5Store
 from n5zarr._zarr import sync
 from n5zarr.errors import N5Error
 from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.requests import Stamp, Update
+from n5zarr.storage.requests import Update
 from tests.contract.test_kernel import python_only
 from tests.property import outside
 
@@ -119,28 +119,19 @@ def test_a_document_that_is_replaced_right_after_it_was_written_is_read_again(
         return answered
 
     monkeypatch.setattr(LocalFiles, "answer", answer)
-    array.attrs["x"] = 1
+    of_v2 = pytest.raises(N5Error, match="has replaced the dataset")  # it writes two documents
+    with of_v2 if "zarr_format" in how else nullcontext():
+        array.attrs["x"] = 1
     with pytest.raises(N5Error, match="has replaced the dataset") as caught:
         array[...]
     assert caught.value.kind == "changed"
 
 
-def test_an_array_that_appears_while_it_is_opened_and_is_removed_again_is_gone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The stamp of a missing document is no stamp of the dataset that is read after it."""
-    root, own = tmp_path / "c.n5", LocalFiles.answer
-    n5zarr.create_array(root, path="b", shape=SHAPE, chunks=CHUNKS, dtype="u2")
-
-    def answer(self: LocalFiles, request: Any, warn: Any) -> object:
-        answered = own(self, request, warn)
-        if isinstance(request, Stamp) and request.key == "a/attributes.json" and answered is None:
-            shutil.copytree(root / "b", root / "a")
-        return answered
-
-    with monkeypatch.context() as patch:
-        patch.setattr(LocalFiles, "answer", answer)
-        array: Any = zarr.open_array(N5Store(root), path="a", mode="r")
+def test_a_dataset_that_is_removed_after_its_document_was_written_is_gone(tmp_path: Path) -> None:
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", shape=SHAPE, chunks=CHUNKS, dtype="u2")
+    array: Any = zarr.open_array(N5Store(root), path="a", mode="r+")
+    array.attrs["x"] = 1
     shutil.rmtree(root / "a")
     with pytest.raises(N5Error) as caught:
         array[...]

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
+import time
 from collections import deque
 from typing import Any
 
+import numpy as np
 import pytest
+import zarr
+from obstore.store import MemoryStore
+from zarr.buffer import cpu
+from zarr.storage import FsspecStore, ObjectStore
 
+import n5zarr
+from n5zarr import N5Store
 from n5zarr.arrays import workers
-from n5zarr.arrays.workers import wait_together
+from n5zarr.arrays.python_blocks import BlockReader
+from n5zarr.arrays.workers import on_thread, wait_together
+from n5zarr.storage import zarr_store
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -98,3 +109,85 @@ def test_few_threads_or_none_can_start(n_start: int, monkeypatch: pytest.MonkeyP
     else:
         run(take, 5, left.clear)
         assert done == list(range(11))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_cancelled_call_ends_before_its_task(*, fails: bool) -> None:
+    begun, released, ended = threading.Event(), threading.Event(), []
+
+    def call() -> None:
+        begun.set()
+        assert released.wait(PATIENCE)
+        ended.append(1)
+        if fails:
+            raise KeyError("k")
+
+    async def cancel() -> None:
+        task = asyncio.ensure_future(on_thread(call))
+        await asyncio.to_thread(begun.wait, PATIENCE)
+        for _ in range(2):
+            task.cancel()
+            await asyncio.sleep(0.01)
+            assert not task.done()
+        released.set()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert ended
+
+    asyncio.run(cancel())
+
+
+@pytest.mark.parametrize("kind", ["obstore", "fsspec"])
+def test_nothing_is_written_into_out_after_an_error(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inner: Any = ObjectStore(MemoryStore())
+    if kind == "fsspec":
+        inner = FsspecStore.from_url(f"memory://out-{os.getpid()}")
+    values = np.random.default_rng(3).integers(0, 60_000, (2, 7001), "u2")
+    n5zarr.create_array(N5Store(inner), path="a", data=values, chunks=(1, 7001), overwrite=True)
+    others, failed, put = threading.Event(), threading.Event(), BlockReader.put_block
+
+    def put_block(self: BlockReader, item: Any, position: Any, *args: Any) -> Any:
+        if position[-1] == 0:
+            assert others.wait(PATIENCE)
+            failed.set()
+            raise OSError("no block")
+        others.set()
+        assert failed.wait(PATIENCE)
+        time.sleep(0.1)  # the error has time to arrive first
+        return put(self, item, position, *args)
+
+    monkeypatch.setattr(BlockReader, "put_block", put_block)
+    out = np.zeros(values.shape, "u2")
+    array: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
+    with pytest.raises(OSError, match="no block"):
+        array.get_basic_selection(slice(None), out=cpu.NDBuffer(out))
+    before = out.copy()
+    time.sleep(0.3)
+    np.testing.assert_array_equal(out, before)
+
+
+def test_blocks_that_arrive_after_an_error_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
+    inner: Any = ObjectStore(MemoryStore())
+    values = np.arange(1, 15, dtype="u2").reshape(2, 7)
+    n5zarr.create_array(N5Store(inner), path="a", data=values, chunks=(1, 7))
+    asked, released = threading.Event(), threading.Event()
+    own = zarr_store.value_of_object
+
+    def value(store: Any, key: str) -> Any:
+        if key == "a/0/0":
+            assert asked.wait(PATIENCE)
+            raise OSError("no connection")
+        asked.set()
+        assert released.wait(PATIENCE)
+        return own(store, key)
+
+    array: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
+    monkeypatch.setattr(zarr_store, "value_of_object", value)
+    out = np.zeros(values.shape, "u2")
+    with pytest.raises(OSError, match="no connection"):
+        array.get_basic_selection(slice(None), out=cpu.NDBuffer(out))
+    released.set()
+    wait_until(lambda: not workers._WAITERS._all)
+    assert not out.any()
