@@ -59,7 +59,7 @@ class N5Loader:
 
     def data_type(self, setup: int) -> str:
         """Return the type of all images of a setup: ``DataTypeProperties.of`` of it."""
-        return self._not_null(self.attributes(f"setup{setup}").get("dataType"), TYPES)
+        return str(self._not_null(self.attributes(f"setup{setup}").get("dataType"), TYPES))
 
     def resolutions(self, setup: int) -> list[tuple[float, ...]]:
         """Return the downsampling factors, x first, of all levels of a setup."""

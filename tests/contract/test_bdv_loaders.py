@@ -65,15 +65,15 @@ def write_source(
     else:
         kind = bigstitcher_zarr.KINDS["3.0" if source == "0.4" else "Zarr v3"]
         xml = bigstitcher_zarr.write_project(folder, kind)
-    for (setup, timepoint), numbers in (absent or {}).items():
-        for number in numbers:
+    for (number, timepoint), numbers in (absent or {}).items():
+        for level in numbers:
             if source == "n5":
-                shutil.rmtree(folder / f"dataset.n5/setup{setup}/timepoint{timepoint}/s{number}")
+                shutil.rmtree(folder / f"dataset.n5/setup{number}/timepoint{timepoint}/s{level}")
             elif source == "hdf5":
                 with h5py.File(folder / "my %20.h5", "r+") as file:
-                    del file[f"t{timepoint:05}/s{setup:02}/{number}"]
+                    del file[f"t{timepoint:05}/s{number:02}/{level}"]
             else:
-                shutil.rmtree(folder / f"dataset.ome.zarr/s{setup}-t{timepoint}.zarr/{number}")
+                shutil.rmtree(folder / f"dataset.ome.zarr/s{number}-t{timepoint}.zarr/{level}")
     return xml
 
 

@@ -26,6 +26,7 @@ from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract import bigstitcher_zarr as written
 from tests.contract import test_bigstitcher_hdf5 as in_hdf5
+from tests.contract.bdv_loaders import N5Loader
 from tests.contract.bigstitcher import SETUPS
 
 if TYPE_CHECKING:
@@ -123,13 +124,17 @@ def test_conversions_hold_the_same(xml: Path, tmp_path: Path) -> None:
     n5zarr.convert(xml, tmp_path / "o.zarr")
     n5zarr.convert(xml, tmp_path / "ome.zarr", ome=True)
     plain: Any = zarr.open_group(tmp_path / "o.zarr")
+    java = N5Loader(tmp_path / "o.n5")
     for setup, name in enumerate(("left_green", "left_red")):
+        assert java.data_type(setup) == "uint16"
+        assert java.resolutions(setup) == project.levels(SETUPS[0])
         for level in (0, 1):
             image: Any = zarr.open_group(tmp_path / "ome.zarr")[f"{name}/s{level}"]
             for timepoint in (0, 1):
                 path = f"setup{setup}/timepoint{timepoint}/s{level}"
                 expected = elements(xml, setup, timepoint, level)
                 copies: list[Any] = [n5zarr.open(tmp_path / "o.n5", path=path), plain[path]]
+                copies.append(java.level(setup, timepoint, level).values)
                 for array in (*copies, image[timepoint]):
                     np.testing.assert_array_equal(array[...], expected)
                 assert plain[path].compressors  # not raw, as the blocks are
