@@ -123,7 +123,9 @@ def parse_loader(root: Element) -> Loader | str:
     ...     sequence = f"<SequenceDescription>{loader}</SequenceDescription>"
     ...     return parse_loader(fromstring(f"<SpimData>{sequence}</SpimData>"))
     >>> parse('<ImageLoader format="bdv.n5"><n5 type="relative">my%20data.n5</n5></ImageLoader>')
-    Loader(location='my data.n5', group='', endpoint='', region='', images=None, is_hdf5=False, is_zarr_v3=False)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Loader(location='my data.n5', group='', endpoint='', region='', images=None, is_hdf5=False,
+           is_zarr_v3=False)
     >>> parse('<ImageLoader format="bdv.n5.s3"><BucketName>b</BucketName></ImageLoader>')
     'the format bdv.n5.s3 without the element Key'
     """
@@ -213,7 +215,7 @@ def base_path_in(root: Element) -> str:
     Examples
     --------
     >>> from xml.etree.ElementTree import fromstring
-    >>> base_path_in(fromstring('<SpimData><BasePath type="relative">my%20data/</BasePath></SpimData>'))
+    >>> base_path_in(fromstring('<S><BasePath type="relative">my%20data/</BasePath></S>'))
     'my data/'
     """
     return _path(root, "BasePath") or "."

@@ -107,9 +107,10 @@ class ZarrDataset(MadeDataset):
         found = []
         async for key in self.array.store_path.store.list_prefix(part):
             coords = names.coords(key.removeprefix(prefix))
-            if coords and len(coords) == len(stored):
-                if all(coords[a] == position for a, position in fixed.items()):
-                    found.append((key, tuple(coords[a] for a in self.order[n:])))
+            if coords is None or len(coords) != len(stored):
+                continue
+            if all(coords[axis] == position for axis, position in fixed.items()):
+                found.append((key, tuple(coords[axis] for axis in self.order[n:])))
         return found
 
 
