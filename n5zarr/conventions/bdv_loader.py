@@ -35,8 +35,8 @@ _MOST_VIEWS = 1_000_000
 _NUMBER = re.compile(r"\s*[0-9]{1,10}\s*")  # ints in Java
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 _QUOTED = re.compile("(?:file|https?):", re.IGNORECASE)  # URLs whose names stay quoted
-# what java.net.URI refuses
-_ILLEGAL = re.compile(r"""%(?![0-9A-Fa-f]{2})|[\s\x00-\x1f"<>\\^`{|}\[\]\x7f-\x9f]""")
+# what java.net.URI refuses, or java.io.File after it
+_ILLEGAL = re.compile(r"""%(?![0-9A-Fa-f]{2})|%00|[\s\x00-\x1f"<>\\^`{|}\[\]\x7f-\x9f]""")
 # elements that each loader needs
 _ELEMENTS = {
     "bdv.n5": ("n5",),

@@ -175,7 +175,7 @@ def _axes(attributes: Mapping[str, JSON], ndim: int) -> Sequence[JSON]:
     return axes if isinstance(axes, list) and len(axes) == ndim else _FIVE[-ndim:]
 
 
-def _place_of(axis: JSON) -> object:
+def _place_of(axis: JSON) -> str:
     """Return which of the five axes this is: by type for t and c, else by name."""
     if isinstance(axis, str):
         return axis

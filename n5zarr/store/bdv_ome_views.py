@@ -160,7 +160,7 @@ def _in_order(shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
 
 def _check_size(dimensions: Sequence[int], setup: int, size: Sequence[int]) -> None:
     """Raise if an image has another size than the XML says, such as with other axes."""
-    if size and tuple(dimensions) != tuple(size):
+    if len(size) == 3 and tuple(dimensions) != tuple(size):
         raise MisfitError(
             f"expected an image of the size of setup {setup} in the XML, x, y, z = {[*size]}, got "
             f"{[*dimensions]}; correct the axes of the image, or the size in the XML"

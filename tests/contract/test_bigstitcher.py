@@ -399,6 +399,7 @@ def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
         # no URI, which Java refuses
         ("100%25 a.n5", 'bdv.n5" version="1.0"><n5 type="relative">100%25 a.n5'),
         ("100%.n5", 'bdv.n5" version="1.1"><n5 type="relative">100%.n5'),
+        ("a%00.n5", 'bdv.n5" version="1.1"><n5 type="relative">a%00.n5'),
         # Mastodon XmlIoN5UniverseImgLoader: XmlHelpers.loadPath, of files
         ("100%25.n5", 'bdv.n5.universe" version="1.0"><Url type="relative">100%25.n5'),
         ("a.n5", 'bdv.n5.universe"><Url type="absolute">{folder}/a.n5'),

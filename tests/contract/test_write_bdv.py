@@ -8,6 +8,7 @@ import warnings
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
+import fsspec
 import numpy as np
 import pytest
 import xarray as xr
@@ -101,6 +102,22 @@ def test_paths_of_containers_are_parts_of_uris(images: Any, name: str, tmp_path:
         np.testing.assert_array_equal(elements(found, file.parent, (0, 0), 0), data)
         opened: Any = n5zarr.open_bdv(file)["s0/data"]
         np.testing.assert_array_equal(opened[0, 0], data)
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_names_in_object_stores_are_quoted_only_in_the_xml(images: Any) -> None:
+    memory, data = fsspec.filesystem("memory"), numbers()[:, :5, :3]
+    location = "memory://odd project/50%20 #1.xml"
+    try:
+        n5zarr.write_bdv({0: data}, location, format=images, levels=0)
+        names = {name.rpartition("/")[2] for name in memory.ls("/odd project", detail=False)}
+        suffix = "n5" if images == "n5" else "ome.zarr"
+        assert names == {"50%20 #1.xml", f"50%20 #1.{suffix}"}
+        assert f">50%2520%20%231.{suffix}<" in memory.cat("/odd project/50%20 #1.xml").decode()
+        opened: Any = n5zarr.open_bdv(location)["s0/data"]
+        np.testing.assert_array_equal(opened[0, 0], data)
+    finally:
+        memory.rm("/odd project", recursive=True)
 
 
 @pytest.mark.parametrize("version", ["0.4", "0.5"])

@@ -105,7 +105,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome, ome_version : bool, {"0.5", "0.4", "0.6.dev4"}, optional
         Write OME-Zarr: images with axes, units, scale and offset from any convention, and an image
         for each setup of BigDataViewer's XML. 0.5 is Zarr v3, 0.4 is Zarr v2; ``to`` chooses, too.
-        In a project there is an image for each view, by default of 0.4, which BigStitcher reads.
+        In a project there is an image for each view, by default of the source's version, or 0.4.
     labels : str or sequence of str, optional
         With ``ome``, path patterns of images that are labels, beside those marked as labels.
     paintera_labels : str or sequence of str, optional
