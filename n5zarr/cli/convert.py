@@ -54,8 +54,8 @@ _OmeVersion = Annotated[
     Literal["0.4", "0.5", "0.6.dev4"] | None,
     typer.Option(
         help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3, 0.6.dev4 is a draft with coordinate "
-        "systems, in Zarr v3. Default: that of --to, or 0.5; of a project 0.4, which BigStitcher "
-        "reads."
+        "systems, in Zarr v3. Default: that of --to, or 0.5; of a project its own, or 0.4, which "
+        "each BigStitcher reads."
     ),
 ]
 _Drafts = Annotated[

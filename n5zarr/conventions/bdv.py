@@ -54,8 +54,8 @@ __all__ = [
 
 KEYS = ("downsamplingFactors",)
 
-_SETUP = re.compile(r"setup([0-9]{1,9})")
-_TIMEPOINT = re.compile(r"timepoint([0-9]{1,9})")
+_SETUP = re.compile(r"setup([0-9]{1,10})")
+_TIMEPOINT = re.compile(r"timepoint([0-9]{1,10})")
 NEAR = 0.1
 """Relative difference of equal scales: registrations may stretch a sample."""
 

@@ -3,10 +3,13 @@
 N5: bigdataviewer-core ``XmlIoN5ImageLoader`` (``bdv.n5``), MoBIE's ``XmlIoN5S3ImageLoader``
 (``bdv.n5.s3``) and Mastodon's ``XmlIoN5UniverseImgLoader`` (``bdv.n5.universe``, also OME-Zarr as
 MoBIE's loader, and HDF5: ``N5UniverseImgLoader``). OME-Zarr:
-BigStitcher's ``XmlIoAllenOMEZarrLoader`` (``bdv.multimg.zarr``, versions 1.0 to 3.0), and MoBIE's
+BigStitcher's ``XmlIoAllenOMEZarrLoader`` (``bdv.multimg.zarr``, versions 1.0 to 3.1), and MoBIE's
 ``XmlN5OmeZarrImageLoader`` (``bdv.ome.zarr``) and ``XmlN5S3OmeZarrImageLoader``
 (``bdv.ome.zarr.s3``), in which a setup is a channel of one image. HDF5: bigdataviewer-core
 ``XmlIoHdf5ImageLoader`` (``bdv.hdf5``).
+
+Paths of ``n5`` and ``zarr`` are parts of URIs, as is ``BasePath`` (spimdata
+``XmlHelpers.loadPathURI``); those of other elements are paths of files (``loadPath``).
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import re
 from itertools import product
 from posixpath import join
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from n5zarr.format.foreign import format_of_name
 
@@ -23,9 +26,17 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
     from xml.etree.ElementTree import Element
 
-__all__ = ["Loader", "ViewImage", "parse_loader"]
+__all__ = ["LEFT_IN_PATHS", "Loader", "ViewImage", "base_path_in", "parse_loader"]
+
+LEFT_IN_PATHS = "/:;@&=+$,!*'()"
+"""Characters beside those of :func:`urllib.parse.quote` that ``java.net.URI`` leaves in a path."""
 
 _MOST_VIEWS = 1_000_000
+_NUMBER = re.compile(r"\s*[0-9]{1,10}\s*")  # ints in Java
+_SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
+_QUOTED = re.compile("(?:file|https?):", re.IGNORECASE)  # URLs whose names stay quoted
+# what java.net.URI refuses, or java.io.File after it
+_ILLEGAL = re.compile(r"""%(?![0-9A-Fa-f]{2})|%00|[\s\x00-\x1f"<>\\^`{|}\[\]\x7f-\x9f]""")
 # elements that each loader needs
 _ELEMENTS = {
     "bdv.n5": ("n5",),
@@ -77,6 +88,8 @@ class Loader(NamedTuple):
         or file holds all views, see :meth:`with_views`.
     is_hdf5 : bool, optional
         Whether the views are in a file of HDF5.
+    is_zarr_v3 : bool, optional
+        Whether BigStitcher opens the images as Zarr v3; n5zarr looks at the images.
     """
 
     location: str
@@ -85,6 +98,7 @@ class Loader(NamedTuple):
     region: str = ""
     images: Mapping[tuple[int, int], ViewImage] | None = None
     is_hdf5: bool = False
+    is_zarr_v3: bool = False
 
     def with_views(self, setups: Collection[int], timepoints: Collection[int]) -> Loader:
         """Return the loader with the image of each view, also if one image holds all of them.
@@ -109,7 +123,9 @@ def parse_loader(root: Element) -> Loader | str:
     ...     sequence = f"<SequenceDescription>{loader}</SequenceDescription>"
     ...     return parse_loader(fromstring(f"<SpimData>{sequence}</SpimData>"))
     >>> parse('<ImageLoader format="bdv.n5"><n5 type="relative">my%20data.n5</n5></ImageLoader>')
-    Loader(location='my data.n5', group='', endpoint='', region='', images=None, is_hdf5=False)
+    ... # doctest: +NORMALIZE_WHITESPACE
+    Loader(location='my data.n5', group='', endpoint='', region='', images=None, is_hdf5=False,
+           is_zarr_v3=False)
     >>> parse('<ImageLoader format="bdv.n5.s3"><BucketName>b</BucketName></ImageLoader>')
     'the format bdv.n5.s3 without the element Key'
     """
@@ -124,7 +140,7 @@ def parse_loader(root: Element) -> Loader | str:
         return f"the format {kind}; n5zarr reads {', '.join(_ELEMENTS)}"
     if missing:
         return f"the format {kind} without the element {' and '.join(missing)}"
-    return _parse_kind(kind, loader, _text(root, "BasePath"))
+    return _parse_kind(kind, loader, base_path_in(root))
 
 
 def _parse_kind(kind: str, loader: Element, base: str) -> Loader | str:
@@ -166,7 +182,7 @@ def _multimg_loader(loader: Element, base: str) -> Loader | str:
         path = (group.get("path") or _text(group, "path")).strip()
         indices = (group.get("indicies") or "").strip().strip("[]").replace(",", " ").split()
         numbers = [group.get("setup") or "", group.get("tp") or group.get("timepoint") or ""]
-        if not path or not all(re.fullmatch("[0-9]{1,9}", n.strip()) for n in numbers + indices):
+        if not path or not all(map(_NUMBER.fullmatch, numbers + indices)):
             return (
                 "the format bdv.multimg.zarr with a zgroup that lacks the number of its setup or "
                 f"time point, its path, or whole indicies: {dict(group.attrib)}"
@@ -178,7 +194,8 @@ def _multimg_loader(loader: Element, base: str) -> Loader | str:
     bucket = _text(loader, "s3bucket")
     if bucket:
         return Loader(f"s3://{bucket}/{_text(loader, 'zarr').strip('/')}", images=images)
-    return Loader(_join_base(base, _path(loader, "zarr")), images=images)
+    location = _join_base(base, _path(loader, "zarr"))
+    return Loader(location, images=images, is_zarr_v3=loader.get("zarr.version") == "ZarrV3")
 
 
 def _s3_loader(loader: Element, kind: str) -> Loader | str:
@@ -192,16 +209,39 @@ def _s3_loader(loader: Element, kind: str) -> Loader | str:
     )
 
 
-def _path(loader: Element, name: str) -> str:
-    """Return a path; a relative one is a part of a URI since version 1.1."""
-    location = _text(loader, name)
-    element = loader.find(name)
+def base_path_in(root: Element) -> str:
+    """Return the directory to which the XML says that paths are relative; "." is that of the XML.
+
+    Examples
+    --------
+    >>> from xml.etree.ElementTree import fromstring
+    >>> base_path_in(fromstring('<S><BasePath type="relative">my%20data/</BasePath></S>'))
+    'my data/'
+    """
+    return _path(root, "BasePath") or "."
+
+
+def _path(parent: Element, name: str) -> str:
+    """Return a path, as Java reads it: a part of a URI, a whole one, or an absolute path.
+
+    Text that is no URI, which Java refuses, is taken as it is. In ``file:`` and web addresses,
+    names stay quoted.
+    """
+    location = _text(parent, name)
+    element = parent.find(name)
     is_relative = element is not None and element.get("type") == "relative"
-    return unquote(location) if is_relative and loader.get("version") != "1.0" else location
+    if _ILLEGAL.search(location.replace("\\", "/")) or _QUOTED.match(location):
+        return location
+    is_uri = is_relative or "\\" in location or _SCHEME.match(location)
+    decoded = unquote(location) if is_uri else location
+    # as Java writes a name with a colon
+    return f"./{decoded}" if _SCHEME.match(decoded) and not _SCHEME.match(location) else decoded
 
 
 def _join_base(base: str, location: str) -> str:
-    return location if base in ("", ".") or ":" in location else join(base, location)
+    if base == "." or _SCHEME.match(location):
+        return location
+    return join(base, quote(location, safe=LEFT_IN_PATHS) if _QUOTED.match(base) else location)
 
 
 def _text(element: Element, name: str) -> str:

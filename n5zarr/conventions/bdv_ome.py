@@ -3,6 +3,10 @@
 multiview-reconstruction ``AllenOMEZarrProperties`` and ``OMEZARREntry``: only the ratios of the
 scales count, as the XML has the voxel size and the position. MoBIE ``N5OMEZarrImageLoader`` and
 ``ZarrAxes``: setups are channels, and an image without an axis ``z`` is one plane.
+
+multiview-reconstruction 9 (branch zarrv3) ``AllenOMEZarrLoader.reorderToCanonicalAxes``: axes in
+another order are brought into that of t, c, z, y, x, by their names and types, if each has its
+place there; ``indicies`` count in this order.
 """
 
 from __future__ import annotations
@@ -20,10 +24,11 @@ if TYPE_CHECKING:
     from n5zarr.conventions.bdv_loader import ViewImage
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["factors_of", "leading_indices", "level_paths", "n_space_axes"]
+__all__ = ["axis_order", "factors_of", "leading_indices", "level_paths", "n_space_axes"]
 
 _DIGITS = 4  # to which Java rounds factors
 _FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
+_BY_TYPE = {"time": "t", "channel": "c"}
 
 
 def level_paths(attributes: Mapping[str, JSON]) -> tuple[str, ...]:
@@ -40,8 +45,30 @@ def level_paths(attributes: Mapping[str, JSON]) -> tuple[str, ...]:
     return tuple(path or "" for path in paths)
 
 
+def axis_order(view: ViewImage, attributes: Mapping[str, JSON], ndim: int) -> tuple[int, ...]:
+    """Return the axes of an array in the order t, c, z, y, x, as far as it has them.
+
+    Axes of which one has another name, or two have the same, stay as they are; so do MoBIE's.
+
+    Examples
+    --------
+    >>> from n5zarr.conventions.bdv_loader import ViewImage
+    >>> attributes = {"multiscales": [{"axes": [{"name": name} for name in "cxyz"]}]}
+    >>> axis_order(ViewImage(""), attributes, 4)
+    (0, 3, 2, 1)
+    """
+    names = [_place_of(axis) for axis in _axes(attributes, ndim)]
+    is_known = len({*names}) == ndim and {*names} <= {*_FIVE}
+    if view.channel is not None or not is_known:
+        return tuple(range(ndim))
+    return tuple(names.index(name) for name in _FIVE if name in names)
+
+
 def factors_of(
-    attributes: Mapping[str, JSON], shapes: Sequence[tuple[int, ...] | None], n_space: int = 3
+    attributes: Mapping[str, JSON],
+    shapes: Sequence[tuple[int, ...] | None],
+    n_space: int = 3,
+    order: Sequence[int] = (),
 ) -> list[tuple[float, ...]]:
     """Return the downsampling factors of each level, N5 order, three dimensions.
 
@@ -50,12 +77,14 @@ def factors_of(
     attributes : mapping
         Attributes of the group of the image.
     shapes : sequence of tuple of int or None
-        The shape of each level, C order; None for a missing one. Their ratios are the factors if
-        the levels state no scale.
+        The shape of each level, its axes in the order of the view; None for a missing one. Their
+        ratios are the factors if the levels state no scale.
     n_space : int, optional
         The number of axes of a volume or plane, from :func:`n_space_axes`.
+    order : sequence of int, optional
+        The axes of the array in the order of the view, from :func:`axis_order`.
     """
-    scales = [_scale(mapping(entry), n_space) for entry in entries_in(_image(attributes))]
+    scales = [_scale(mapping(entry), n_space, order) for entry in entries_in(_image(attributes))]
     first = scales[0]
     if first is not None and all(scale is not None for scale in scales):
         return [
@@ -88,7 +117,7 @@ def leading_indices(
     attributes : mapping
         Attributes of the group of the image.
     shape : sequence of int
-        Of the array, C order.
+        Of the array, its axes in the order of the view.
 
     Raises
     ------
@@ -135,11 +164,24 @@ def _by_name(
 
 
 def _axis_names(attributes: Mapping[str, JSON], ndim: int) -> list[object]:
-    """Return the names of the axes: objects since 0.4, text in 0.3, five fixed ones before."""
-    axes = _image(attributes).get("axes")
-    if not isinstance(axes, list) or len(axes) != ndim:
-        return list(_FIVE[-ndim:])
+    """Return the names of the axes."""
+    axes = _axes(attributes, ndim)
     return [axis if isinstance(axis, str) else mapping(axis).get("name") for axis in axes]
+
+
+def _axes(attributes: Mapping[str, JSON], ndim: int) -> Sequence[JSON]:
+    """Return the axes: objects since 0.4, text in 0.3, five fixed ones before."""
+    axes = _image(attributes).get("axes")
+    return axes if isinstance(axes, list) and len(axes) == ndim else _FIVE[-ndim:]
+
+
+def _place_of(axis: JSON) -> str:
+    """Return which of the five axes this is: by type for t and c, else by name."""
+    if isinstance(axis, str):
+        return axis
+    described = mapping(axis)
+    name = described.get("name")
+    return _BY_TYPE.get(str(described.get("type")), str(name).lower())
 
 
 def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
@@ -148,13 +190,16 @@ def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return first_of(images)
 
 
-def _scale(entry: Mapping[str, JSON], n_space: int) -> tuple[float, ...] | None:
+def _scale(
+    entry: Mapping[str, JSON], n_space: int, order: Sequence[int]
+) -> tuple[float, ...] | None:
     """Return the scale of a level along x, y and z; None if it states none."""
     transforms = entry.get("coordinateTransformations")
     for each in transforms if isinstance(transforms, list) else ():
         scale = mapping(each).get("scale")
         if isinstance(scale, list) and len(scale) >= n_space:
-            last = scale[-n_space:]
+            ordered = [scale[axis] for axis in order] if len(scale) == len(order) else scale
+            last = ordered[-n_space:]
             numbers = [n for n in last if isinstance(n, int | float) and 0 < n < math.inf]
             if len(numbers) == n_space:
                 return (*to_n5(map(float, numbers)), *(1.0,) * (3 - n_space))

@@ -2,8 +2,8 @@
 
 spimdata ``XmlIoSpimData``, ``XmlIoViewSetups``, ``XmlIoTile``, ``XmlIoTimePoints``,
 ``XmlIoMissingViews``; bigdataviewer-core ``XmlIoN5ImageLoader``;
-multiview-reconstruction 8.0 ``XmlIoAllenOMEZarrLoader`` and ``XmlIoSpimData2``. All vectors are in
-the order x, y, z.
+multiview-reconstruction 8.0 ``XmlIoAllenOMEZarrLoader`` and ``XmlIoSpimData2``, and 9 for Zarr v3.
+All vectors are in the order x, y, z.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree
 
+from n5zarr.conventions.bdv_loader import LEFT_IN_PATHS
 from n5zarr.conventions.bdv_registrations import registration_element
 from n5zarr.conventions.xml_text import elements_at, indented, numbers_text, parsed_xml, replaced
 from n5zarr.errors import option_error
@@ -58,20 +59,34 @@ def view_image(setup: int, timepoint: int) -> str:
 
 def n5_loader(container: str) -> ElementTree.Element:
     """Make the loader for a container of N5, with a path relative to the XML."""
-    loader = ElementTree.Element("ImageLoader", format="bdv.n5", version="1.0")
-    ElementTree.SubElement(loader, "n5", type="relative").text = container
+    loader = ElementTree.Element("ImageLoader", format="bdv.n5", version="1.1")
+    loader.append(_path("n5", container))
     return loader
 
 
-def ome_loader(container: str, views: Iterable[View]) -> ElementTree.Element:
+def ome_loader(container: str, views: Iterable[View], *, is_zarr_v3: bool) -> ElementTree.Element:
     """Make the loader for a container of OME-Zarr, with an image of five axes for each view."""
-    loader = ElementTree.Element("ImageLoader", format="bdv.multimg.zarr", version="3.0")
-    ElementTree.SubElement(loader, "zarr", type="relative").text = quote(container)
+    # BigStitcher takes images for Zarr v2 unless the XML says otherwise
+    version = {"version": "3.1", "zarr.version": "ZarrV3"} if is_zarr_v3 else {"version": "3.0"}
+    loader = ElementTree.Element("ImageLoader", {"format": "bdv.multimg.zarr", **version})
+    loader.append(_path("zarr", container))
     groups = ElementTree.SubElement(loader, "zgroups")
     for setup, timepoint in views:
         given = {"setup": str(setup), "tp": str(timepoint), "path": view_image(setup, timepoint)}
         ElementTree.SubElement(groups, "zgroup", given, indicies=_INDICES)
     return loader
+
+
+def _path(name: str, container: str) -> ElementTree.Element:
+    """Make the element of a path relative to the XML, a part of a URI."""
+    element = ElementTree.Element(name, type="relative")
+    try:
+        # a name with a colon would be a URI of its own
+        element.text = quote(container, safe=LEFT_IN_PATHS.replace(":", ""))
+    except UnicodeEncodeError as err:
+        message = f"expected a name of characters that XML can hold, got {container!r}"
+        raise option_error(message) from err
+    return element
 
 
 def with_loader(xml: bytes, loader: ElementTree.Element) -> bytes:

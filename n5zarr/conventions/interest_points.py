@@ -19,6 +19,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from n5zarr.conventions.bdv_loader import base_path_in
 from n5zarr.conventions.xml_text import parsed_xml, with_children
 from n5zarr.errors import N5FormatError, N5UnsupportedError, option_error
 
@@ -46,8 +47,8 @@ CONTAINER = "interestpoints.n5"
 POINTS: dict[str, JSON] = {"pointcloud": "1.0.0", "type": "list", "list version": "1.0.0"}
 CORRESPONDENCES = "2.0.0"
 
-_PATH = re.compile(r"tpId_([0-9]{1,9})_viewSetupId_([0-9]{1,9})/(.+)")
-_MAP_KEY = re.compile("([0-9]{1,9}),([0-9]{1,9}),(.*)", re.DOTALL)  # a label may have commas
+_PATH = re.compile(r"tpId_([0-9]{1,10})_viewSetupId_([0-9]{1,10})/(.+)")
+_MAP_KEY = re.compile("([0-9]{1,10}),([0-9]{1,10}),(.*)", re.DOTALL)  # a label may have commas
 _TAG = "ViewInterestPoints"
 _FILE = "ViewInterestPointsFile"
 
@@ -117,7 +118,7 @@ def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
 
 def base_path(xml: bytes) -> str:
     """Return the directory that holds ``interestpoints.n5`` and ``.zarr``, relative to the XML."""
-    return (_root(xml).findtext("BasePath") or ".").strip() or "."
+    return base_path_in(_root(xml))
 
 
 def labels_in(xml: bytes) -> dict[str, int]:

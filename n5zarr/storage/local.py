@@ -36,6 +36,7 @@ from n5zarr.storage.requests import (
     Work,
     drive,
 )
+from n5zarr.storage.url import local_path
 from n5zarr.storage.writing import FileWriter, sync_directories
 
 if TYPE_CHECKING:
@@ -213,7 +214,9 @@ class LocalFiles(Storage):
                 except OSError:  # a directory, a broken link, or no permission
                     continue
                 location = named(data)
-                if location is not None and (folder / location).resolve() == directory.resolve():
+                if location is None:
+                    continue
+                if (folder / local_path(location)).resolve() == directory.resolve():
                     return data
             if folder == self._root.parent:
                 break

@@ -72,14 +72,14 @@ def is_url(location: object) -> bool:
 
 
 def local_path(location: str) -> str:
-    """Convert a path or ``file://`` URL into a path on the local file system.
+    """Convert a path or ``file://`` URL, or Java's ``file:/``, into a local path.
 
     Examples
     --------
-    >>> local_path("file:///data/we%20ird.n5"), local_path("we%20ird.n5")
+    >>> local_path("file:/data/we%20ird.n5"), local_path("we%20ird.n5")
     ('/data/we ird.n5', 'we%20ird.n5')
     """
-    url = re.fullmatch(r"file://(?:localhost)?(/.*)", location, re.DOTALL)
+    url = re.fullmatch(r"file:(?://(?:localhost)?)?(/.*)", location, re.DOTALL)
     if url is None:
         return location.removeprefix("file://")
     path = unquote(url.group(1))

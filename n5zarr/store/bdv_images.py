@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["BdvImages"]
 
-_NUMBER = "(0|[1-9][0-9]{0,8})"
+_NUMBER = "(0|[1-9][0-9]{0,9})"
 _SETUP = re.compile(f"setup{_NUMBER}")
 _VIEW = re.compile(f"{_SETUP.pattern}/timepoint{_NUMBER}")
 _LEVEL = re.compile(f"{_VIEW.pattern}/s{_NUMBER}(?=/|$)")

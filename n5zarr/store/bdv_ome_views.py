@@ -5,7 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from n5zarr.conventions.bdv_ome import factors_of, leading_indices, level_paths, n_space_axes
+from n5zarr.conventions.bdv_ome import (
+    axis_order,
+    factors_of,
+    leading_indices,
+    level_paths,
+    n_space_axes,
+)
 from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
@@ -46,16 +52,25 @@ class OmeViews:
         Where they are, for messages.
     images : mapping of (int, int) to ViewImage
         The image of each view, by setup and time point.
+    sizes : mapping of int to tuple of int
+        The size of each setup in the XML, N5 order.
     """
 
-    def __init__(self, store: Store, name: str, images: Mapping[ViewId, ViewImage]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        images: Mapping[ViewId, ViewImage],
+        sizes: Mapping[int, tuple[int, ...]],
+    ) -> None:
         self.store = store
         self.name = name
         self.images = dict(sorted(images.items()))
+        self.sizes = sizes
         self._opened: dict[str, _Image | None] = {}  # views may share an image
 
     def __getstate__(self) -> tuple[Any, ...]:
-        return self.store, self.name, self.images
+        return self.store, self.name, self.images, self.sizes
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         self.__init__(*state)  # type: ignore[misc] # with no memory
@@ -83,7 +98,7 @@ class OmeViews:
 
     def confined(self) -> OmeViews:
         """Return the same views, without local files that links take out of the container."""
-        return OmeViews(confined(self.store), self.name, self.images)
+        return OmeViews(confined(self.store), self.name, self.images, self.sizes)
 
     async def levels(self, view: ViewId) -> StoredLevels:
         """Open the levels of a view; none if it does not exist."""
@@ -93,9 +108,12 @@ class OmeViews:
             if path not in self._opened:
                 self._opened[path] = await self._open(path)
             image = self._opened[path]
-            return NO_LEVELS if image is None else self._levels(view_image, image)
+            found = NO_LEVELS if image is None else self._levels(view_image, image)
+            if 0 in found.stored and view_image.channel is None:
+                _check_size(found.stored[0].dimensions, view[0], self.sizes.get(view[0], ()))
         except MisfitError as err:
             raise option_error(f"{join(self.name, path)}: {err}") from err
+        return found
 
     async def _open(self, path: str) -> _Image | None:
         node = await read_node(self.store, path, self.name)
@@ -111,16 +129,39 @@ class OmeViews:
 
     def _levels(self, view: ViewImage, image: _Image) -> StoredLevels:
         """Return the levels of a view in its image."""
-        shapes = [None if array is None else array.shape for array in image.arrays]
-        ndim = next(len(shape) for shape in shapes if shape is not None)
+        there = {n: array for n, array in enumerate(image.arrays) if array is not None}
+        ndim = next(iter(there.values())).ndim
+        order = axis_order(view, image.attributes, ndim)
         n_space = n_space_axes(view, image.attributes, ndim)
-        factors = factors_of(image.attributes, shapes, n_space)
+        ordered = {n: _in_order(array.shape, order) for n, array in there.items()}
+        shapes = [ordered.get(n) for n in range(len(image.arrays))]
+        factors = factors_of(image.attributes, shapes, n_space, order)
         levels: dict[int, MadeDataset] = {}
-        for number, array in enumerate(image.arrays):
-            if array is not None:  # a level that is not written yet
-                leading = leading_indices(view, image.attributes, array.shape)
-                if leading is not None:
-                    where = join(self.name, image.paths[number])
-                    stated = factors_attribute(factors[number])
-                    levels[number] = zarr_dataset(array, where, leading, stated, n_ones=3 - n_space)
+        for number, array in there.items():  # without levels that are not written yet
+            leading = leading_indices(view, image.attributes, ordered[number])
+            if leading is not None:
+                levels[number] = zarr_dataset(
+                    array,
+                    join(self.name, image.paths[number]),
+                    leading,
+                    factors_attribute(factors[number]),
+                    n_ones=3 - n_space,
+                    order=order,
+                )
         return StoredLevels(factors, levels)
+
+
+def _in_order(shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...]:
+    """Return the extents of a level with the axes of the finest in order."""
+    if len(shape) != len(order):
+        raise MisfitError(f"expected levels of {len(order)} axes, got the shape {shape}")
+    return tuple(shape[axis] for axis in order)
+
+
+def _check_size(dimensions: Sequence[int], setup: int, size: Sequence[int]) -> None:
+    """Raise if an image has another size than the XML says, such as with other axes."""
+    if len(size) == 3 and tuple(dimensions) != tuple(size):
+        raise MisfitError(
+            f"expected an image of the size of setup {setup} in the XML, x, y, z = {[*size]}, got "
+            f"{[*dimensions]}; correct the axes of the image, or the size in the XML"
+        )

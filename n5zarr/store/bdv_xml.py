@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
+from urllib.parse import quote
 
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import Description, parse_xml, problem_of
+from n5zarr.conventions.bdv_loader import LEFT_IN_PATHS
 from n5zarr.conventions.bdv_settings import SetupSettings, parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import option_error
@@ -103,7 +105,7 @@ class XmlFile(NamedTuple):
         """The path or URL, without links: equal for the same file."""
         if isinstance(self.directory.location, Path):
             return str((self.directory.location / self.name).resolve())
-        return self.beside(self.name)
+        return self._joined(self.name)
 
     @property
     def settings(self) -> Self:
@@ -136,9 +138,12 @@ class XmlFile(NamedTuple):
         if is_url(location):
             return location
         if isinstance(self.directory.location, Path):
-            # Java writes file:/path
-            local = local_path(re.sub("^file:/(?!/)", "file:///", location))
-            return str((self.directory.location / local).resolve())
+            return str((self.directory.location / local_path(location)).resolve())
+        is_web = str(self.directory.location).lower().startswith(("http://", "https://"))
+        return self._joined(quote(location, safe=LEFT_IN_PATHS) if is_web else location)
+
+    def _joined(self, location: str) -> str:
+        """Return the URL of a location relative to the URL of the XML."""
         host, path, query = _parts(str(self.directory.location))
         # ".." ends at the host or bucket: its query may contain a token and must not go elsewhere
         inner = posixpath.normpath("/" + f"{path}/{location}".lstrip("/"))
@@ -331,7 +336,7 @@ def read_project(file: XmlFile) -> Project:
     )
     place = file.beside(loader.location)
     require(
-        place != file.beside(file.name),
+        place != file.resolved,
         f"{file}: expected the path of a container in the ImageLoader, got the XML itself",
     )
     options = file.options_for(place, loader.endpoint)
@@ -349,7 +354,7 @@ def read_project(file: XmlFile) -> Project:
 def _with_images(container: Place, description: Description) -> Place:
     """Return the place of the setups: in N5, or a container made of images in other formats."""
     loader = description.loader
-    sizes = {number: setup.voxel_size for number, setup in description.setups.items()}
+    voxel_sizes = {number: setup.voxel_size for number, setup in description.setups.items()}
     if loader.images is None:
         return replace(container, path=loader.group.strip("/"))
     if loader.is_hdf5:
@@ -358,12 +363,13 @@ def _with_images(container: Place, description: Description) -> Place:
             f"{container.location}: expected HDF5 on a local disk, got a URL; download it first",
         )
         file = hdf5_file(str(container.location))
-        return Place(BdvImages(Hdf5Views(file, tuple(sorted(loader.images))), sizes))
+        return Place(BdvImages(Hdf5Views(file, tuple(sorted(loader.images))), voxel_sizes))
     storage = open_storage(container, read_only=True)
     images = storage.store
     if not images.read_only:  # else the store of local files would create a missing directory
         images = images.with_read_only(read_only=True)
-    return Place(BdvImages(OmeViews(images, str(storage), loader.images), sizes))
+    sizes = {number: setup.size for number, setup in description.setups.items()}
+    return Place(BdvImages(OmeViews(images, str(storage), loader.images, sizes), voxel_sizes))
 
 
 def _for_s3(loader: Loader, given: Mapping[str, object]) -> dict[str, object]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
-from itertools import product
+from itertools import product, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 import numpy as np
@@ -44,11 +44,14 @@ class ZarrDataset(MadeDataset):
     ----------
     array : zarr.AsyncArray
         The array.
+    order : tuple of int
+        The axes of the array in the order of the dataset.
     leading : tuple of int, optional
-        The indices.
+        The indices along the first axes in this order.
     """
 
     array: zarr.AsyncArray[Any]
+    order: tuple[int, ...]
     leading: tuple[int, ...] = ()
 
     @property
@@ -58,7 +61,10 @@ class ZarrDataset(MadeDataset):
 
     @override
     async def values(self, box: tuple[slice, ...]) -> np.ndarray:
-        found = np.asarray(await self.array.getitem((*self.leading, *box[self.n_ones :])))
+        chosen = dict(zip(self.order, (*self.leading, *box[self.n_ones :]), strict=True))
+        found = np.asarray(await self.array.getitem(tuple(chosen[n] for n in sorted(chosen))))
+        kept = self.order[len(self.leading) :]
+        found = found.transpose([sorted(kept).index(axis) for axis in kept])
         found = found.reshape((1,) * self.n_ones + found.shape)
         return found.view("u1") if found.dtype == bool else found
 
@@ -67,9 +73,8 @@ class ZarrDataset(MadeDataset):
         """List the blocks whose chunk, or the shard around it, is stored."""
         if self.array.metadata.fill_value not in (None, 0):  # N5 reads missing blocks as 0
             return sorted(N5Tuple(p) for p in product(*map(range, self.grid)))
-        n = len(self.leading)
-        stored = (self.array.shards or self.array.chunks)[n:]
-        by = [s // c for s, c in zip(stored, self.array.chunks[n:], strict=True)]
+        stored = self.array.shards or self.array.chunks
+        by = [stored[a] // self.array.chunks[a] for a in self.order[len(self.leading) :]]
         found: list[N5Tuple] = []
         for _, coords in await self._stored():
             each = zip(coords, by, to_c(self.grid)[self.n_ones :], strict=True)
@@ -89,10 +94,11 @@ class ZarrDataset(MadeDataset):
         return sum(await asyncio.gather(*(size(key) for key, _ in await self._stored())))
 
     async def _stored(self) -> list[tuple[str, tuple[int, ...]]]:
-        """List the keys of stored chunks or shards, with their grid positions."""
+        """List the keys of stored chunks or shards, with their grid positions in the dataset."""
         stored = self.array.shards or self.array.chunks
         n = len(self.leading)
-        within = tuple(i // size for i, size in zip(self.leading, stored, strict=False))
+        fixed = {a: i // stored[a] for a, i in zip(self.order[:n], self.leading, strict=True)}
+        within = tuple(fixed[a] for a in takewhile(fixed.__contains__, range(len(stored))))
         names = ChunkNames.of(self.array.metadata.to_dict())
         prefix = f"{self.array.path}/" if self.array.path else ""
         part = prefix  # as datasets may share an array, with the keys of many others
@@ -101,8 +107,10 @@ class ZarrDataset(MadeDataset):
         found = []
         async for key in self.array.store_path.store.list_prefix(part):
             coords = names.coords(key.removeprefix(prefix))
-            if coords and len(coords) == len(stored) and coords[:n] == within:
-                found.append((key, coords[n:]))
+            if coords is None or len(coords) != len(stored):
+                continue
+            if all(coords[axis] == position for axis, position in fixed.items()):
+                found.append((key, tuple(coords[axis] for axis in self.order[n:])))
         return found
 
 
@@ -113,6 +121,7 @@ def zarr_dataset(
     attributes: Mapping[str, JSON] | None = None,
     *,
     n_ones: int = 0,
+    order: tuple[int, ...] = (),
 ) -> ZarrDataset:
     """Make the dataset of an array of Zarr.
 
@@ -123,11 +132,13 @@ def zarr_dataset(
     where : str
         Where it is, for messages.
     leading : tuple of int, optional
-        Indices along its first axes.
+        Indices along its first axes, or the first ones in ``order``.
     attributes : mapping, optional
         Attributes beside the keys of a dataset.
     n_ones : int, optional
         Number of axes of one element that the dataset has before those of the array.
+    order : tuple of int, optional
+        The axes of the array in the order of the dataset; by default its own.
 
     Raises
     ------
@@ -139,12 +150,14 @@ def zarr_dataset(
     if kind not in {known.value for known in DataType if known.is_numeric} or array.ndim <= n:
         message = f"{where}: expected integers or floats of a type of N5, got {array.dtype}"
         raise N5UnsupportedError(f"{message} of {array.ndim} dimensions", kind="data-type")
+    order = order or tuple(range(array.ndim))
     return ZarrDataset(
-        dimensions=to_n5(CTuple((*ones, *array.shape[n:]))),
-        block_size=to_n5(CTuple((*ones, *array.chunks[n:]))),
+        dimensions=to_n5(CTuple((*ones, *(array.shape[axis] for axis in order[n:])))),
+        block_size=to_n5(CTuple((*ones, *(array.chunks[axis] for axis in order[n:])))),
         data_type=DataType(kind),
         attributes=attributes or {},
         array=array,
+        order=order,
         leading=leading,
     )
 

@@ -1,12 +1,13 @@
 """Read the XML of a project by the rules of Java, without n5zarr.
 
 spimdata 84728ff (2024): ``XmlHelpers`` (numbers are parsed without a trim, arrays are split at
-white space, which must not come first), ``XmlIoAbstractSequenceDescription``,
+white space, which must not come first; ``loadPathURI``), ``XmlIoAbstractSequenceDescription``,
 ``XmlIoBasicViewSetups`` (attributes are the four of ``ViewSetupAttributes``, each with an entry in
 the lists), ``XmlIoTimePoints``, ``XmlIoMissingViews``, ``XmlIoViewRegistrations``,
 ``XmlIoViewTransform``.
 bigdataviewer-core ``XmlIoN5ImageLoader``; multiview-reconstruction 58d0e65 (8.0)
-``XmlIoAllenOMEZarrLoader`` and ``XmlIoSpimData2``.
+``XmlIoAllenOMEZarrLoader`` and ``XmlIoSpimData2``, and the former of the branch zarrv3 (9), which
+opens what 8.0 opens.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ class SpimData(NamedTuple):
 
     loader: str
     container: str
+    zarr_format: int | None
     images: dict[tuple[int, int], tuple[str, tuple[int, ...]]]
     setups: dict[int, Setup]
     timepoints: list[int]
@@ -60,7 +62,25 @@ def parse_int(text: str | None) -> int:
     """Parse as ``Integer.parseInt``."""
     assert text is not None
     assert re.fullmatch("[-+]?[0-9]+", text), text
+    assert -(2**31) <= int(text) < 2**31, text
     return int(text)
+
+
+def load_path_uri(element: ElementTree.Element | None) -> str:
+    """Decode a relative path as ``XmlHelpers.loadPathURI``, and ``new File(uri)`` after it.
+
+    ``basePath.resolve(path)`` parses the path as ``java.net.URI``: characters that RFC 2396 does
+    not allow raise a URISyntaxException, but others than ASCII may stand unquoted, unless they are
+    white space or control characters. A scheme before a colon makes it a URI of its own; ``File``
+    takes neither a query nor a fragment.
+    """
+    assert element is not None
+    assert element.attrib["type"] == "relative"
+    path = element.text or ""
+    legal = r"(?:[A-Za-z0-9_.!~*'();/:@&=+$,-]|%[0-9A-Fa-f]{2}|[^\x00-\x9f\s])+"
+    assert re.fullmatch(legal, path), f"URISyntaxException: {path}"
+    assert ":" not in path.partition("/")[0], f"another scheme: {path}"
+    return unquote(path)
 
 
 def doubles(text: str | None) -> tuple[float, ...]:
@@ -81,26 +101,25 @@ def read(xml: Path) -> SpimData:
     loader = sequence.find("ImageLoader")
     assert loader is not None
     kind = loader.attrib["format"]
-    path = loader.find({"bdv.n5": "n5", "bdv.multimg.zarr": "zarr"}[kind])
-    assert path is not None
-    assert path.attrib["type"] == "relative"
-    assert path.text
+    assert load_path_uri(root.find("BasePath")) == "."
+    container = load_path_uri(loader.find({"bdv.n5": "n5", "bdv.multimg.zarr": "zarr"}[kind]))
     missing = {view(e) for e in sequence.iterfind("MissingViews/MissingView")}
     transforms = {
         view(e): [transform(t) for t in e.iterfind("ViewTransform")]
         for e in root.iterfind("ViewRegistrations/ViewRegistration")
     }
-    images = {}
+    images, zarr_format = {}, None
     if kind == "bdv.multimg.zarr":
-        assert loader.attrib["version"] == "3.0"
+        # 9 writes the tag with version 3.1; without it, 8.0 and 9 open Zarr v2
+        zarr_format = 3 if loader.attrib.get("zarr.version") == "ZarrV3" else 2
+        assert loader.attrib["version"] == {2: "3.0", 3: "3.1"}[zarr_format]
         for group in loader.iterfind("zgroups/zgroup"):
             key = parse_int(group.attrib["setup"]), parse_int(group.attrib["tp"])
             indices = tuple(map(parse_int, group.attrib["indicies"].split(" ")))
             images[key] = (group.attrib["path"], indices)
     for name in ("ViewInterestPoints", "BoundingBoxes", "PointSpreadFunctions"):
         assert root.find(name) is not None
-    container = path.text if kind == "bdv.n5" else unquote(path.text)
-    return SpimData(kind, container, images, setups, timepoints, missing, transforms)
+    return SpimData(kind, container, zarr_format, images, setups, timepoints, missing, transforms)
 
 
 def view(element: ElementTree.Element) -> tuple[int, int]:

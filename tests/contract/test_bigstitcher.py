@@ -387,11 +387,19 @@ def test_backups_of_the_xml_are_places_too(tmp_path: Path) -> None:
     ("name", "loader"),
     [
         ("my data+#1.n5", 'bdv.n5" version="1.0"><n5 type="relative">my data+#1.n5'),
-        ("100%25.n5", 'bdv.n5" version="1.0"><n5 type="relative">100%25.n5'),
-        # XmlHelpers.loadPathURI since version 1.1: relative paths are parts of a URI
+        # XmlHelpers.loadPathURI, whatever the version: relative paths are parts of a URI
+        ("100%.n5", 'bdv.n5" version="1.0"><n5 type="relative">100%25.n5'),
         ("my data+#1.n5", 'bdv.n5" version="1.1"><n5 type="relative">my%20data+%231.n5'),
         ("my data.n5", 'bdv.n5" version="1.1"><n5 type="absolute">file:{folder}/my%20data.n5'),
+        ("100%.n5", 'bdv.n5" version="1.1"><n5 type="relative">file:{folder}/100%25.n5'),
         ("100%25.n5", 'bdv.n5" version="1.1"><n5 type="absolute">{folder}/100%25.n5'),
+        ("a:b.n5", 'bdv.n5" version="1.1"><n5 type="relative">./a:b.n5'),
+        ("a:b.n5", 'bdv.n5" version="1.1"><n5 type="relative">a%3Ab.n5'),
+        ("Ä b.n5", 'bdv.n5" version="1.1"><n5 type="relative">Ä%20b.n5'),
+        # no URI, which Java refuses
+        ("100%25 a.n5", 'bdv.n5" version="1.0"><n5 type="relative">100%25 a.n5'),
+        ("100%.n5", 'bdv.n5" version="1.1"><n5 type="relative">100%.n5'),
+        ("a%00.n5", 'bdv.n5" version="1.1"><n5 type="relative">a%00.n5'),
         # Mastodon XmlIoN5UniverseImgLoader: XmlHelpers.loadPath, of files
         ("100%25.n5", 'bdv.n5.universe" version="1.0"><Url type="relative">100%25.n5'),
         ("a.n5", 'bdv.n5.universe"><Url type="absolute">{folder}/a.n5'),
@@ -405,6 +413,60 @@ def test_loaders_name_the_container(tmp_path: Path, name: str, loader: str) -> N
     with_loader(xml, f'<ImageLoader format="{loader}</{tag}></ImageLoader>'.format(folder=tmp_path))
     data: Any = n5zarr.open_bdv(xml)["s0/data"]
     np.testing.assert_array_equal(data.sel(setup=0, timepoint=2), project.elements(0, 2, 0))
+
+
+@pytest.mark.parametrize(
+    "base",
+    [
+        '"relative">new%20%23data/',
+        '"absolute">file:{folder}/new%20%23data',
+        '"absolute">{folder}/new #data',
+    ],
+)
+def test_base_paths_are_parts_of_uris(tmp_path: Path, base: str) -> None:
+    """``XmlIoAbstractSpimData`` reads ``BasePath`` by ``loadPathURI``, too."""
+    folder = tmp_path / "new #data"
+    folder.mkdir()
+    project.write_project(folder, [0])
+    project.write_list(folder / "interestpoints.n5", "tpId_2_viewSetupId_0/beads", {1: (2, 3, 5)})
+    entry = '<ViewInterestPointsFile timepoint="2" setup="0" label="beads" params="" />'
+    text = (folder / "dataset.xml").read_text().replace(">dataset.n5<", ">my%20%23data.n5<")
+    (folder / "dataset.n5").rename(folder / "my #data.n5")
+    text = text.replace('"relative">.<', f"{base}<".format(folder=tmp_path))
+    text = text.replace(
+        "<ViewInterestPoints />", f"<ViewInterestPoints>{entry}</ViewInterestPoints>"
+    )
+    xml = tmp_path / "elsewhere.xml"
+    xml.write_text(text)
+    (folder / "dataset.xml").unlink()
+    data: Any = n5zarr.open_bdv(xml)["s0/data"]
+    np.testing.assert_array_equal(data.sel(setup=0, timepoint=2), project.elements(0, 2, 0))
+    assert len(n5zarr.read_interest_points(xml).points) == 1
+
+
+@pytest.mark.parametrize("location", ["my%20%23data.n5", "file:{folder}/my%20%23data.n5"])
+def test_the_xml_beside_a_container_names_it_by_a_uri(tmp_path: Path, location: str) -> None:
+    xml = project.write_project(tmp_path, [0])
+    container = (tmp_path / "dataset.n5").rename(tmp_path / "my #data.n5")
+    text = xml.read_text().replace(">dataset.n5<", f">{location.format(folder=tmp_path)}<")
+    xml.write_text(text)
+    data: Any = n5zarr.open_bdv(container)["s0/data"]
+    assert data["setup_name"].values.tolist() == [SETUPS[0].name]
+
+
+def test_keys_of_object_stores_are_not_quoted() -> None:
+    """``new URI("s3://...").getPath()`` is decoded; web servers get quoted paths."""
+    form = '<S><SequenceDescription><ImageLoader><n5 type="{}">{}</n5></ImageLoader>{}'
+    for kind, text, at, expected in (
+        ("absolute", "s3://b/my%20data.n5", "s3://x/a.xml", "s3://b/my data.n5"),
+        ("relative", "my%20%23data.n5", "s3://x/d/a.xml", "s3://x/d/my #data.n5"),
+        ("relative", "my%20%3Fdata.n5", "http://x/d/a.xml?t=1", "http://x/d/my%20%3Fdata.n5?t=1"),
+        ("absolute", "http://y/my%20data.n5", "http://x/a.xml", "http://y/my%20data.n5"),
+    ):
+        xml = form.format(kind, text, "</SequenceDescription></S>").encode()
+        description = parse_xml(xml)
+        assert description is not None
+        assert XmlFile.at(place_of(at)).beside(description.loader.location) == expected
 
 
 @pytest.mark.parametrize("group", ["images/bdv", "/images/bdv/"])

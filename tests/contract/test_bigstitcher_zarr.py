@@ -7,6 +7,7 @@ import json
 import pickle
 import re
 from functools import partialmethod
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import fsspec
@@ -18,7 +19,7 @@ from bioio import BioImage
 
 import n5zarr
 from n5zarr._zarr import sync
-from n5zarr.errors import N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import XmlFile, read_project
@@ -113,6 +114,119 @@ def test_all_views_may_be_in_one_image(
     keys = sync(all_of(store.list_prefix("setup3/timepoint2/s0/")))
     assert len(keys) == 1 + 8  # the document, and the blocks
     assert len(listed) == 8  # of the volume, and not of the other channel and time points
+
+
+def reorder(image: Path, order: str) -> None:
+    """Write an image anew with its axes in another order."""
+    name = "zarr.json" if (image / "zarr.json").exists() else ".zattrs"
+    document = json.loads((image / name).read_text())
+    inner = document if name == ".zattrs" else document["attributes"]["ome"]
+    (multiscale,) = inner["multiscales"]
+    old = [axis["name"] for axis in multiscale["axes"]]
+    axes = [old.index(each) for each in order]
+    multiscale["axes"] = [multiscale["axes"][axis] for axis in axes]
+    for level, dataset in enumerate(multiscale["datasets"]):
+        for transform in dataset["coordinateTransformations"]:
+            kind = transform["type"]
+            transform[kind] = [transform[kind][axis] for axis in axes]
+        array: Any = zarr.open_array(image / str(level), mode="r")
+        shards = array.shards and tuple(array.shards[axis] for axis in axes)
+        zarr.create_array(
+            image / str(level),
+            data=array[...].transpose(axes).copy(),
+            chunks=tuple(array.chunks[axis] for axis in axes),
+            shards=shards,
+            zarr_format=array.metadata.zarr_format,
+            chunk_key_encoding={"name": "v2", "separator": "/"} if name == ".zattrs" else None,
+            overwrite=True,
+        )
+    (image / name).write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("kind", "order"),
+    [
+        ("3.0", "tcxyz"),
+        ("3.0", "zxcty"),
+        ("3.0 of three axes", "yxz"),
+        ("Zarr v3", "xyzct"),
+        ("sharded", "tcyzx"),
+    ],
+)
+def test_axes_may_be_in_another_order(
+    tmp_path: Path, n5_project: Path, n5_tree: Any, kind: str, order: str
+) -> None:
+    """As ``AllenOMEZarrLoader.reorderToCanonicalAxes`` of BigStitcher for Zarr v3 permutes them."""
+    xml = written.write_project(tmp_path, written.KINDS[kind], [0, 3])
+    for image in (tmp_path / "dataset.ome.zarr").glob("s*.zarr"):
+        reorder(image, order)
+    opened = n5zarr.open_bdv(xml).load()
+    for setup in ("setup0", "setup3"):
+        xr.testing.assert_identical(opened[setup], n5_tree[setup].copy())
+        engine = xr.open_datatree(xml, engine="n5", group=setup).load()
+        xr.testing.assert_identical(engine, xr.open_datatree(n5_project, group=setup).load())
+    n5zarr.convert(xml, tmp_path / "new/dataset.xml", to="n5")
+    for setup, timepoint, level in product((0, 3), TIMEPOINTS, (0, 1)):
+        if (setup, timepoint) != MISSING:
+            path = f"setup{setup}/timepoint{timepoint}/s{level}"
+            array: Any = n5zarr.open(tmp_path / "new/dataset.n5", path=path)
+            np.testing.assert_array_equal(array[...], project.elements(setup, timepoint, level))
+    store: Any = read_project(XmlFile.at(place_of(xml))).place.location
+    (dataset,) = (store.source.levels((0, 2)),)
+    positions = sync(sync(dataset)[0].positions())
+    assert positions == sorted(product(range(2), range(2), range(2)))
+
+
+def test_indices_choose_in_the_order_of_axes_by_name(tmp_path: Path) -> None:
+    """``indicies`` are those of c and t, wherever the image has these axes."""
+    xml = written.write_project(tmp_path, written.KINDS["3.0"], [0])
+    image = tmp_path / "dataset.ome.zarr" / "s0-t2.zarr"
+    values = [[project.elements(0, 2, 0) + 100 * t + 10 * c for c in (0, 1, 2)] for t in (0, 1)]
+    zarr.create_array(
+        image / "0",
+        data=np.array(values),
+        chunks=(1, 1, *written.CHUNKS),
+        zarr_format=2,
+        chunk_key_encoding={"name": "v2", "separator": "/"},
+        overwrite=True,
+    )
+    zarr.create_array(
+        image / "1", data=np.zeros((2, 3, 3, 3, 4), "u2"), zarr_format=2, overwrite=True
+    )
+    text = xml.read_text()
+    for order in ("tczyx", "ctzyx", "xcyzt"):
+        reorder(image, order)
+        for t, c in product((0, 1), (0, 1, 2)):
+            new = f'path="s0-t2.zarr" indicies="{c} {t}"'
+            xml.write_text(text.replace('path="s0-t2.zarr" indicies="0 0"', new))
+            data: Any = n5zarr.open_bdv(xml)["s0/data"].sel(setup=0, timepoint=2)
+            np.testing.assert_array_equal(data, values[t][c])
+
+
+def test_an_image_of_another_size_than_that_of_its_setup_is_told(tmp_path: Path) -> None:
+    xml = written.write_project(tmp_path, written.KINDS["3.0"], [0])
+    document = tmp_path / "dataset.ome.zarr" / "s0-t2.zarr" / ".zattrs"
+    attributes = json.loads(document.read_text())
+    axes = attributes["multiscales"][0]["axes"]
+    attributes["multiscales"][0]["axes"] = [axes[n] for n in (0, 1, 4, 3, 2)]
+    document.write_text(json.dumps(attributes))
+    message = r"s0-t2\.zarr: .*of setup 0 in the XML, x, y, z = \[7, 5, 3\], got \[3, 5, 7\]"
+    for read in (n5zarr.open_bdv, xr.open_datatree, n5zarr.thumbnail):
+        with pytest.raises(N5UnrepresentableError, match=message):
+            read(xml)
+    with pytest.raises(N5UnrepresentableError, match=message):
+        n5zarr.convert(xml, tmp_path / "new/dataset.xml", to="n5")
+
+
+def test_axes_of_other_names_stay_as_they_are(tmp_path: Path, n5_tree: Any) -> None:
+    """As in Java, where they do not tell each axis apart."""
+    xml = written.write_project(tmp_path, written.KINDS["3.0"], [0])
+    for document in (tmp_path / "dataset.ome.zarr").glob("s*.zarr/.zattrs"):
+        attributes = json.loads(document.read_text())
+        attributes["multiscales"][0]["axes"][0] = {"name": "x", "type": "space"}
+        document.write_text(json.dumps(attributes))
+    tree = n5zarr.open_bdv(xml).load()
+    np.testing.assert_array_equal(tree["s0/data"][0], n5_tree["setup0/s0/data"])
 
 
 def test_the_commands_print_the_same(xml: Path, n5_project: Path) -> None:

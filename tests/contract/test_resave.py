@@ -54,6 +54,11 @@ def tree(xml: Path) -> xr.DataTree:
         return n5zarr.open_bdv(xml).load()
 
 
+def as_written(xml: Path) -> str:
+    """Return the text of an XML of N5 with the loader's version of today."""
+    return xml.read_text().replace('"bdv.n5" version="1.0"', '"bdv.n5" version="1.1"')
+
+
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 def test_there_and_back(project: Path, tmp_path: Path, version: Any) -> None:
     ome, back = tmp_path / "ome/a b.xml", tmp_path / "back/dataset.xml"
@@ -61,7 +66,7 @@ def test_there_and_back(project: Path, tmp_path: Path, version: Any) -> None:
     assert done.destination == str(ome)
     assert {array.way for array in done.arrays} == {"chunks"}
     n5zarr.convert(ome, back, to="n5", verify=True)
-    assert back.read_bytes() == project.read_bytes()
+    assert back.read_text() == as_written(project)
     before = tree(project)
     for xml in (ome, back):
         xr.testing.assert_identical(tree(xml), before)
@@ -94,6 +99,42 @@ def test_java_finds_the_images(project: Path, tmp_path: Path) -> None:
             np.testing.assert_array_equal(read, bigstitcher.elements(setup, timepoint, level))
 
 
+def test_the_version_of_zarr_is_kept_and_stated(project: Path, tmp_path: Path) -> None:
+    """``XmlIoAllenOMEZarrLoader`` of BigStitcher for Zarr v3 opens Zarr v2 without the tag."""
+    old, new = tmp_path / "old/a.xml", tmp_path / "new/a.xml"
+    cases: Any = (
+        (project, old, None, 2),
+        (project, new, "0.5", 3),
+        (new, tmp_path / "kept/a.xml", None, 3),
+        (old, tmp_path / "also kept/a.xml", None, 2),
+        (new, tmp_path / "back/a.xml", "0.4", 2),
+        (old, tmp_path / "there/a.xml", "0.5", 3),
+    )
+    for source, xml, version, expected in cases:
+        n5zarr.convert(source, xml, to="ome-zarr", ome_version=version)
+        found = spimdata.read(xml)
+        assert found.zarr_format == expected
+        for (setup, timepoint), (path, indices) in found.images.items():
+            array: Any = zarr.open_array(
+                xml.parent / found.container / path / "0",
+                mode="r",
+                zarr_format=found.zarr_format,  # type: ignore[arg-type] # 2 or 3
+            )
+            expected_values = bigstitcher.elements(setup, timepoint, 0)
+            np.testing.assert_array_equal(array[tuple(reversed(indices))], expected_values)
+
+
+def test_a_project_whose_xml_contradicts_the_images_opens(project: Path, tmp_path: Path) -> None:
+    """XML of earlier versions of n5zarr did not state Zarr v3."""
+    xml = tmp_path / "new/dataset.xml"
+    n5zarr.convert(project, xml, to="ome-zarr", ome_version="0.5")
+    text = xml.read_text()
+    for old, new in ((' zarr.version="ZarrV3"', ""), ("ZarrV3", "ZarrV2")):
+        xml.write_text(text.replace(old, new))
+        assert xml.read_text() != text
+        xr.testing.assert_identical(tree(xml), tree(project))
+
+
 def test_shards_and_chunks_may_change(project: Path, tmp_path: Path) -> None:
     xml = tmp_path / "new/dataset.xml"
     options: Any = {"chunks": (1, 1, 2, 3, 4), "shards": 16, "compression": "zstd"}
@@ -119,7 +160,7 @@ def test_a_base_path_becomes_that_of_the_new_xml(project: Path, tmp_path: Path) 
     elsewhere.write_text(text.replace('<BasePath type="relative">.</BasePath>', base))
     xml = tmp_path / "new/dataset.xml"
     n5zarr.convert(elsewhere, xml, to="n5")
-    assert xml.read_text() == text
+    assert xml.read_text() == as_written(project)
     shutil.rmtree(project.parent)
     assert len(n5zarr.read_interest_points(xml).points) == 2
     assert len(tree(xml).leaves) == 10

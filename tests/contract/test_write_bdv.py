@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import warnings
 from typing import TYPE_CHECKING, Any
 
 import dask.array as da
+import fsspec
 import numpy as np
 import pytest
 import xarray as xr
@@ -21,6 +23,18 @@ if TYPE_CHECKING:
 
 SHAPE = (7, 67, 71)
 FORMATS = ["n5", "ome-zarr"]
+NAMES = [
+    "data set",
+    "50%20",
+    "a#b",
+    "q?",
+    "plus+",
+    "a:b",
+    "[1] {Ä}",
+    "x;y&z='é'",
+    "back\\slash",
+    "é",
+]
 
 
 def numbers(*more: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -43,7 +57,8 @@ def elements(project: spimdata.SpimData, folder: Path, view: tuple[int, int], le
         path = f"setup{view[0]}/timepoint{view[1]}/s{level}"
         return n5zarr.open_array(container, path=path)[...]
     path, indices = project.images[view]
-    array: Any = zarr.open_array(container / path / str(level), mode="r", zarr_format=2)
+    format_: Any = project.zarr_format
+    array: Any = zarr.open_array(container / path / str(level), mode="r", zarr_format=format_)
     assert array.ndim == 5
     return array[tuple(reversed(indices))]
 
@@ -72,6 +87,72 @@ def test_java_reads_names_sizes_and_elements(images: Any, tmp_path: Path) -> Non
             np.testing.assert_array_equal(elements(found, tmp_path, view, 0), data[number, index])
             # mpicbg's unit: the finest voxel
             np.testing.assert_array_equal(found.model(*view)[:, :3], np.diag([1, 2, 8]))
+
+
+@pytest.mark.parametrize("images", FORMATS)
+@pytest.mark.parametrize("name", [name for name in NAMES if os.name != "nt" or name.isalpha()])
+def test_paths_of_containers_are_parts_of_uris(images: Any, name: str, tmp_path: Path) -> None:
+    data, xml = numbers()[:, :5, :3], tmp_path / f"{name}.xml"
+    n5zarr.write_bdv({0: data}, xml, format=images, levels=0)
+    back = tmp_path / f"new {name}/{name}.xml"
+    n5zarr.convert(xml, back, to="n5" if images == "ome-zarr" else "ome-zarr", ome_version=None)
+    for file in (xml, back):
+        found = spimdata.read(file)
+        assert found.container.removesuffix(".ome.zarr").removesuffix(".n5") == name
+        np.testing.assert_array_equal(elements(found, file.parent, (0, 0), 0), data)
+        opened: Any = n5zarr.open_bdv(file)["s0/data"]
+        np.testing.assert_array_equal(opened[0, 0], data)
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_names_in_object_stores_are_quoted_only_in_the_xml(images: Any) -> None:
+    memory, data = fsspec.filesystem("memory"), numbers()[:, :5, :3]
+    location = "memory://odd project/50%20 #1.xml"
+    try:
+        n5zarr.write_bdv({0: data}, location, format=images, levels=0)
+        names = {name.rpartition("/")[2] for name in memory.ls("/odd project", detail=False)}
+        suffix = "n5" if images == "n5" else "ome.zarr"
+        assert names == {"50%20 #1.xml", f"50%20 #1.{suffix}"}
+        assert f">50%2520%20%231.{suffix}<" in memory.cat("/odd project/50%20 #1.xml").decode()
+        opened: Any = n5zarr.open_bdv(location)["s0/data"]
+        np.testing.assert_array_equal(opened[0, 0], data)
+    finally:
+        memory.rm("/odd project", recursive=True)
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5"])
+def test_the_version_of_zarr_is_stated(version: Any, tmp_path: Path) -> None:
+    data = numbers()
+    xml = tmp_path / "dataset.xml"
+    n5zarr.write_bdv({3: data}, xml, format="ome-zarr", ome_version=version, levels=1)
+    found = spimdata.read(xml)
+    assert found.zarr_format == {"0.4": 2, "0.5": 3}[version]
+    np.testing.assert_array_equal(elements(found, tmp_path, (3, 0), 0), data)
+
+
+@pytest.mark.parametrize("images", FORMATS)
+def test_numbers_of_views_are_ints_in_java(images: Any, tmp_path: Path) -> None:
+    """``Integer.parseInt`` reads the numbers of setups and time points up to 2147483647."""
+    data, last = numbers()[:, :5, :3], 2**31 - 1
+    xml, other = tmp_path / "dataset.xml", tmp_path / "new/dataset.xml"
+    views = {(last, 0): data, (10**9, 10**9): data + 1, (7, last): data + 2}
+    position = np.column_stack([np.eye(3), (2, 3, 5)])
+    registrations = dict.fromkeys(views, position)
+    n5zarr.write_bdv(views, xml, format=images, levels=0, registrations=registrations)
+    n5zarr.convert(xml, other, to="n5" if images == "ome-zarr" else "ome-zarr")
+    for file in (xml, other):
+        found, tree = spimdata.read(file), n5zarr.open_bdv(file)
+        assert found.timepoints == [0, 10**9, last]
+        data_of_views: Any = tree["s0/data"]
+        for (setup, timepoint), values in views.items():
+            array = elements(found, file.parent, (setup, timepoint), 0)
+            np.testing.assert_array_equal(array, values)
+            read = data_of_views.sel(setup=setup, timepoint=timepoint)
+            np.testing.assert_array_equal(read, values)
+            assert [float(read[dim][0]) for dim in "xyz"] == [2, 3, 5]
+    for view in ((2**31, 0), (0, 2**31)):
+        with pytest.raises(N5UnrepresentableError, match=r"from 0 to 2147483647, got .*2147483648"):
+            n5zarr.write_bdv({view: data}, tmp_path / "no/dataset.xml", format=images)
 
 
 @pytest.mark.parametrize("images", FORMATS)

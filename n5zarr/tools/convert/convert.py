@@ -105,7 +105,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome, ome_version : bool, {"0.5", "0.4", "0.6.dev4"}, optional
         Write OME-Zarr: images with axes, units, scale and offset from any convention, and an image
         for each setup of BigDataViewer's XML. 0.5 is Zarr v3, 0.4 is Zarr v2; ``to`` chooses, too.
-        In a project there is an image for each view, by default of 0.4, which BigStitcher reads.
+        In a project there is an image for each view, by default of the source's version, or 0.4.
     labels : str or sequence of str, optional
         With ``ome``, path patterns of images that are labels, beside those marked as labels.
     paintera_labels : str or sequence of str, optional
@@ -176,7 +176,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     division = Division.of(part, finish=finish, overwrite=overwrite)
     place = place_of(destination, destination_options, destination_backend)
     ome = ome or to == "ome-zarr"
-    new = NewProject.at(place, to, ome_version)
+    source_place = place_of(source, storage_options, backend)
+    new = NewProject.at(place, to, ome_version, source_place)
     if new is not None:
         check_whole(select, exclude, level, labels or paintera_labels, coords=coords)
         new.check_free(may_exist=overwrite or resume or finish)
@@ -197,7 +198,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     check_drafts(target, drafts=drafts, shown=ome or coords)
     layout = Layout.of(chunks, shards, compression)
     sizes = check_sizes("shards_of_java", shards_of_java)
-    source_place = place_of(source, storage_options, backend)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
         tree = _open(source_place, target, paths, sizes, coords=coords)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv_write import n5_loader, ome_loader
-from n5zarr.images.ome_version import OME_FORMATS
-from n5zarr.store.bdv_xml import xml_file
+from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS
+from n5zarr.store.bdv_xml import described, xml_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,7 @@ __all__ = ["NewProject", "ProjectFormat"]
 type ProjectFormat = Literal["n5", "ome-zarr"]
 
 _SUFFIXES = {"n5": ".n5", "ome-zarr": ".ome.zarr"}  # as BigStitcher names them
-_DEFAULT: OmeVersion = "0.4"  # BigStitcher of 2026 reads no other
+_DEFAULT: OmeVersion = "0.4"  # BigStitcher with multiview-reconstruction 8.0 reads no other
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +47,25 @@ class NewProject:
     ome_version: OmeVersion | None
 
     @classmethod
-    def at(cls, place: Place, to: str | None, ome_version: OmeVersion | None) -> Self | None:
+    def at(
+        cls,
+        place: Place,
+        to: str | None,
+        ome_version: OmeVersion | None,
+        source: Place | None = None,
+    ) -> Self | None:
         """Return the project to write at the path of an XML file; None for any other path.
+
+        Parameters
+        ----------
+        place : Place
+            The path.
+        to : str or None
+            The format of the images, as of :func:`n5zarr.convert`.
+        ome_version : {"0.4", "0.5"} or None
+            The version of OME-Zarr; by default that of the source, or 0.4.
+        source : Place, optional
+            The project that is resaved.
 
         Raises
         ------
@@ -67,7 +84,7 @@ class NewProject:
         if to == "n5":
             require(ome_version is None, f"{file}: ome_version: expected only with to='ome-zarr'")
             return cls(file, "n5", None)
-        return cls(file, "ome-zarr", ome_version or _DEFAULT)
+        return cls(file, "ome-zarr", ome_version or _version_of(source))
 
     @property
     def container(self) -> str:
@@ -89,8 +106,10 @@ class NewProject:
         views : iterable of (int, int)
             Setups and time points that have an image.
         """
-        is_n5 = self.images == "n5"
-        return n5_loader(self.container) if is_n5 else ome_loader(self.container, views)
+        if self.ome_version is None:
+            return n5_loader(self.container)
+        is_zarr_v3 = OME_FORMATS[self.ome_version] == 3
+        return ome_loader(self.container, views, is_zarr_v3=is_zarr_v3)
 
     def check_free(self, *, may_exist: bool) -> None:
         """Raise if the XML exists, unless it may.
@@ -108,3 +127,10 @@ class NewProject:
     def write(self, xml: bytes) -> None:
         """Write the XML, after the images."""
         self.file.update(lambda _: xml)
+
+
+def _version_of(source: Place | None) -> OmeVersion:
+    """Return the version in which a project is resaved: its own if its XML states Zarr v3."""
+    file = None if source is None else xml_file(source)
+    is_zarr_v3 = file is not None and described(file, file.read()).loader.is_zarr_v3
+    return DEFAULT_VERSION if is_zarr_v3 else _DEFAULT

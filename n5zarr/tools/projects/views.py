@@ -127,7 +127,8 @@ def _numbers(key: object) -> tuple[int, int | None]:
     )
     require(
         is_right,
-        f"data: expected keys 3, a setup, or (3, 0), a setup and a time point, got {key!r}",
+        "data: expected keys 3, a setup, or (3, 0), a setup and a time point, numbers from 0 to "
+        f"{_END - 1}, got {key!r}",
     )
     setup, timepoint = given
     return int(setup), None if timepoint is None else int(timepoint)

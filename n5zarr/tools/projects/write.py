@@ -78,7 +78,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     format : {"n5", "ome-zarr"}, optional
         The format of the images.
     ome_version : {"0.4", "0.5"}, optional
-        The version of OME-Zarr; BigStitcher of 2026 reads 0.4, the default.
+        The version of OME-Zarr; each BigStitcher reads 0.4, the default, and newer ones 0.5.
     setups : mapping, optional
         Names of setups by number: ``{0: {"name": "left", "channel": "GFP", "tile": "3"}}``. They
         precede those of coordinates. If none names a channel, tile and so on, each is a tile.
