@@ -56,18 +56,10 @@ class _Brief(servers.Files):
         super().__init__(*args, **options)
 
     @override
-    def setup(self) -> None:
-        super().setup()
-        self.connections.open()
-
-    @override
-    def finish(self) -> None:
-        self.connections.close()  # before the client sees the end
-        super().finish()
-
-    @override
     def do_GET(self) -> None:
+        self.connections.open()
         self.answer_later()
+        self.connections.close()  # before the client can see an end
         super().do_GET()
 
     def answer_later(self) -> None:
