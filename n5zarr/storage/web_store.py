@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import TYPE_CHECKING, Self, override
 
 from zarr.storage import FsspecStore, ObjectStore
@@ -52,12 +53,10 @@ class WebStore(UrlStore):
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         objects = None if FORKS.has_lost_obstore else self.objects
-        if objects is not None and byte_range is None and self.has_to_learn:
-            try:
+        if self.has_to_learn and byte_range is None:
+            with suppress(Exception):  # obstore repeats the request, or raises its own error
                 return await super()._value(key, prototype)
-            except Exception as err:  # noqa: BLE001 - obstore raises its own, or repeats the request
-                _log.debug("%s: obstore tries again: %s", self, type(err).__name__)
-                self.keeps_connections = True
+            self.keeps_connections = self.keeps_connections is not False
         if objects is not None:
             try:
                 if byte_range is not None:

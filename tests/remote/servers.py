@@ -48,7 +48,9 @@ def serving(handler: Callable[..., BaseHTTPRequestHandler]) -> Iterator[str]:
         thread.join()
 
 
-class _Files(SimpleHTTPRequestHandler):
+class Files(SimpleHTTPRequestHandler):
+    """Files, with lists of directories, on connections that are kept."""
+
     protocol_version = "HTTP/1.1"
 
     @override
@@ -56,7 +58,7 @@ class _Files(SimpleHTTPRequestHandler):
         """Log nothing."""
 
 
-class _FilesWithoutLists(_Files):
+class _FilesWithoutLists(Files):
     status = HTTPStatus.NOT_FOUND
 
     @override
@@ -64,7 +66,7 @@ class _FilesWithoutLists(_Files):
         self.send_error(self.status)
 
 
-class FilesWithoutLength(_Files):
+class FilesWithoutLength(Files):
     """Files whose size the server does not say before it sends them."""
 
     @override
@@ -82,7 +84,7 @@ class FilesWithoutLength(_Files):
         self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(data), data))
 
 
-class PackedFiles(_Files):
+class PackedFiles(Files):
     """Files that the server sends packed, whatever the client accepts."""
 
     @override
@@ -106,7 +108,7 @@ class _FilesWithForbiddenLists(_FilesWithoutLists):
 
 def static(directory: Path, *, lists: bool | HTTPStatus = True) -> Any:
     """Serve a directory, with or without lists of its members."""
-    kinds: dict[Any, Any] = {True: _Files, False: _FilesWithoutLists}
+    kinds: dict[Any, Any] = {True: Files, False: _FilesWithoutLists}
     handler = kinds.get(lists, _FilesWithForbiddenLists)
     return serving(partial(handler, directory=str(directory)))
 

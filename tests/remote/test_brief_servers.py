@@ -1,0 +1,113 @@
+"""Web servers that need a connection for each request, as Python's own, get few at once."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any, override
+
+import numpy as np
+import pytest
+
+import n5zarr
+from n5zarr import N5Store
+from tests.remote import servers
+from tests.waiting import PATIENCE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+VALUES = np.arange(19 * 7, dtype="u2").reshape(19, 7)
+N_BLOCKS = 19 * 7
+MOST = 4
+
+
+class _Connections:
+    def __init__(self) -> None:
+        self.lock = threading.Lock()
+        self.n_open = self.most = self.n_blocks = 0
+        self.many = threading.Event()
+
+    def open(self) -> None:
+        with self.lock:
+            self.n_open += 1
+            self.most = max(self.most, self.n_open)
+
+    def close(self) -> None:
+        with self.lock:
+            self.n_open -= 1
+
+    def wait_for_others(self) -> None:
+        """Wait until more blocks are requested at once than a server of one request gets."""
+        with self.lock:
+            self.n_blocks += 1
+            if self.n_blocks > MOST:
+                self.many.set()
+        assert self.many.wait(PATIENCE)
+
+
+class _Brief(servers.Files):
+    protocol_version = "HTTP/1.0"
+
+    def __init__(self, connections: _Connections, *args: Any, **options: Any) -> None:
+        self.connections = connections
+        super().__init__(*args, **options)
+
+    @override
+    def do_GET(self) -> None:
+        self.connections.open()
+        self.answer_later()
+        self.connections.close()  # before the client can see an end
+        super().do_GET()
+
+    def answer_later(self) -> None:
+        time.sleep(0.02)  # so that too many connections would be open together
+
+
+class _Keeping(_Brief):
+    protocol_version = "HTTP/1.1"
+
+    @override
+    def answer_later(self) -> None:
+        if self.path.rpartition("/")[2].isdigit():
+            self.connections.wait_for_others()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("brief")
+    n5zarr.create_array(root / "c.n5", path="em/s0", data=VALUES, chunks=(1, 1))
+    return root
+
+
+@pytest.fixture
+def connections() -> _Connections:
+    return _Connections()
+
+
+@pytest.fixture
+def served(folder: Path, connections: _Connections, request: Any) -> Iterator[str]:
+    with servers.serving(partial(request.param, connections, directory=str(folder))) as url:
+        yield f"{url}/c.n5"
+
+
+@pytest.mark.parametrize("backend", [None, "fsspec"])
+@pytest.mark.parametrize("served", [_Brief], indirect=True)
+def test_few_connections_at_once(served: str, connections: _Connections, backend: Any) -> None:
+    store = N5Store(served, backend=backend, concurrency=64)
+    array: Any = n5zarr.open(store, path="em/s0")
+    np.testing.assert_array_equal(array[...], VALUES)
+    np.testing.assert_array_equal(array[...], VALUES)
+    assert 1 < connections.most <= MOST
+
+
+@pytest.mark.parametrize("backend", [None, "fsspec"])
+@pytest.mark.parametrize("served", [_Keeping], indirect=True)
+def test_many_where_connections_are_kept(
+    served: str, connections: _Connections, backend: Any
+) -> None:
+    array: Any = n5zarr.open(N5Store(served, backend=backend), path="em/s0")
+    np.testing.assert_array_equal(array[...], VALUES)
+    assert connections.most > MOST
