@@ -156,9 +156,9 @@ class ArrayCopy(Copy):
 
     @override
     def pieces(self, part: Any) -> Iterator[Piece]:
-        for position in () if self.files is None else part:
-            key = self.target.key(position)
-            yield Piece(key, [key], self.files.behind(self.box_of(position)))
+        files = self.files
+        for key, box in ((self.target.key(p), self.box_of(p)) for p in part) if files else ():
+            yield Piece(key, [key], files.behind(box) if files else [])
 
     @override
     def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
