@@ -413,7 +413,7 @@ def files_of(folder: Path) -> dict[str, tuple[int, int]]:
     found = {}
     for file in folder.rglob("*"):
         name = file.relative_to(folder).as_posix()
-        is_document = name.endswith((".json", ".partial"))
+        is_document = name.endswith((".json", ".partial", ".bin"))  # a ledger, too
         if file.is_file() and not is_document:
             found[name] = (file.stat().st_ino, file.stat().st_mtime_ns)
     return found

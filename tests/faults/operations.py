@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 SHAPE, BLOCKS = (5, 7, 11), (3, 4, 11)  # 2 x 2 x 1 blocks
 SMALL, SMALL_BLOCKS = (5, 7), (3, 7)
 _DOCUMENT = "attributes.json"
-_MARKER = "n5zarr-incomplete.json"
+_MARKER = "n5zarr-incomplete"
 
 
 class Place(Protocol):
@@ -336,7 +336,7 @@ def kept(objects: Mapping[str, bytes]) -> dict[str, bytes]:
         key: data
         for key, data in objects.items()
         if not any(map(is_unfinished, key.split("/")))
-        and not key.endswith(_MARKER)
+        and not key.rpartition("/")[2].startswith(_MARKER)
         and not (key.endswith(_DOCUMENT) and data == b"{}")
     }
 

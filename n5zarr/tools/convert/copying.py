@@ -156,10 +156,9 @@ class ArrayCopy(Copy):
 
     @override
     def pieces(self, part: Any) -> Iterator[Piece]:
-        if self.files is not None:
-            for position in part:
-                key, box = self.target.key(position), self.box_of(position)
-                yield Piece(key, [key], self.files.behind(box))
+        files = self.files
+        for key, box in ((self.target.key(p), self.box_of(p)) for p in part) if files else ():
+            yield Piece(key, [key], files.behind(box) if files else [])
 
     @override
     def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
@@ -236,7 +235,6 @@ class ValueCopy(ArrayCopy):
             each = zip(part[0], self.target.unit, strict=True)
             units = product(*(range(s.start // u, -(-s.stop // u)) for s, u in each))
             keys = list(map(self.target.key, units))
-            # another box, with other options, is another piece
             yield Piece(f"{keys[0]} {keys[-1]}", keys, self.files.behind(part[0]), keys[0])
 
     @override

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import zarr
-from zarr.storage import LocalStore
 
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.files import stamp
+from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import place_of
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import ChunkNames
 
 if TYPE_CHECKING:
@@ -54,13 +56,15 @@ class SourceFiles:
             root = source.blocks.store.storage.root
             return None if root is None else cls(str(root), source.blocks.view.chunk_shape, source)
         values = source.values
-        if not isinstance(values, zarr.Array) or not isinstance(values.store, LocalStore):
+        if not isinstance(values, zarr.Array) or isinstance(values.store, N5Store):
             return None
         try:
             ChunkNames.of(values.metadata.to_dict())
+            unit = tuple(values.shards or values.chunks)
         except (NotImplementedError, N5UnrepresentableError):  # keys that are not known
             return None
-        return cls(str(values.store.root), tuple(values.shards or values.chunks), source)
+        root = open_storage(place_of(values.store)).root
+        return None if root is None else cls(str(root), unit, source)
 
     def behind(self, box: Sequence[slice]) -> list[str]:
         """Return the files of the chunks that touch a box, stored or not."""

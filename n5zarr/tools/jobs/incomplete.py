@@ -137,22 +137,28 @@ def begin(
         "starts again",
     )
     job = json.loads(json.dumps(job))
-    if before and before.get(SOURCE) != job.get(SOURCE):
+    if before:
+        _check_same(where, before, job)
+    if before is None or run is not None:
+        named = job if run is None else {**job, RUN: run}
+        write_incomplete(store, path, named)
+    return keys_below(store, path) - {INCOMPLETE_JSON}
+
+
+def _check_same(where: str, before: Mapping[str, JSON], job: Mapping[str, JSON]) -> None:
+    """Check that a job is that of an interrupted run; see :func:`begin`."""
+    if before.get(SOURCE) != job.get(SOURCE):
         then, now = (
             {**s} if isinstance(s := each.get(SOURCE), dict) else {} for each in (before, job)
         )
         raise changed_source(where, then, now, _way_to_start_again(job))
-    if before and before != job:
-        differing = sorted(k for k in {*before, *job} if before.get(k) != job.get(k))
+    differing = sorted(k for k in {*before, *job} if before.get(k) != job.get(k))
+    if differing:
         raise option_error(
             f"{where}: expected the options of the run that was interrupted, got others for "
             f"{', '.join(differing)}: {[before.get(k) for k in differing]} then, "
             f"{[job.get(k) for k in differing]} now; {_way_out(before, job, differing)}"
         )
-    if before is None or run is not None:
-        named = job if run is None else {**job, RUN: run}
-        write_incomplete(store, path, named)
-    return keys_below(store, path) - {INCOMPLETE_JSON}
 
 
 def _way_out(before: Mapping[str, JSON], job: Mapping[str, JSON], differing: list[str]) -> str:
