@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from n5zarr._zarr import BatchItem, GetResult
     from n5zarr.arrays.open_dataset import OpenDataset
@@ -85,13 +85,7 @@ async def _read_on_threads(
         if dataset.in_grid(position)
     )
 
-    # more threads at a time would decode no faster, and each needs memory
-    memories: SimpleQueue[Scratch] = SimpleQueue()
-    n_memories = max_workers()
-    for _ in range(n_memories):
-        memories.put(Scratch())
-
-    has_ended = False
+    memories = _Memories()
 
     def take() -> None:
         while True:
@@ -101,30 +95,43 @@ async def _read_on_threads(
                 return
             value = get(key)
             stored = None if value is None else memoryview(value)
-            memory = memories.get()
-            try:
-                if has_ended:
-                    return
-                results[k] = reader.put_block(items[k], position, stored, memory)
-            finally:
-                memories.put(memory)
-
-    def end() -> None:
-        """Wait for blocks that are being decoded into the output, and let no others follow."""
-        nonlocal has_ended
-        has_ended = True
-        for _ in range(n_memories):
-            memories.get()
-        for _ in range(n_memories):  # threads that wait for servers go on, to end
-            memories.put(Scratch())
+            with memories.one() as memory:
+                if memory is not None:
+                    results[k] = reader.put_block(items[k], position, stored, memory)
 
     if not left:
         return
     try:
         await wait_together(take, min(len(left), dataset.store.concurrency), left.clear)
     except BaseException:
-        await on_thread(end)
+        await on_thread(memories.end)
         raise
+
+
+class _Memories:
+    """Memories to decode blocks: more threads at a time would decode no faster."""
+
+    def __init__(self) -> None:
+        self._n = max_workers()
+        self._free: SimpleQueue[Scratch | None] = SimpleQueue()
+        for _ in range(self._n):
+            self._free.put(Scratch())
+
+    @contextmanager
+    def one(self) -> Iterator[Scratch | None]:
+        """Wait for a memory, and use it; None after the end."""
+        memory = self._free.get()
+        try:
+            yield memory
+        finally:
+            self._free.put(memory)
+
+    def end(self) -> None:
+        """Wait for blocks that are being decoded into the output, and let no others follow."""
+        for _ in range(self._n):
+            self._free.get()
+        for _ in range(self._n):
+            self._free.put(None)
 
 
 def _put_block(

@@ -19,9 +19,8 @@ from n5zarr.container.updates import (
     write_document,
 )
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
-from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
-from n5zarr.format.path import join
-from n5zarr.storage.requests import RemoveTree, Stamp, Steps, read_key
+from n5zarr.format.attributes import GroupAttributes
+from n5zarr.storage.requests import RemoveTree, Steps, read_key
 from n5zarr.zarr_view.keys import ChunkKey, MetadataKey, ZarrFormat
 
 if TYPE_CHECKING:

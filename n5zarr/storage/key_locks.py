@@ -106,8 +106,8 @@ def _pauses(place: str, key: str, me: _Holder, stuck: tuple[int, ...]) -> Iterat
         if is_stuck or time.monotonic() - since > _PATIENCE:
             message = (
                 "expected to change the value, but another part of this process is changing it and "
-                "does not end; does a finalizer, a signal handler or a coroutine wait for code that "
-                "it interrupts?"
+                "does not end; does a finalizer, a signal handler or a coroutine wait for code "
+                "that it interrupts?"
             )
             raise TimeoutError(errno.ETIMEDOUT, message, key)
         yield pause

@@ -1,4 +1,4 @@
-"""Threads, event loops and several stores of the same data lose no update where nothing has locks."""
+"""Threads, event loops and stores of the same data lose no update where storage has no locks."""
 
 from __future__ import annotations
 

@@ -144,8 +144,8 @@ def test_nothing_is_written_into_out_after_an_error(
     inner: Any = ObjectStore(MemoryStore())
     if kind == "fsspec":
         inner = FsspecStore.from_url(f"memory://out-{os.getpid()}")
-    values = np.random.default_rng(3).integers(0, 60_000, (2, 7001), "u2")
-    n5zarr.create_array(N5Store(inner), path="a", data=values, chunks=(1, 7001), overwrite=True)
+    values = np.random.default_rng(3).integers(0, 60_000, (2, 20_011), "u2")  # not small
+    n5zarr.create_array(N5Store(inner), path="a", data=values, chunks=(1, 20_011), overwrite=True)
     others, failed, put = threading.Event(), threading.Event(), BlockReader.put_block
 
     def put_block(self: BlockReader, item: Any, position: Any, *args: Any) -> Any:
