@@ -61,7 +61,8 @@ class ZarrDataset(MadeDataset):
 
     @override
     async def values(self, box: tuple[slice, ...]) -> np.ndarray:
-        chosen = dict(zip(self.order, (*self.leading, *box[self.n_ones :]), strict=True))
+        along: tuple[int | slice, ...] = (*self.leading, *box[self.n_ones :])
+        chosen = dict(zip(self.order, along, strict=True))
         found = np.asarray(await self.array.getitem(tuple(chosen[n] for n in sorted(chosen))))
         kept = self.order[len(self.leading) :]
         found = found.transpose([sorted(kept).index(axis) for axis in kept])

@@ -166,11 +166,11 @@ def test_axes_may_be_in_another_order(
         engine = xr.open_datatree(xml, engine="n5", group=setup).load()
         xr.testing.assert_identical(engine, xr.open_datatree(n5_project, group=setup).load())
     n5zarr.convert(xml, tmp_path / "new/dataset.xml", to="n5")
-    for setup, timepoint, level in product((0, 3), TIMEPOINTS, (0, 1)):
-        if (setup, timepoint) != MISSING:
-            path = f"setup{setup}/timepoint{timepoint}/s{level}"
+    for number, timepoint, level in product((0, 3), TIMEPOINTS, (0, 1)):
+        if (number, timepoint) != MISSING:
+            path = f"setup{number}/timepoint{timepoint}/s{level}"
             array: Any = n5zarr.open(tmp_path / "new/dataset.n5", path=path)
-            np.testing.assert_array_equal(array[...], project.elements(setup, timepoint, level))
+            np.testing.assert_array_equal(array[...], project.elements(number, timepoint, level))
     store: Any = read_project(XmlFile.at(place_of(xml))).place.location
     (dataset,) = (store.source.levels((0, 2)),)
     positions = sync(sync(dataset)[0].positions())
@@ -225,7 +225,7 @@ def test_axes_of_other_names_stay_as_they_are(tmp_path: Path, n5_tree: Any) -> N
         attributes = json.loads(document.read_text())
         attributes["multiscales"][0]["axes"][0] = {"name": "x", "type": "space"}
         document.write_text(json.dumps(attributes))
-    tree = n5zarr.open_bdv(xml).load()
+    tree: Any = n5zarr.open_bdv(xml).load()
     np.testing.assert_array_equal(tree["s0/data"][0], n5_tree["setup0/s0/data"])
 
 
