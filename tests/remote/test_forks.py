@@ -196,7 +196,8 @@ def test_event_loops(place: dict[str, Any]) -> None:
 
 
 def _tell_errors(arrays: dict[str, Any], anew: Callable[[], Any], pipe: Any) -> None:
-    for read_it in [*(partial(array.__getitem__, ...) for array in arrays.values()), anew]:
+    reads: list[Callable[[], Any]] = [partial(a.__getitem__, ...) for a in arrays.values()]
+    for read_it in [*reads, anew]:
         try:
             pipe.send(read_it().sum())
         except N5UnsupportedError as err:
@@ -207,7 +208,7 @@ def _tell_errors(arrays: dict[str, Any], anew: Callable[[], Any], pipe: Any) -> 
 @needs_fork
 def test_obstore_after_a_fork(web: str, s3: str) -> None:
     """What only obstore can read raises an error at once, which names the place and the way out."""
-    objects = {
+    objects: dict[str, Any] = {
         "web": HTTPStore(f"{web}/c.n5", client_options={"allow_http": True}),
         "wrapped": S3Store("forks", prefix="c.n5", **obstore_options(s3)),
     }
@@ -242,7 +243,7 @@ def _read_pickled(connection: Any, pipe: Any) -> None:
 def test_an_array_that_is_sent_to_a_forked_process(s3: str) -> None:
     """Also to one that was forked before the array was opened, as pools do."""
     context = get_context("fork")
-    array = n5zarr.open_array("s3://forks/c.n5/em/s0", storage_options=fsspec_options(s3))
+    array: Any = n5zarr.open_array("s3://forks/c.n5/em/s0", storage_options=fsspec_options(s3))
     assert array[...].sum() == VALUES.sum()
     here, there = context.Pipe()
     here.send(array)
@@ -250,7 +251,7 @@ def test_an_array_that_is_sent_to_a_forked_process(s3: str) -> None:
 
 
 def _write(store: Any, pipe: Any) -> None:
-    array = n5zarr.create_array(store, path="new", data=VALUES, chunks=(2, 3, 5))
+    array: Any = n5zarr.create_array(store, path="new", data=VALUES, chunks=(2, 3, 5))
     pipe.send(array[...].sum())
     pipe.close()
 

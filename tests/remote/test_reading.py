@@ -283,7 +283,7 @@ def test_servers_that_obstore_does_not_understand(
         tmp_path / "c.n5", path="large", data=values, chunks=(83, 127, 101), compression=None
     )
     small = (slice(3, 5), slice(7, 11), slice(13, 29))
-    for kind in (servers._Files, servers.FilesWithoutLength, servers.PackedFiles):
+    for kind in (servers.Files, servers.FilesWithoutLength, servers.PackedFiles):
         caplog.clear()
         caplog.set_level("DEBUG", "n5zarr.storage.web_store")
         with servers.serving(partial(kind, directory=str(tmp_path))) as url:
