@@ -15,8 +15,9 @@ import numpy as np
 
 from n5zarr.container.bdv_description import bdv_view_of
 from n5zarr.container.node_names import Broken
-from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
+from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, distinct_names
 from n5zarr.conventions.bdv import Description, setup_of, write_setup
+from n5zarr.conventions.factors import unlisted_level
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.levels import counted_axes, renamed_axes
 from n5zarr.conventions.listed import first_listed, listed_levels
@@ -24,7 +25,7 @@ from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupVie
 from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
-from n5zarr.format.path import is_name, join
+from n5zarr.format.path import join
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -224,19 +225,17 @@ def read_placed(
     description : Description, optional
         BigDataViewer's XML; by default :func:`read_description` searches for it.
     """
-    above, first, bdv_view = yield from _read_around(nodes, path, view, description)
-    placed = _place(path, view, above, first, convention, bdv_view)
+    above, beside, bdv_view = yield from _read_around(nodes, path, view, description)
+    placed = _place(path, view, above, beside, convention, bdv_view)
     if not path:
         return placed
     group = path.rpartition("/")[0]
     # nobody can have stored positions under a name that was made up
     named = [join(group, dim) for dim in placed.dims if dim not in placed.made_up]
     datasets = yield from nodes.datasets([each for each in named if each != path])
-    beside = {p: _place(p, v, above, None, convention) for p, v in datasets.items()}
+    others = [_place(p, v, above, {}, convention) for p, v in datasets.items()]
     coordinates = {  # excludes images named like an axis, which are renamed
-        c.name: c
-        for c in beside.values()
-        if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
+        c.name: c for c in others if c.is_coordinate_of(c.name, placed.sizes.get(c.name, 0))
     }
     return replace(placed, coordinates=coordinates)
 
@@ -249,25 +248,26 @@ def read_placed_by_each[C: str | None](
     See :func:`read_placed`; the documents around the dataset are read once. None stands for all
     conventions.
     """
-    above, first, bdv_view = yield from _read_around(nodes, path, view)
-    return {name: _place(path, view, above, first, name, bdv_view) for name in conventions}
+    above, beside, bdv_view = yield from _read_around(nodes, path, view)
+    return {name: _place(path, view, above, beside, name, bdv_view) for name in conventions}
 
 
-type _Around = tuple[Sequence[Mapping[str, JSON]], DatasetView | None, SetupView | None]
+type _Around = tuple[Sequence[Mapping[str, JSON]], Mapping[str, DatasetView], SetupView | None]
 
 
 def _read_around(
     nodes: Nodes, path: str, view: DatasetView, description: Description | None = None
 ) -> Steps[_Around]:
-    """Read other inputs of the axes: the groups above, the level ``s0``, BigDataViewer's XML."""
+    """Read other inputs of the axes: the groups above, other levels, BigDataViewer's XML."""
     above = yield from nodes.above(path)
     group, _, name = path.rpartition("/")
-    first = join(group, _name_of_first(path, above))
-    beside = {path: view}
+    beside = {name: view}
     says_something = view.dataset.attributes or any(above) or level_of(name) is not None
-    if path and path != first and says_something:  # else no convention needs another level
-        beside |= yield from nodes.datasets([first])
-    return above, beside.get(first), (yield from bdv_view_of(path, description))
+    if path and says_something:  # else no convention needs another level
+        wanted = {_name_of_first(path, above), unlisted_level(above) or name} - {name}
+        found = yield from nodes.datasets([join(group, each) for each in sorted(wanted)])
+        beside |= {p.rpartition("/")[2]: v for p, v in found.items()}
+    return above, beside, (yield from bdv_view_of(path, description))
 
 
 def _name_of_first(path: str, above: Sequence[Mapping[str, JSON]]) -> str:
@@ -309,8 +309,7 @@ def read_layout(
     for name, view in views.items():
         inner = join(path, name)
         bdv_view = yield from bdv_view_of(inner)
-        first = views.get(_name_of_first(inner, above))
-        datasets[name] = _place(inner, view, above, first, convention, bdv_view)
+        datasets[name] = _place(inner, view, above, views, convention, bdv_view)
     datasets |= _first_of_counted(datasets, above)
     named_like_dim = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
     for name, placed in datasets.items():
@@ -366,12 +365,14 @@ def _place(
     path: str,
     view: DatasetView,
     above: Sequence[Mapping[str, JSON]],
-    first: DatasetView | None,
+    beside: Mapping[str, DatasetView],
     convention: str | None,
     bdv_view: SetupView | None = None,
 ) -> Placed:
-    """Name and place the dimensions of a dataset, from attributes already read."""
+    """Name and place the dimensions of a dataset, from documents that have been read."""
     names = tuple(path.split("/")) if path else ()
+    first = beside.get(_name_of_first(path, above))
+    unlisted = beside.get(unlisted_level(above) or "")
     node = Node(
         path=names,
         dimensions=from_presented(view.shape, view.axis_order),
@@ -382,6 +383,7 @@ def _place(
         first_name=first_listed(names, above),
         is_like_first=first is None or first.dataset.data_type == view.dataset.data_type,
         view=bdv_view,
+        unlisted=None if unlisted is None else unlisted.dataset.dimensions,
         given_names=_given_names(view),
     )
     return _with_axes(path, view, *find_geometry(node, convention))
@@ -397,7 +399,7 @@ def _with_axes(
     if geometry is None or geometry.names_only:
         # the names that Zarr wrote take precedence over those of an attribute
         names_given = view.dimension_names or names_given or (None,) * view.ndim
-    dims = _distinct(names_given)
+    dims = distinct_names(names_given)
     named = zip(dims, names_given, strict=True)
     return Placed(
         path=path,
@@ -432,18 +434,3 @@ def _given_names(view: DatasetView) -> tuple[str, ...] | None:
     if view.record.dimension_names is None or view.dimension_names is None:
         return None
     return from_presented((name or "" for name in view.dimension_names), view.axis_order)
-
-
-def _distinct(names: Sequence[str | None]) -> tuple[str, ...]:
-    """Replace names that are missing, repeated, or unusable in a path by ``dim_<number>``.
-
-    Examples
-    --------
-    >>> _distinct(["x", None, "x", "a/b"])
-    ('x', 'dim_1', 'dim_2', 'dim_3')
-    """
-    distinct: list[str] = []
-    for i, name in enumerate(names):
-        is_usable = name is not None and name not in distinct and is_name(name)
-        distinct.append(name if name is not None and is_usable else f"dim_{i}")
-    return tuple(distinct)

@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.format.order import AxisOrder, to_n5
+from n5zarr.format.path import is_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["AXES_KEY", "XARRAY_KEY", "derived_names", "in_axis_order", "with_names"]
+__all__ = [
+    "AXES_KEY",
+    "XARRAY_KEY",
+    "derived_names",
+    "distinct_names",
+    "in_axis_order",
+    "with_names",
+]
 
 AXES_KEY = "axes"
 XARRAY_KEY = "_ARRAY_DIMENSIONS"
@@ -54,6 +62,21 @@ def with_names(
     """Add xarray's attribute to those of an array if all axes have names, in the same order."""
     shown: dict[str, JSON] = {XARRAY_KEY: list(names)} if names and all(names) else {}
     return {**shown, **attributes}
+
+
+def distinct_names(names: Sequence[str | None]) -> tuple[str, ...]:
+    """Replace names that are missing, repeated, or unusable in a path by ``dim_<number>``.
+
+    Examples
+    --------
+    >>> distinct_names(["x", None, "x", "a/b"])
+    ('x', 'dim_1', 'dim_2', 'dim_3')
+    """
+    distinct: list[str] = []
+    for i, name in enumerate(names):
+        is_usable = name is not None and name not in distinct and is_name(name)
+        distinct.append(name if name is not None and is_usable else f"dim_{i}")
+    return tuple(distinct)
 
 
 def _axis_names(value: JSON, ndim: int) -> list[str]:

@@ -10,7 +10,7 @@ because their levels have n5-viewer's ``pixelResolution`` too.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -103,6 +103,10 @@ _KEYS = {
 }  # fmt: skip
 # keys that describe axes, with any value, if the dataset follows the convention
 _OWN_KEYS = {"funlib": funlib.KEYS, "ilastik": ilastik.KEYS, "imagej": imagej.KEYS}
+# their levels may be placed by a list of factors
+_BY_LISTED_FACTORS = {
+    "bdv", "factors", "funlib", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
+}  # fmt: skip
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
 _OF_ANY_LENGTH = {
     "affineTransform", "coordinateTransformations", "downsamplingFactors", "pixelResolution",
@@ -148,12 +152,18 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
         problems += ignored(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
-        if geometry.rest:
-            problems.append(
-                "the registration turns or shears: positions are along the axes of the view, and "
-                "the attribute 'registration' has the matrix that maps them to the world"
-            )
+        problems += _problems_of(node, geometry)
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
+
+
+def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
+    if geometry.convention in _BY_LISTED_FACTORS:
+        yield from factors.problems_of_list(node)
+    if geometry.rest:
+        yield (
+            "the registration turns or shears: positions are along the axes of the view, and "
+            "the attribute 'registration' has the matrix that maps them to the world"
+        )
 
 
 def _says_nothing(node: Node) -> bool:

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.model import Axis, Geometry, axes_of
+from n5zarr.conventions.model import (
+    Axis,
+    Geometry,
+    axes_of,
+    centre_shifts,
+    downsampling_factors,
+    numbers,
+    resolution_in,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
+    from n5zarr.conventions.model import Node
 
-__all__ = ["counted_axes", "renamed_axes", "scaled_axes"]
+__all__ = ["counted_axes", "level_from", "renamed_axes", "scaled_axes"]
 
 
 def scaled_axes(
@@ -43,3 +53,39 @@ def counted_axes(level: Geometry) -> Geometry | None:
     if level.convention not in ("factors", "shapes"):
         return None
     return replace(level, axes=tuple(replace(a, scale=1.0, translation=0.0) for a in level.axes))
+
+
+def level_from(
+    node: Node, resolution: Sequence[float], by: Sequence[float]
+) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Compute scale and translation of a level from the resolution on its dataset.
+
+    Most programs write the resolution of ``s0`` on every level, which the factors multiply. But
+    fibsem-tools and cellmap-schemas write each level's own: if the resolution on the dataset
+    already equals the factors times that of the group or ``s0``, it is not multiplied again.
+    """
+    for base in _full_resolutions(node):
+        pairs = list(zip(resolution, base, by, strict=False))
+        if len(base) >= len(resolution) and all(
+            math.isclose(r, b * f, rel_tol=1e-6) for r, b, f in pairs
+        ):
+            return tuple(resolution), tuple((r - b) / 2 for r, b, _ in pairs)
+    first = (resolution_in(node.first_attributes) or ())[: len(resolution)]
+    if (
+        downsampling_factors(node) is None
+        and len(first) == len(resolution)
+        and first != tuple(resolution)
+    ):
+        # n5-viewer's is the same on all levels; this one differs, so each level has its own
+        return tuple(resolution), tuple((r - b) / 2 for r, b in zip(resolution, first, strict=True))
+    return tuple(r * f for r, f in zip(resolution, by, strict=True)), centre_shifts(resolution, by)
+
+
+def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
+    """Yield full resolution according to the groups above a level and to ``s0`` beside it."""
+    # a level with its own factors may follow n5-viewer, regardless of `s0`
+    is_complete = node.attributes.get("downsamplingFactors") is not None
+    for attributes in (*node.ancestors[:2], *(() if is_complete else (node.first_attributes,))):
+        for resolution in (resolution_in(attributes), numbers(attributes.get("resolution"))):
+            if resolution:
+                yield resolution

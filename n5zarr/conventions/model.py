@@ -7,7 +7,6 @@ the centre of the first element.
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -34,8 +33,8 @@ __all__ = [
     "exact_factors",
     "first_of",
     "is_of_levels",
-    "level_from",
     "level_of",
+    "listed_factors",
     "mapping",
     "numbers",
     "numbers_at",
@@ -167,6 +166,9 @@ class Node:
         Name of the finest level, if ``multiscales`` lists it and the dataset; else it is ``s0``.
     is_like_first : bool, optional
         Whether the finest level has the same data type.
+    unlisted : tuple of int, optional
+        Dimensions of the level that a list of factors of the group lacks, see
+        :func:`~n5zarr.conventions.factors.unlisted_level`.
     view : SetupView, optional
         Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
@@ -181,6 +183,7 @@ class Node:
     first_attributes: Mapping[str, JSON] = field(default_factory=dict)
     first_name: str | None = None
     is_like_first: bool = True
+    unlisted: N5Tuple | None = None
     view: SetupView | None = None
     given_names: tuple[str, ...] | None = None
 
@@ -313,13 +316,21 @@ def downsampling_factors(node: Node) -> tuple[float, ...] | None:
             message = f"downsamplingFactors: expected {node.ndim} numbers above 0, got {brief(own)}"
             raise MisfitError(message)
         return given + (1.0,) * (node.ndim - len(given))  # the axes of space come first
-    for group in node.ancestors[:2]:
-        for key in ("downsamplingFactors", "scales"):
-            levels = group.get(key)
-            if isinstance(levels, list) and node.level is not None and node.level < len(levels):
-                listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
-                return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
+    for key, levels in listed_factors(node.ancestors):
+        if node.level is not None and node.level < len(levels):
+            listed: dict[str, JSON] = {f"[{node.level}]": levels[node.level]}
+            return numbers_at(listed, f"[{node.level}]", node.ndim, f"{key} of the group")
     return None
+
+
+def listed_factors(
+    above: Sequence[Mapping[str, JSON]],
+) -> Iterator[tuple[str, Sequence[JSON]]]:
+    """Yield the lists of factors of all levels in groups above them, with their keys."""
+    for group in above[:2]:
+        for key in ("downsamplingFactors", "scales"):
+            if isinstance(levels := group.get(key), list):
+                yield key, levels
 
 
 def is_of_levels(group: Mapping[str, JSON]) -> bool:
@@ -331,42 +342,6 @@ def resolution_in(attributes: Mapping[str, JSON]) -> tuple[float, ...] | None:
     """Read ``pixelResolution``, an object or a bare list; None if it has no numbers."""
     value = attributes.get("pixelResolution")
     return numbers(value) or numbers(mapping(value).get("dimensions")) or None
-
-
-def level_from(
-    node: Node, resolution: Sequence[float], by: Sequence[float]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Compute scale and translation of a level from the resolution on its dataset.
-
-    Most programs write the resolution of ``s0`` on every level, which the factors multiply. But
-    fibsem-tools and cellmap-schemas write each level's own: if the resolution on the dataset
-    already equals the factors times that of the group or ``s0``, it is not multiplied again.
-    """
-    for base in _full_resolutions(node):
-        pairs = list(zip(resolution, base, by, strict=False))
-        if len(base) >= len(resolution) and all(
-            math.isclose(r, b * f, rel_tol=1e-6) for r, b, f in pairs
-        ):
-            return tuple(resolution), tuple((r - b) / 2 for r, b, _ in pairs)
-    first = (resolution_in(node.first_attributes) or ())[: len(resolution)]
-    if (
-        downsampling_factors(node) is None
-        and len(first) == len(resolution)
-        and first != tuple(resolution)
-    ):
-        # n5-viewer's is the same on all levels; this one differs, so each level has its own
-        return tuple(resolution), tuple((r - b) / 2 for r, b in zip(resolution, first, strict=True))
-    return tuple(r * f for r, f in zip(resolution, by, strict=True)), centre_shifts(resolution, by)
-
-
-def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
-    """Yield full resolution according to the groups above a level and to ``s0`` beside it."""
-    # a level with its own factors may follow n5-viewer, regardless of `s0`
-    is_complete = node.attributes.get("downsamplingFactors") is not None
-    for attributes in (*node.ancestors[:2], *(() if is_complete else (node.first_attributes,))):
-        for resolution in (resolution_in(attributes), numbers(attributes.get("resolution"))):
-            if resolution:
-                yield resolution
 
 
 def centre_shifts(scale: Sequence[float], by: Sequence[float]) -> tuple[float, ...]:

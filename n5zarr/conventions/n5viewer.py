@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.levels import level_from
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -22,7 +23,6 @@ from n5zarr.conventions.model import (
     centre_shifts,
     downsampling_factors,
     exact_factors,
-    level_from,
     mapping,
     numbers,
     resolution_in,

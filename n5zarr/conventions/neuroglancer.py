@@ -14,6 +14,7 @@ from dataclasses import replace
 from operator import mul
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.levels import level_from
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -24,7 +25,6 @@ from n5zarr.conventions.model import (
     downsampling_factors,
     exact_factors,
     is_of_levels,
-    level_from,
     mapping,
     numbers_at,
     resolution_in,

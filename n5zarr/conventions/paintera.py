@@ -8,13 +8,13 @@ writes no unit; other programs write ``unit``, ``units`` or ``offset_unit``.
 
 from __future__ import annotations
 
+from n5zarr.conventions.levels import level_from
 from n5zarr.conventions.model import (
     Geometry,
     Node,
     axes_of,
     downsampling_factors,
     is_of_levels,
-    level_from,
     numbers,
     numbers_at,
 )

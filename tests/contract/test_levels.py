@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -469,3 +470,90 @@ def test_geometry_tells_what_it_leaves_out(root: Path) -> None:
         with pytest.warns(N5Warning, match=r"g/s0, g/s1: coordinateTransformations: expected") as w:
             read(root, "g")
         assert len(w) == 1
+
+
+LISTS: dict[str, dict[str, Any]] = {
+    "neuroglancer": {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [3.0, 5.0, 7.0]},
+    "n5-viewer": {"pixelResolution": {"dimensions": [3.0, 5.0, 7.0], "unit": "nm"}},
+    "of a script": {"units": ["nm"] * 3, "resolution": [3.0, 5.0, 7.0]},
+    "without a resolution": {},
+}
+OF_S1 = [[2, 2, 1], [4, 4, 2], [8, 8, 4]]
+
+
+def levels_of(root: Path, sizes: Sequence[Sequence[int]], **attributes: Any) -> None:
+    group(root, "", n5="4.0.0")
+    group(root, "g", **attributes)
+    for k, size in enumerate(sizes):
+        put(root, f"g/s{k}", size)
+
+
+def shapes_by(factors: Sequence[Sequence[int]], *, up: bool) -> list[list[int]]:
+    first = (83, 59, 31)
+    each = [(zip(first, by, strict=True)) for by in factors]
+    return [[*first], *([-(-n // f) if up else n // f for n, f in pairs] for pairs in each)]
+
+
+def said_of(root: Path, n_levels: int) -> list[list[str]]:
+    """Return what the engine, and then ``geometry``, say of each level, and then ``validate``."""
+    found = []
+    for k in range(n_levels):
+        for read in (
+            lambda path: xr.open_dataset(root, engine="n5", group=path),
+            lambda path: n5zarr.geometry(root, path),
+        ):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                read(f"g/s{k}")
+            found.append([str(w.message) for w in caught if "those of s1" in str(w.message)])
+    each = n5zarr.validate(root).findings
+    return [*found, [f.message for f in each if "those of s1" in f.message]]
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("key", ["downsamplingFactors", "scales"])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_factors_that_begins_with_s1_is_said(
+    tmp_path: Path, name: str, key: str, up: bool
+) -> None:
+    """Of each level: the shapes show it, where the list is too short."""
+    levels_of(tmp_path / "a.n5", shapes_by(OF_S1, up=up), **LISTS[name], **{key: OF_S1})
+    *each, findings = said_of(tmp_path / "a.n5", 4)
+    assert all(len(said) == 1 for said in each)
+    assert f"{key} of the group" in each[0][0]
+    assert len(findings) == 4
+
+
+def test_a_shifted_list_is_said_where_other_levels_are_missing(tmp_path: Path) -> None:
+    levels_of(tmp_path / "a.n5", shapes_by(OF_S1[:1], up=True), **LISTS["n5-viewer"], scales=OF_S1)
+    assert [bool(said) for said in said_of(tmp_path / "a.n5", 2)] == [
+        False,
+        False,
+        True,
+        True,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("factors", "listed"),
+    [
+        (OF_S1, [[1, 1, 1], *OF_S1]),  # right
+        (OF_S1, [[1, 1, 1], *OF_S1[:2]]),  # a level was added
+        (OF_S1[:2], [[1, 1, 1], *OF_S1]),  # one was removed
+        (
+            [[2, 2, 2], [4, 4, 4]],
+            [[2, 2, 2], [4, 4, 4], [8, 8, 8]],
+        ),  # the finest level is not there
+        ([[4, 4, 4]], [[2, 2, 2], [8, 8, 8]]),
+        ([[2, 2, 2]], []),
+        ([[3, 3, 3]], [[2, 2, 2]]),  # wrong in another way
+    ],
+)
+@pytest.mark.parametrize("up", [True, False])
+def test_lists_that_can_be_right_cause_no_alarm(
+    tmp_path: Path, factors: list[list[int]], listed: list[list[int]], up: bool
+) -> None:
+    sizes = shapes_by(factors, up=up)
+    levels_of(tmp_path / "a.n5", sizes, **LISTS["neuroglancer"], downsamplingFactors=listed)
+    assert not any(said_of(tmp_path / "a.n5", len(sizes)))
