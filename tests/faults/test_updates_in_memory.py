@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -137,8 +138,8 @@ def test_no_part_of_a_block_is_lost(kind: str, way: str) -> None:
         for column in range(7):
             await array.setitem((row, column), values[row, column])
 
-    calls: list[Callable[[], object]] = [lambda row=row: write(row) for row in range(3)]
-    calls += [lambda row=row: asyncio.run(write_async(row)) for row in (3, 4)]
+    calls: list[Callable[[], object]] = [partial(write, row) for row in range(3)]
+    calls += [partial(asyncio.run, write_async(row)) for row in (3, 4)]
     together(*calls)
     found: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
     np.testing.assert_array_equal(found[...], values)

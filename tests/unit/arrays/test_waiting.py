@@ -21,7 +21,7 @@ from n5zarr import N5Store
 from n5zarr.arrays import workers
 from n5zarr.arrays.python_blocks import BlockReader
 from n5zarr.arrays.workers import on_thread, wait_together
-from n5zarr.storage import zarr_store
+from n5zarr.storage import objects, zarr_store
 from tests.waiting import PATIENCE, wait_until
 
 
@@ -159,7 +159,7 @@ def test_nothing_is_written_into_out_after_an_error(
         return put(self, item, position, *args)
 
     monkeypatch.setattr(BlockReader, "put_block", put_block)
-    out = np.zeros(values.shape, "u2")
+    out: Any = np.zeros(values.shape, "u2")
     array: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
     with pytest.raises(OSError, match="no block"):
         array.get_basic_selection(slice(None), out=cpu.NDBuffer(out))
@@ -173,7 +173,7 @@ def test_blocks_that_arrive_after_an_error_are_dropped(monkeypatch: pytest.Monke
     values = np.arange(1, 15, dtype="u2").reshape(2, 7)
     n5zarr.create_array(N5Store(inner), path="a", data=values, chunks=(1, 7))
     asked, released = threading.Event(), threading.Event()
-    own = zarr_store.value_of_object
+    own = objects.value_of_object
 
     def value(store: Any, key: str) -> Any:
         if key == "a/0/0":
@@ -185,7 +185,7 @@ def test_blocks_that_arrive_after_an_error_are_dropped(monkeypatch: pytest.Monke
 
     array: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
     monkeypatch.setattr(zarr_store, "value_of_object", value)
-    out = np.zeros(values.shape, "u2")
+    out: Any = np.zeros(values.shape, "u2")
     with pytest.raises(OSError, match="no connection"):
         array.get_basic_selection(slice(None), out=cpu.NDBuffer(out))
     released.set()
