@@ -87,7 +87,8 @@ class ZarrStorage(Storage):
         self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
 
     @property
-    def _store(self) -> Store:
+    @override
+    def store(self) -> Store:
         """The store; in a forked process one that works there, with locks that nobody holds."""
         if self._held.is_of_parent:
             self._held.begin_anew(str(self), self._begin)
@@ -112,23 +113,17 @@ class ZarrStorage(Storage):
 
     @property
     @override
-    def store(self) -> Store:
-        return self._store
-
-    @property
-    @override
     def read_only(self) -> bool:
         return self._held.store.read_only or not self._cache_writes
 
     @cached_property
     def _place(self) -> str:
         """The name of the data, which other storage of the same data has, too."""
-        return name_of_data(self._store)
+        return name_of_data(self.store)
 
     @property
     def _cache_writes(self) -> bool:
-        store = self._held.store
-        return not isinstance(store, CachingStore) or store.options.writes
+        return not isinstance(s := self._held.store, CachingStore) or s.options.writes
 
     @property
     @override
@@ -147,8 +142,8 @@ class ZarrStorage(Storage):
     @override
     def supports_sync(self) -> bool:
         # zarr's convention: wrappers always have the methods; the attribute tells if they work
-        has_methods = isinstance(self._store, SupportsSyncStore)
-        return has_methods and bool(getattr(self._store, "_supports_sync_io", True))
+        has_methods = isinstance(self.store, SupportsSyncStore)
+        return has_methods and bool(getattr(self.store, "_supports_sync_io", True))
 
     @property
     @override
@@ -160,7 +155,7 @@ class ZarrStorage(Storage):
         if not read_only and not self._cache_writes:
             message = "cache: expected recheck=True, or to stay read only; see CacheOptions"
             raise N5UnsupportedError(message, kind="read-only")
-        if self._store.read_only and not read_only:
+        if self.store.read_only and not read_only:
             store, backend, reopen = self._held.state
             return type(self)(store.with_read_only(read_only=False), backend, reopen)
         return self
@@ -180,9 +175,8 @@ class ZarrStorage(Storage):
 
     @override
     async def open(self, *, read_only: bool) -> None:
-        store = self._store
         async with holding_async(self._place, ""):  # two tasks must not open a store at once
-            await store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
+            await self.store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
         self._is_open = True
 
     @override
@@ -205,7 +199,7 @@ class ZarrStorage(Storage):
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
-        store = self._store
+        store = self.store
         if not isinstance(store, SupportsSyncStore):
             message = f"{type(store).__name__} has no synchronous methods; use the asynchronous"
             raise N5UnsupportedError(message, kind="option")
@@ -234,7 +228,7 @@ class ZarrStorage(Storage):
     @property
     @override
     def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
-        store = self._store
+        store = self.store
         if not isinstance(store, ObjectStore) or not can_wait(store):
             return None
 
@@ -281,12 +275,12 @@ class ZarrStorage(Storage):
         """Answer one request with await; see :meth:`answer`."""
         if (known := answers.get()) is None:
             return await self._sent_once(request, warn)
-        if (answered := known.known(self._store, request)) is not None:
+        if (answered := known.known(self.store, request)) is not None:
             return answered[0]
         answer = await self._sent_once(request, warn)
         # the page of a web server may link to a part only
-        is_page = getattr(_uncached(self._store), "is_http", False)
-        known.keep(self._store, request, answer, lists_all=not is_page)
+        is_page = getattr(_uncached(self.store), "is_http", False)
+        known.keep(self.store, request, answer, lists_all=not is_page)
         return answer
 
     async def _sent_once(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -333,7 +327,7 @@ class ZarrStorage(Storage):
         return better
 
     async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
-        store = self._store
+        store = self.store
         if not self._is_open:  # not every store opens itself on the first request
             await self.open(read_only=self.read_only)
         match request:

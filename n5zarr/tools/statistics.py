@@ -347,7 +347,7 @@ def _mean(sums: Sequence[float | Fraction], n: int) -> float:
     try:
         return math.fsum(sums) / n
     except OverflowError:
-        return float(sum(map(Fraction, sums)) / n)
+        return float(sum(Fraction(each) for each in sums) / n)
 
 
 def _exponent(low: float, high: float) -> int:

@@ -161,4 +161,4 @@ def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
     values = np.zeros(3)
     for given, name in (((str(tmp_path), values), "first"), ((values, [0, 0, 0]), "second")):
         with pytest.raises(N5UnrepresentableError, match=f"{name}: expected an array, got"):
-            compare_arrays(*given)  # type: ignore[arg-type]
+            compare_arrays(*given)
