@@ -343,7 +343,7 @@ def _sum(finite: np.ndarray) -> float | Fraction:
 
 def _mean(sums: Sequence[float | Fraction], n: int) -> float:
     if all(isinstance(each, int) for each in sums):
-        return sum(sums) / n  # exact; floats are rounded
+        return float(sum(sums) / n)  # exact; floats are rounded
     try:
         return math.fsum(sums) / n
     except OverflowError:
