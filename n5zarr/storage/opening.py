@@ -6,17 +6,16 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zarr.storage import FsspecStore
-
 from n5zarr._zarr import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.choosing import chosen_store
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.secrets import secrets_in, without_secrets
+from n5zarr.storage.served import served
 from n5zarr.storage.unsharded import UnshardedStore
-from n5zarr.storage.url import store_of_url, tolerant
-from n5zarr.storage.url_store import UrlStore, without_secrets
+from n5zarr.storage.url import store_of_url
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
@@ -58,8 +57,7 @@ def open_storage(
         An option does not apply to such a location (``kind="option"``).
     """
     opened_store, why = _open_store(place, read_only=read_only)
-    if forbidden_is_missing:
-        opened_store = tolerant(opened_store)
+    opened_store = served(opened_store, forbidden_is_missing=forbidden_is_missing)
     if not isinstance(opened_store, LocalStore):
         if durability != "atomic":
             message = (
@@ -97,11 +95,11 @@ def _open_store(place: Place, *, read_only: bool) -> tuple[Store, str]:
         else:
             store = store_of_url(location, options, read_only=read_only, backend=place.backend)
             why = f"{place.backend}, as asked for"
-        _log.debug("%s: backend: %s", without_secrets(location), why)
+        _log.debug("%s: backend: %s", without_secrets(location, secrets_in(location)), why)
         return store, why
     if options is not None:
         message = f"storage_options: expected only with a URL, got it with {location!r}"
         raise N5UnrepresentableError(message, kind="option")
     if isinstance(location, Path):
         return LocalStore(location), ""
-    return UrlStore.of(location) if type(location) is FsspecStore else location, ""
+    return location, ""

@@ -8,29 +8,33 @@ whether a directory is empty. :class:`UrlStore` corrects this.
 from __future__ import annotations
 
 import asyncio
-import re
 import threading
 from contextlib import suppress
+from errno import EIO
+from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, override
 from urllib.parse import quote, unquote
 
 import zarr
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest
 from zarr.storage import FsspecStore
 
 from n5zarr.errors import (
     N5UnsupportedError,
 )
+from n5zarr.storage.ranges import bounds, check_sent, header_of, part_of, sent_by
 from n5zarr.storage.requests import Entry
+from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
 
     from fsspec.asyn import AsyncFileSystem
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-__all__ = ["PAGE", "Page", "UrlStore", "without_secrets"]
+__all__ = ["PAGE", "Page", "UrlStore"]
 
 type Page = tuple[list[str], list[int] | None]
 """Some keys of a listing, and the sizes of their values if the listing has them."""
@@ -38,26 +42,9 @@ type Page = tuple[list[str], list[int] | None]
 # arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
 PAGE = 1000  # names in one answer of a listing
-_USER = re.compile(r"(https?://|://(?=[^/?#@]*:))[^/?#]*@", re.IGNORECASE)
-_QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
 _FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
 _ARCHIVES = {"zip", "tar", "libarchive"}
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
-
-
-def without_secrets(text: str) -> str:
-    """Return a URL, or text with one, without user and password, and without a web server's query.
-
-    The query of a URL may be a signature, or hold an access token.
-
-    Examples
-    --------
-    >>> without_secrets("https://user:secret@host/c.n5?token=secret")
-    'https://host/c.n5'
-    >>> without_secrets("abfs://container@account.dfs.core.windows.net/c.n5")
-    'abfs://container@account.dfs.core.windows.net/c.n5'
-    """
-    return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
 
 def _is_any(fs: AsyncFileSystem, protocols: set[str]) -> bool:
@@ -84,6 +71,42 @@ def _read_members_in_turn(fs: Any) -> None:  # noqa: ANN401 - fsspec's wrapper h
     fs._cat_file = cat_file
     with lock:
         archive.exists("")  # makes the list of members, before threads look into it
+
+
+def _lacks_bucket(err: Exception) -> bool:
+    """Whether S3 says that there is no such bucket, which s3fs reports as a missing key."""
+    response = getattr(err.__cause__, "response", None) or {}
+    return bool(response.get("Error", {}).get("Code") == "NoSuchBucket")
+
+
+def _limits(asked: ByteRequest) -> dict[str, int | None]:
+    """Return a part of a value as fsspec's file systems are asked for it."""
+    match asked:
+        case RangeByteRequest(start, end):
+            return {"start": start, "end": end}
+        case OffsetByteRequest(offset):
+            return {"start": offset, "end": None}
+        case _:
+            return {"start": -asked.suffix, "end": None}
+
+
+async def _part_in_s3(fs: Any, name: str, asked: str) -> tuple[bytes, str | None]:  # noqa: ANN401 - fsspec has no types
+    """Read a part of an object as s3fs does, which does not show the headers of the answer."""
+    from s3fs.core import _error_wrapper, version_id_kw  # noqa: PLC0415 - optional
+
+    bucket, key, version = fs.split_path(name)
+
+    async def call() -> tuple[bytes, str | None]:
+        answer = await fs._call_s3(
+            "get_object", Bucket=bucket, Key=key, Range=asked, **version_id_kw(version)
+        )
+        try:
+            return await answer["Body"].read(), answer.get("ContentRange")
+        finally:
+            answer["Body"].close()
+
+    found: tuple[bytes, str | None] = await _error_wrapper(call, retries=fs.retries)
+    return found
 
 
 class UrlStore(FsspecStore):
@@ -120,9 +143,8 @@ class UrlStore(FsspecStore):
         return _is_any(self.fs, _FLAT)
 
     def __str__(self) -> str:
-        return without_secrets(
-            self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
-        )
+        name = self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
+        return without_secrets(name, secrets_of_store(self))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}({type(self.fs).__name__}, {self})>"
@@ -134,16 +156,69 @@ class UrlStore(FsspecStore):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        if byte_range is not None:
-            return await super().get(self._url_key(key), prototype, byte_range)
-        options = next(
-            (opts for name, opts in _ONE_REQUEST.items() if name in self.fs.protocol), {}
-        )
         try:
-            data = await self.fs._cat_file(self.full_key(key), **options)
+            data = await self._read(self.full_key(key), byte_range)
         except self.allowed_exceptions:
             return None
+        except OSError as err:
+            if byte_range is None or "not satisfiable" not in str(err):
+                raise
+            data = b""  # S3 says so of a range behind the end
         return prototype.buffer.from_bytes(data)
+
+    @override
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))
+
+    async def _read(self, name: str, asked: ByteRequest | None) -> bytes:
+        """Read a value or a part of it, and check that it is what was asked for."""
+        data: bytes
+        if self.is_http:
+            return await self._read_from_web(name, asked)
+        if asked is None:
+            options = next((o for p, o in _ONE_REQUEST.items() if p in self.fs.protocol), {})
+            data = await self.fs._cat_file(name, **options)
+            return data
+        if bounds(asked, 2**63) == (0, 0):
+            return b""
+        if "s3" in self.fs.protocol and hasattr(self.fs, "_call_s3"):
+            data, told = await _part_in_s3(self.fs, name, header_of(asked))
+        elif "gs" in self.fs.protocol and hasattr(self.fs, "_call"):
+            head = {"Range": header_of(asked)}
+            headers, data = await self.fs._call("GET", self.fs.url(name), headers=head)
+            told = headers.get("Content-Range")
+        else:  # an archive, memory, another service
+            data = await self.fs._cat_file(name, **_limits(asked))
+            check_sent(data, asked, None)
+            return data
+        if told is None:  # it knows no ranges
+            return part_of(data, asked)
+        check_sent(data, asked, sent_by(told))
+        return data
+
+    async def _read_from_web(self, name: str, asked: ByteRequest | None) -> bytes:
+        """Read from a web server: fsspec does not show the headers of its answer."""
+        options = dict(self.fs.kwargs)
+        if asked is not None:
+            more = {"Range": header_of(asked), "Accept-Encoding": "identity"}
+            options["headers"] = {**(options.get("headers") or {}), **more}
+        session = await self.fs.set_session()
+        async with session.get(self.fs.encode_url(name), **options) as response:
+            data: bytes = await response.read()
+            if response.status == HTTPStatus.NOT_FOUND:
+                raise FileNotFoundError(name)
+            response.raise_for_status()
+            if response.status != HTTPStatus.PARTIAL_CONTENT:
+                return part_of(data, asked)
+            told = response.headers.get("Content-Range")
+        sent = sent_by(told)
+        if sent is None:
+            message = f"expected a part of the file, but its Content-Range is {told!r}"
+            raise OSError(EIO, message)
+        check_sent(data, asked, sent)
+        return data
 
     @override
     async def set(self, key: str, value: Buffer, byte_range: tuple[int, int] | None = None) -> None:
@@ -215,11 +290,15 @@ class UrlStore(FsspecStore):
         except Exception as err:
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
             if self.is_http and status in _NO_LISTS:
-                message = (
-                    f"listing: the server does not list {without_secrets(f'{directory}/')} "
-                    f"({without_secrets(str(err))}); open groups and datasets by their paths"
+                secrets = secrets_of_store(self)
+                text = without_secrets(
+                    f"listing: the server does not list {directory}/ ({err}); open groups and "
+                    "datasets by their paths",
+                    secrets,
                 )
-                raise N5UnsupportedError(message, kind="listing") from err
+                raise N5UnsupportedError(text, kind="listing") from cause_to_show(err, secrets)
+            if _lacks_bucket(err):
+                raise OSError(EIO, str(err)) from err
             if isinstance(err, self.allowed_exceptions):
                 return []
             raise
@@ -244,7 +323,9 @@ class UrlStore(FsspecStore):
         if list_some is not None and "s3" in self.fs.protocol:
             try:
                 listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
-            except self.allowed_exceptions:
+            except self.allowed_exceptions as err:
+                if _lacks_bucket(err):
+                    raise OSError(EIO, str(err)) from err
                 return []
             keys = [str(entry["name"]) for entry in listed]
             inner = [k.removeprefix(f"{directory}/") for k in keys if not k.endswith("/")]
