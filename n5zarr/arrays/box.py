@@ -30,8 +30,10 @@ class Box(NamedTuple):
     step: tuple[int, ...] | None = None
 
     @classmethod
-    def of(cls, selection: object, shape: tuple[int, ...]) -> Self | None:
-        """Parse a selection; None if it is not a box, or is empty.
+    def of(
+        cls, selection: object, shape: tuple[int, ...], *, may_be_empty: bool = False
+    ) -> Self | None:
+        """Parse a selection; None if it is not a box, or is empty and may not be so.
 
         Integers, slices with steps above 0, and at most one ellipsis select a box.
         """
@@ -42,7 +44,7 @@ class Box(NamedTuple):
             return None
         start, stop, step, dropped = [], [], [], []
         for axis, (part, n) in enumerate(zip(parts, shape, strict=True)):
-            bounds = _bounds(part, n)
+            bounds = _bounds(part, n, may_be_empty=may_be_empty)
             if bounds is None:
                 return None
             start.append(bounds[0])
@@ -81,7 +83,7 @@ class Box(NamedTuple):
     def places(self, size: tuple[int, ...]) -> list[range]:
         """Return the coordinates of the chunks of the box along each axis of the grid."""
         return [
-            range(begin // n, (end - 1) // n + 1)
+            range(begin // n, (end - 1) // n + 1) if begin < end else range(0)
             for begin, end, n in zip(self.start, self.stop, size, strict=True)
         ]
 
@@ -107,13 +109,15 @@ def _with_all_axes(parts: tuple[object, ...], ndim: int) -> tuple[object, ...]:
     return (*parts[:at], *(slice(None),) * (ndim - at - len(rest)), *rest)
 
 
-def _bounds(part: object, n: int) -> tuple[int, int, int] | None:
-    """Return begin, end and step of a selection along one axis; None if it is neither or empty."""
+def _bounds(part: object, n: int, *, may_be_empty: bool) -> tuple[int, int, int] | None:
+    """Return begin, end and step of a selection along one axis; None if it has none."""
     if isinstance(part, slice):
         try:
             begin, end, step = part.indices(n)
         except (TypeError, ValueError):  # bounds that are no integers; a step of 0
             return None
+        if may_be_empty and step > 0 and begin >= end:
+            return begin, begin, 1
         # a step over the whole axis selects one element, and may be any number
         return (begin, end, min(step, n)) if step > 0 and begin < end else None
     if not isinstance(part, int | np.integer) or isinstance(part, bool):

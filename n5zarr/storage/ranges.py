@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from errno import EIO
+from http import HTTPStatus
 from typing import TYPE_CHECKING, NamedTuple
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["Sent", "bounds", "check_sent", "header_of", "part_of", "sent_by"]
+__all__ = ["Sent", "bounds", "check_sent", "header_of", "sent_by", "taken"]
 
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
 
@@ -72,12 +73,6 @@ def bounds(asked: ByteRequest | None, size: int) -> tuple[int, int]:
             return 0, size
 
 
-def part_of(value: bytes, asked: ByteRequest | None) -> bytes:
-    """Cut a requested part out of a whole value, as a server sends it that knows no ranges."""
-    start, stop = bounds(asked, len(value))
-    return value[start:stop]
-
-
 def header_of(asked: ByteRequest) -> str:
     """Return the header ``Range`` of a request.
 
@@ -124,3 +119,33 @@ def check_sent(data: BufferLike, asked: ByteRequest | None, sent: Sent | None) -
     if not is_right:
         message = f"expected the bytes {start} to {stop}, but the server sends {found}"
         raise OSError(EIO, message)
+
+
+def taken(data: bytes, asked: ByteRequest | None, status: int, content_range: str | None) -> bytes:
+    """Return the bytes that were asked for, from the answer of a server.
+
+    Parameters
+    ----------
+    data : bytes
+        The answer.
+    asked : ByteRequest or None
+        As for :func:`check_sent`.
+    status : int
+        That of the answer: a server that knows no ranges sends the whole value, which is no part.
+    content_range : str or None
+        The header ``Content-Range``.
+
+    Raises
+    ------
+    OSError
+        They are others.
+    """
+    if status != HTTPStatus.PARTIAL_CONTENT:
+        start, stop = bounds(asked, len(data))
+        return data[start:stop]
+    sent = sent_by(content_range)
+    if sent is None:
+        message = f"expected a part of the value, but its Content-Range is {content_range!r}"
+        raise OSError(EIO, message)
+    check_sent(data, asked, sent)
+    return data

@@ -23,7 +23,7 @@ from zarr.storage import FsspecStore
 from n5zarr.errors import (
     N5UnsupportedError,
 )
-from n5zarr.storage.ranges import bounds, check_sent, header_of, part_of, sent_by
+from n5zarr.storage.ranges import bounds, check_sent, header_of, sent_by, taken
 from n5zarr.storage.requests import Entry
 from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
 
@@ -90,22 +90,24 @@ def _limits(asked: ByteRequest) -> dict[str, int | None]:
             return {"start": -asked.suffix, "end": None}
 
 
-async def _part_in_s3(fs: Any, name: str, asked: str) -> tuple[bytes, str | None]:  # noqa: ANN401 - fsspec has no types
+async def _part_in_s3(fs: Any, name: str, asked: ByteRequest) -> bytes:  # noqa: ANN401 - fsspec has no types
     """Read a part of an object as s3fs does, which does not show the headers of the answer."""
     from s3fs.core import _error_wrapper, version_id_kw  # noqa: PLC0415 - optional
 
     bucket, key, version = fs.split_path(name)
 
-    async def call() -> tuple[bytes, str | None]:
+    async def call() -> bytes:
         answer = await fs._call_s3(
-            "get_object", Bucket=bucket, Key=key, Range=asked, **version_id_kw(version)
+            "get_object", Bucket=bucket, Key=key, Range=header_of(asked), **version_id_kw(version)
         )
         try:
-            return await answer["Body"].read(), answer.get("ContentRange")
+            data = await answer["Body"].read()
         finally:
             answer["Body"].close()
+        status = answer["ResponseMetadata"]["HTTPStatusCode"]
+        return taken(data, asked, status, answer.get("ContentRange"))
 
-    found: tuple[bytes, str | None] = await _error_wrapper(call, retries=fs.retries)
+    found: bytes = await _error_wrapper(call, retries=fs.retries)
     return found
 
 
@@ -184,18 +186,14 @@ class UrlStore(FsspecStore):
         if bounds(asked, 2**63) == (0, 0):
             return b""
         if "s3" in self.fs.protocol and hasattr(self.fs, "_call_s3"):
-            data, told = await _part_in_s3(self.fs, name, header_of(asked))
-        elif "gs" in self.fs.protocol and hasattr(self.fs, "_call"):
+            return await _part_in_s3(self.fs, name, asked)
+        if "gs" in self.fs.protocol and hasattr(self.fs, "_call"):
             head = {"Range": header_of(asked)}
             headers, data = await self.fs._call("GET", self.fs.url(name), headers=head)
-            told = headers.get("Content-Range")
+            check_sent(data, asked, sent_by(headers.get("Content-Range")))
         else:  # an archive, memory, another service
             data = await self.fs._cat_file(name, **_limits(asked))
             check_sent(data, asked, None)
-            return data
-        if told is None:  # it knows no ranges
-            return part_of(data, asked)
-        check_sent(data, asked, sent_by(told))
         return data
 
     async def _read_from_web(self, name: str, asked: ByteRequest | None) -> bytes:
@@ -210,15 +208,7 @@ class UrlStore(FsspecStore):
             if response.status == HTTPStatus.NOT_FOUND:
                 raise FileNotFoundError(name)
             response.raise_for_status()
-            if response.status != HTTPStatus.PARTIAL_CONTENT:
-                return part_of(data, asked)
-            told = response.headers.get("Content-Range")
-        sent = sent_by(told)
-        if sent is None:
-            message = f"expected a part of the file, but its Content-Range is {told!r}"
-            raise OSError(EIO, message)
-        check_sent(data, asked, sent)
-        return data
+            return taken(data, asked, response.status, response.headers.get("Content-Range"))
 
     @override
     async def set(self, key: str, value: Buffer, byte_range: tuple[int, int] | None = None) -> None:
