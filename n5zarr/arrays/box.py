@@ -83,7 +83,7 @@ class Box(NamedTuple):
     def places(self, size: tuple[int, ...]) -> list[range]:
         """Return the coordinates of the chunks of the box along each axis of the grid."""
         return [
-            range(begin // n, (end - 1) // n + 1)
+            range(begin // n, (end - 1) // n + 1) if begin < end else range(0)
             for begin, end, n in zip(self.start, self.stop, size, strict=True)
         ]
 

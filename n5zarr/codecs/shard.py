@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LAST",
+    "MAX_INDEX",
     "Shard",
     "check_no_shard",
     "check_not_sharded",
@@ -56,6 +57,8 @@ __all__ = [
 
 LAST = 20
 """Bytes at the end of a file that :func:`is_likely` needs: an entry and the checksum."""
+MAX_INDEX = 2**26
+"""Bytes of an index that are read at once from a file that is too large to be read whole."""
 
 _ENTRY, _CHECKSUM = 16, 4  # bytes
 _MISSING = b"\xff" * _ENTRY

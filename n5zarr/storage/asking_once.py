@@ -93,14 +93,15 @@ class Answers:
 
 def _where(store: object, key: str) -> tuple[object, str]:
     """Return who is asked, and for what: stores of one server share what they ask for."""
+    kind = type(store), getattr(store, "forbidden_is_missing", False)
     if isinstance(store, UrlStore):
-        return (id(store.fs), type(store)), store.full_key(key)
+        return (id(store.fs), *kind), store.full_key(key)
     inner: Any = store.store if isinstance(store, ObjectStore) else None
     if hasattr(inner, "config"):  # of a service, but not of memory
         provider = inner.credential_provider
         is_own = type(provider).__module__.startswith("n5zarr.")  # others may have no hash
         server = frozenset(inner.config.items()), provider if is_own else id(provider)
-        return (type(store), *server), join(inner.prefix or "", key)
+        return (*kind, *server), join(inner.prefix or "", key)
     return id(store), key
 
 

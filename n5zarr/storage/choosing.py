@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zarr.storage import ObjectStore
 
 from n5zarr.storage.forks import FORKS
+from n5zarr.storage.secrets import secrets_in
 from n5zarr.storage.translated import (
     NotTranslatedError,
     azure_store,
@@ -15,8 +16,7 @@ from n5zarr.storage.translated import (
     s3_store,
     web_store,
 )
-from n5zarr.storage.url import is_chain, store_of_url
-from n5zarr.storage.url_store import without_secrets
+from n5zarr.storage.url import is_chain, store_of_url, words_of
 from n5zarr.storage.web_store import WebStore
 
 if TYPE_CHECKING:
@@ -65,8 +65,9 @@ def chosen_store(
     try:
         objects = _objects(url, storage_options)
     except NotTranslatedError as err:
-        store = store_of_url(url, storage_options, read_only=read_only, backend="fsspec")
-        return store, f"fsspec; obstore is not used: {err}"
+        objects, why = None, f"fsspec; obstore is not used: {err}"
+    if objects is None:  # outside of the error, which may show a secret
+        return store_of_url(url, storage_options, read_only=read_only, backend="fsspec"), why
     why = "obstore, which understands the URL and its options"
     if not url.lower().startswith("http"):
         return ObjectStore(objects, read_only=read_only), why
@@ -96,7 +97,8 @@ def _objects(url: str, storage_options: Mapping[str, object] | None) -> ObstoreS
         TypeError,
         ValueError,
     ) as err:  # an older obstore knows fewer options
-        message = f"it refuses the options: {without_secrets(str(err).partition('\n')[0])}"
+        secrets = secrets_in(url, options)
+        message = f"it refuses the options: {words_of(err, secrets)}"
         raise NotTranslatedError(message) from err
 
 

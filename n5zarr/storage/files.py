@@ -309,15 +309,20 @@ def check_readable(file: int, path: Path | str, status: os.stat_result) -> None:
     Raises
     ------
     N5BlockError
-        The block is too long (``kind="payload"``).
+        The block is a shard (``kind="shard"``), or too long (``kind="payload"``).
     IsADirectoryError, N5FormatError
         The path is not a file, see :func:`check_is_file`.
     """
     check_is_file(file, path, status)
     if status.st_size > _LARGE and is_block_name(os.path.basename(path)):
         with ErrorsAt(partial(os.fspath, path)):
-            check_stored_size(os.read(file, 64), status.st_size)
+            check_stored_size(status.st_size, partial(_read_at, file))
         os.lseek(file, 0, os.SEEK_SET)
+
+
+def _read_at(file: int, offset: int, n_bytes: int) -> bytes:
+    os.lseek(file, offset, os.SEEK_SET)
+    return os.read(file, n_bytes)
 
 
 def _is_same(before: os.stat_result, after: os.stat_result) -> bool:

@@ -6,8 +6,11 @@ import asyncio
 import logging
 import random
 from inspect import iscoroutinefunction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, override
 from uuid import uuid4
+
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
+from zarr.storage import ObjectStore
 
 from n5zarr.errors import (
     N5Error,
@@ -18,16 +21,21 @@ from n5zarr.storage.requests import Entry
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from obstore import Attributes, ObjectMeta, PutMode, UpdateVersion
+    from obstore import Attributes, GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
-    from zarr.storage import ObjectStore
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest
 
 
+from n5zarr.storage.ranges import Sent, bounds, check_sent
+from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import PAGE, Page, without_secrets
+from n5zarr.storage.url_store import PAGE, Page
 
 __all__ = [
+    "CheckedObjectStore",
     "can_wait",
+    "check_response",
     "entries_of_objects",
     "keys_of_objects",
     "name_of_objects",
@@ -51,9 +59,54 @@ def name_of_objects(store: ObjectStore[ObstoreStore]) -> str:
     inner: Any = store.store
     scheme = _SCHEMES.get(type(inner).__name__)
     if scheme is None:
-        return without_secrets(getattr(inner, "url", "") or str(store))
+        return without_secrets(getattr(inner, "url", "") or f"object_store://{inner}")
     bucket = inner.config.get("bucket") or inner.config.get("container_name")
-    return "/".join(filter(None, (f"{scheme}://{bucket}", inner.prefix)))
+    url = "/".join(filter(None, (f"{scheme}://{bucket}", inner.prefix)))
+    return without_secrets(url, secrets_of_store(store))
+
+
+class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T]):
+    """zarr's ObjectStore that checks the length of answers, and shows no secret."""
+
+    @override
+    def __str__(self) -> str:
+        return name_of_objects(self)
+
+    @override
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        try:
+            response = await obstore.get_async(self.store, key, options=_options_for(byte_range))
+            data = memoryview(await response.bytes_async())
+        except FileNotFoundError:
+            return None
+        except obstore.exceptions.NotSupportedError:
+            if not isinstance(byte_range, SuffixByteRequest):
+                raise
+            size = await self.getsize(key)  # Azure has no suffixes
+            return await self.get(key, prototype, RangeByteRequest(*bounds(byte_range, size)))
+        check_response(response, data, byte_range)
+        return prototype.buffer.from_bytes(data)
+
+
+def _options_for(asked: ByteRequest | None) -> GetOptions:
+    match asked:
+        case RangeByteRequest(start, end):
+            return {"range": (start, end)}
+        case OffsetByteRequest(offset):
+            return {"range": {"offset": offset}}
+        case SuffixByteRequest(suffix):
+            return {"range": {"suffix": suffix}}
+        case _:
+            return {}
+
+
+def check_response(response: GetResult, data: memoryview, asked: ByteRequest | None = None) -> None:
+    """Raise unless an answer has all the bytes that it says to have, and that were asked for."""
+    check_sent(data, asked, Sent(*response.range, response.meta["size"]))
 
 
 async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:
@@ -127,7 +180,10 @@ def value_of_object(store: ObjectStore[ObstoreStore], key: str) -> memoryview:
     """Read an object, and wait for it."""
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
-    return memoryview(obstore.get(store.store, key).bytes())
+    response = obstore.get(store.store, key)
+    data = memoryview(response.bytes())
+    check_response(response, data)
+    return data
 
 
 async def start_of_object(
@@ -137,8 +193,11 @@ async def start_of_object(
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     try:
-        response = await obstore.get_async(store.store, key, options={"range": (0, n_bytes)})
-        return bytes(await response.bytes_async()), response.meta["size"]
+        asked = RangeByteRequest(0, n_bytes)
+        response = await obstore.get_async(store.store, key, options=_options_for(asked))
+        data = memoryview(await response.bytes_async())
+        check_response(response, data, asked)
+        return bytes(data), response.meta["size"]
     except Exception as err:
         if says_missing(store, err):
             return None

@@ -7,17 +7,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zarr.storage import FsspecStore
-
 from n5zarr._zarr import LocalStore
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.choosing import chosen_store
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
+from n5zarr.storage.secrets import secrets_in, without_secrets
+from n5zarr.storage.served import served
 from n5zarr.storage.unsharded import UnshardedStore
-from n5zarr.storage.url import store_of_url, tolerant
-from n5zarr.storage.url_store import UrlStore, without_secrets
+from n5zarr.storage.url import store_of_url
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
@@ -90,7 +89,7 @@ def unsharded(storage: Storage, sizes: CTuple) -> Storage:
 def _open_store(place: Place, *, read_only: bool, forbidden_is_missing: bool) -> tuple[Store, str]:
     """Open the zarr store of a place; of a URL say also which library was chosen, and why."""
     store, why = _store_of(place, read_only=read_only)
-    return tolerant(store) if forbidden_is_missing else store, why
+    return served(store, forbidden_is_missing=forbidden_is_missing), why
 
 
 def _store_of(place: Place, *, read_only: bool) -> tuple[Store, str]:
@@ -104,11 +103,11 @@ def _store_of(place: Place, *, read_only: bool) -> tuple[Store, str]:
         else:
             store = store_of_url(location, options, read_only=read_only, backend=place.backend)
             why = f"{place.backend}, as asked for"
-        _log.debug("%s: backend: %s", without_secrets(location), why)
+        _log.debug("%s: backend: %s", without_secrets(location, secrets_in(location)), why)
         return store, why
     if options is not None:
         message = f"storage_options: expected only with a URL, got it with {location!r}"
         raise N5UnrepresentableError(message, kind="option")
     if isinstance(location, Path):
         return LocalStore(location), ""
-    return UrlStore.of(location) if type(location) is FsspecStore else location, ""
+    return location, ""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import zlib
-from errno import EACCES, EIO
+from errno import EACCES, EIO, ETIMEDOUT
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import parse_qsl, quote, unquote, urlsplit
 from zipfile import BadZipFile
 
-from zarr.storage import FsspecStore, ObjectStore, ZipStore
+from zarr.storage import ObjectStore, ZipStore
 
 from n5zarr.errors import (
     N5Error,
@@ -19,15 +19,14 @@ from n5zarr.errors import (
     N5UnsupportedError,
     option_error,
 )
-from n5zarr.storage.url_store import UrlStore, without_secrets
-from n5zarr.storage.web_store import WebStore
+from n5zarr.storage.secrets import cause_to_show, secrets_in, without_secrets
+from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from obstore.store import ObjectStore as ObstoreStore
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest, Store
+    from zarr.abc.store import Store
 
 
 __all__ = [
@@ -42,7 +41,7 @@ __all__ = [
     "server_error",
     "split_query",
     "store_of_url",
-    "tolerant",
+    "words_of",
 ]
 
 type Backend = Literal["fsspec", "obstore"]
@@ -57,7 +56,16 @@ _NOT_MISSING = re.compile(
     "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|ExpiredToken|TokenRefreshRequired"
     "|RequestTimeTooSkewed|AccountProblem|InvalidSecurity|NotSignedUp"
 )
-_LIBRARIES = {"obstore", "aiohttp", "botocore", "gcsfs"}  # have errors of their own
+# have errors of their own
+_LIBRARIES = {"obstore", "aiohttp", "botocore", "aiobotocore", "gcsfs", "azure", "google"}
+_OF_OBSTORE = {"PermissionDeniedError": 403, "UnauthenticatedError": 401}
+_OF_GCSFS = {401: "Unauthorized", 403: "Forbidden", 410: "Gone"}
+# as obstore, as s3fs
+_STATUS = re.compile(r"status code: (\d{3})\b|An error occurred \((\d{3})\)")
+_TIMED_OUT = re.compile(r"timed ?out|\w+TimeoutError", re.IGNORECASE)
+_DEBUG_TEXT = re.compile(r"\s*\n+Debug source")
+_DOCUMENT = re.compile(r"<(style|script|head)\b.*?</\1>|<[^>]*>", re.DOTALL)  # a server's
+_LONGEST = 500  # characters of what a server says
 # characters left unquoted in the path of a URL; "%" begins one that is quoted already
 _QUOTED = "/:@!$&'()*+,;=~-._%[]"
 
@@ -139,7 +147,8 @@ def store_of_url(
     if scheme == "zip" and not is_chain(url):
         if storage_options:
             raise option_error(
-                f"storage_options: expected none with a local zip file, got them with {url}"
+                f"storage_options: expected none with a local zip file, got them with "
+                f"{without_secrets(url)}"
             )
         return ZipStore(rest.removeprefix("//"), mode="r")
     try:
@@ -153,8 +162,9 @@ def store_of_url(
     except ImportError as err:
         raise _missing_package(url, err) from err
     except ValueError as err:
-        message = without_secrets(f"{url}: expected a URL that fsspec knows: {err}")
-        raise N5UnsupportedError(message, kind="option") from err
+        secrets = secrets_in(url, storage_options)
+        message = without_secrets(f"{url}: expected a URL that fsspec knows: {err}", secrets)
+        raise N5UnsupportedError(message, kind="option") from cause_to_show(err, secrets)
 
 
 def _missing_package(url: str, err: ImportError) -> N5MissingDependencyError:
@@ -220,62 +230,36 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
             return make(bucket, prefix=prefix.strip("/") or None, **options)
         return stores.from_url(url, **options)
     except Exception as err:
-        shown = without_secrets(f"{url}: {err}")
-        message = f"backend='obstore': {shown}; backend='fsspec' opens other URLs"
-        raise N5UnsupportedError(message, kind="option") from err
+        secrets = secrets_in(url, options)
+        shown = f"{without_secrets(url, secrets)}: {words_of(err, secrets)}"
+        message = f"backend='obstore': {shown}; {_way_out(parts.scheme, options)}"
+        raise N5UnsupportedError(message, kind="option") from cause_to_show(err, secrets)
 
 
-class _Tolerant:
-    """Mixin of stores that report a "forbidden" key as missing.
-
-    S3 answers "forbidden" for a missing key if the user may not list.
-    """
-
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        try:
-            value: Buffer | None = await super().get(key, prototype, byte_range)  # type: ignore[misc]
-        except Exception as err:
-            if says_missing(self, err):
-                return None
-            raise
-        else:
-            return value
-
-    async def exists(self, key: str) -> bool:
-        try:
-            return bool(await super().exists(key))  # type: ignore[misc]
-        except Exception as err:
-            if says_missing(self, err):
-                return False
-            raise
-
-
-class _TolerantUrlStore(_Tolerant, UrlStore):
-    pass
-
-
-class _TolerantWebStore(_Tolerant, WebStore):
-    pass
-
-
-class _TolerantObjectStore(_Tolerant, ObjectStore["ObstoreStore"]):
-    pass
+def _way_out(scheme: str, options: Mapping[str, object]) -> str:
+    """Say what to do if obstore refuses a URL or its options."""
+    if not options:
+        return "backend='fsspec' opens other URLs"
+    examples = {"s3": "access_key_id, secret_access_key, endpoint, region, skip_signature"}
+    known = f" ({examples[scheme]}, ...)" if scheme in examples else ""
+    return (
+        f"storage_options: expected those of obstore's store{known}, client_options and "
+        f"retry_config, got {', '.join(sorted(options))}; those of fsspec's file systems are for "
+        "backend='fsspec', or without backend"
+    )
 
 
 def says_missing(store: object, err: Exception) -> bool:
     """Whether an error of a store means that the key is missing."""
-    if isinstance(err, FileNotFoundError):
+    if isinstance(err, FileNotFoundError) or is_gone(err):
         return True
-    if is_gone(err):
-        return True
-    return isinstance(store, _Tolerant) and _is_forbidden(err) and not _refused_credentials(err)
+    is_tolerant = getattr(store, "forbidden_is_missing", False)
+    return is_tolerant and _is_forbidden(err) and not _refused_credentials(err)
 
 
 def is_gone(err: Exception) -> bool:
     """Whether a server says that a key existed once: 410 Gone."""
-    return _is_answer(err, 410, "Gone")
+    return _status(err) == 410
 
 
 def _refused_credentials(err: Exception) -> str | None:
@@ -283,57 +267,96 @@ def _refused_credentials(err: Exception) -> str | None:
     causes = [err, err.__cause__, err.__context__]
     reasons = " ".join(f"{cause} {getattr(cause, 'response', '')}" for cause in causes)
     found = _NOT_MISSING.search(reasons)
-    return None if found is None else found.group()
+    return ("Unauthorized" if _status(err) == 401 else None) if found is None else found.group()
 
 
-def server_error(where: str, err: Exception, *, is_read: bool) -> Exception:
-    """Return the error for a failed request: one of Python's, with place and way out.
+def server_error(
+    where: str, err: Exception, *, is_read: bool, secrets: Iterable[str] = ()
+) -> Exception:
+    """Return the error for a failed request: one of Python's, in one line, with place and way out.
+
+    Its cause is the error of the library, unless that shows a secret.
 
     Parameters
     ----------
     where : str
         Container and key.
     err : Exception
-        The error of the store, which is returned if it is an ``OSError`` that is not "forbidden".
+        The error of the store, which is returned if it is none of a server.
     is_read : bool
         Whether the request reads.
+    secrets : iterable of str, optional
+        What its text must not contain; see :func:`~n5zarr.storage.secrets.secrets_of_store`.
     """
-    if isinstance(err, N5Error | FileNotFoundError):
+    is_told = str(getattr(err, "strerror", "")).startswith(f"{where}: ")
+    if is_told or isinstance(err, N5Error | FileNotFoundError):
         return err
-    if _is_forbidden(err):
-        verb = "read" if is_read else "write"
-        message = f"{where}: expected to {verb} it, but the server answers: forbidden"
-        if reason := _refused_credentials(err):
-            message += f", {reason}; check the credentials"
-        elif is_read:
-            message += (
-                "; if it answers so for what is missing, as S3 does to users who may not list, "
-                "open N5Store(..., forbidden_is_missing=True)"
-            )
-        return PermissionError(EACCES, message)
-    if type(err).__module__.partition(".")[0] not in _LIBRARIES or isinstance(err, OSError):
-        return err
-    text = without_secrets(str(err).partition("\n\nDebug source")[0].strip())
-    # as obstore, aiohttp and gcsfs tell it
-    is_answered = "Server returned" in text or hasattr(err, "status") or hasattr(err, "code")
-    return (OSError if is_answered else ConnectionError)(EIO, f"{where}: {text}")
+    made = _refusal(where, err, is_read=is_read) if _is_forbidden(err) else None
+    is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
+    if made is None:
+        is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
+        if not (is_of_library or is_lost):
+            return err
+        made = _failure(where, err, secrets, is_of_library=is_of_library)
+    made.__cause__ = cause_to_show(err, secrets)
+    return made
+
+
+def _refusal(where: str, err: Exception, *, is_read: bool) -> PermissionError:
+    status = _status(err)
+    answer = f"answers {status}: " if status else "answers: "
+    verb = "read" if is_read else "write"
+    message = f"{where}: expected to {verb} it, but the server {answer}forbidden"
+    if reason := _refused_credentials(err):
+        message += f", {reason}; check the credentials"
+    elif is_read:
+        message += (
+            "; if it answers so for what is missing, as S3 does to users who may not list, "
+            "open N5Store(..., forbidden_is_missing=True)"
+        )
+    return PermissionError(EACCES, message)
+
+
+def _failure(where: str, err: Exception, secrets: Iterable[str], *, is_of_library: bool) -> OSError:
+    status = _status(err)
+    text = words_of(err, secrets)
+    if status and str(status) not in text:
+        text = f"{status}: {text}"
+    if status is None and (isinstance(err, TimeoutError) or _TIMED_OUT.search(_details(err))):
+        text = ": ".join(filter(None, ("no answer in time", text)))
+        return TimeoutError(ETIMEDOUT, f"{where}: {text}")
+    is_lost = isinstance(err, ConnectionError) or is_of_library
+    return (ConnectionError if is_lost and status is None else OSError)(EIO, f"{where}: {text}")
+
+
+def words_of(err: BaseException, secrets: Iterable[str] = ()) -> str:
+    """Return what a library or a server says, in one line, without secrets and debug text."""
+    text = err.strerror if isinstance(err, OSError) and err.strerror else str(err)
+    text = _DOCUMENT.sub(" ", _DEBUG_TEXT.split(text, maxsplit=1)[0])
+    text = " ".join(without_secrets(text, secrets).split())
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _details(err: Exception) -> str:
+    return f"{type(err).__name__} {err}"
 
 
 def _is_forbidden(err: Exception) -> bool:
-    return (
-        isinstance(err, PermissionError)
-        or type(err).__name__ in ("PermissionDeniedError", "UnauthenticatedError")  # of obstore
-        or _is_answer(err, 403, "Forbidden")
-    )
+    return isinstance(err, PermissionError) or _status(err) in (401, 403)
 
 
-def _is_answer(err: Exception, status: int, phrase: str) -> bool:
-    """Whether an error tells of a server's answer; each library tells it in another way."""
-    codes = {getattr(err, "status", None), vars(err).get("code")}  # of aiohttp, of gcsfs
-    texts = f"{status} {phrase}", f"An error occurred ({status})"  # of obstore, of s3fs
+def _status(err: BaseException) -> int | None:
+    """Return the status of a server's answer; each library tells it in another way."""
+    codes = [getattr(err, "status", None), getattr(err, "__dict__", {}).get("code")]
+    for each in (err, err.__cause__):  # botocore's, and what s3fs makes of it
+        response = getattr(each, "response", None)
+        metadata = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}
+        codes.append(metadata.get("HTTPStatusCode"))
+    codes.append(_OF_OBSTORE.get(type(err).__name__))
     text = str(err)
-    is_told = any(part in text for part in texts) or text.startswith(f"{phrase}: ")  # of gcsfs
-    return is_told or bool(codes & {status, str(status)})
+    codes += [next(filter(None, found.groups())) for found in _STATUS.finditer(text)]
+    codes += [code for code, phrase in _OF_GCSFS.items() if text.startswith(f"{phrase}: ")]
+    return next((int(code) for code in codes if str(code).isdigit()), None)
 
 
 def is_of_one_key(err: Exception) -> bool:
@@ -341,20 +364,3 @@ def is_of_one_key(err: Exception) -> bool:
     is_lost = isinstance(err, ConnectionError | TimeoutError)
     is_damaged = isinstance(err, BadZipFile | zlib.error | EOFError)  # damage in an archive
     return _is_forbidden(err) or is_damaged or (isinstance(err, OSError) and not is_lost)
-
-
-def tolerant(store: Store) -> Store:
-    """Make a store that reports a "forbidden" key as missing.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        The store is not one of fsspec or obstore (``kind="option"``).
-    """
-    if isinstance(store, FsspecStore):
-        return (_TolerantWebStore if isinstance(store, WebStore) else _TolerantUrlStore).of(store)
-    if isinstance(store, ObjectStore):
-        return _TolerantObjectStore(store.store, read_only=store.read_only)
-    raise option_error(
-        f"forbidden_is_missing: expected a URL or a store of fsspec or obstore, got {store!r}"
-    )

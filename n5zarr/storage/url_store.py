@@ -10,32 +10,36 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
-import re
 import threading
 from contextlib import nullcontext, suppress
+from errno import EIO
+from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, override
 from urllib.parse import quote, unquote, urlsplit
 from weakref import WeakKeyDictionary
 
 import zarr
+from zarr.abc.store import OffsetByteRequest, RangeByteRequest
 from zarr.storage import FsspecStore
 
 from n5zarr.errors import (
     N5UnsupportedError,
 )
 from n5zarr.storage.forks import FORKS, fork_error
+from n5zarr.storage.ranges import bounds, check_sent, header_of, sent_by, taken
 from n5zarr.storage.requests import Entry
+from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from fsspec.asyn import AsyncFileSystem
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-__all__ = ["PAGE", "Page", "UrlStore", "without_secrets"]
+__all__ = ["PAGE", "Page", "UrlStore"]
 
 type Page = tuple[list[str], list[int] | None]
 """Some keys of a listing, and the sizes of their values if the listing has them."""
@@ -43,8 +47,6 @@ type Page = tuple[list[str], list[int] | None]
 # arguments with which file systems read an object in one request, without asking for its size
 _ONE_REQUEST = {"s3": {"max_concurrency": 1}, "gs": {"concurrency": 1}}
 PAGE = 1000  # names in one answer of a listing
-_USER = re.compile(r"(https?://|://(?=[^/?#@]*:))[^/?#]*@", re.IGNORECASE)
-_QUERY = re.compile(r"(https?://[^?\"]*)\?[^\"]*", re.IGNORECASE)
 _FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
 _ARCHIVES = {"zip", "tar", "libarchive"}
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
@@ -52,21 +54,6 @@ _MOST_BRIEF = 4  # connections at once; of more than six, Python's own server dr
 _TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = (
     WeakKeyDictionary()
 )
-
-
-def without_secrets(text: str) -> str:
-    """Return a URL, or text with one, without user and password, and without a web server's query.
-
-    The query of a URL may be a signature, or hold an access token.
-
-    Examples
-    --------
-    >>> without_secrets("https://user:secret@host/c.n5?token=secret")
-    'https://host/c.n5'
-    >>> without_secrets("abfs://container@account.dfs.core.windows.net/c.n5")
-    'abfs://container@account.dfs.core.windows.net/c.n5'
-    """
-    return _QUERY.sub(r"\1", _USER.sub(r"\1", text))
 
 
 def _is_any(fs: AsyncFileSystem, protocols: set[str]) -> bool:
@@ -104,6 +91,44 @@ def _made_anew(fs: AsyncFileSystem) -> AsyncFileSystem:
         raise fork_error(type(fs).__name__, why) from err
     _read_members_in_turn(made)
     return made
+
+
+def _lacks_bucket(err: Exception) -> bool:
+    """Whether S3 says that there is no such bucket, which s3fs reports as a missing key."""
+    response = getattr(err.__cause__, "response", None) or {}
+    return bool(response.get("Error", {}).get("Code") == "NoSuchBucket")
+
+
+def _limits(asked: ByteRequest) -> dict[str, int | None]:
+    """Return a part of a value as fsspec's file systems are asked for it."""
+    match asked:
+        case RangeByteRequest(start, end):
+            return {"start": start, "end": end}
+        case OffsetByteRequest(offset):
+            return {"start": offset, "end": None}
+        case _:
+            return {"start": -asked.suffix, "end": None}
+
+
+async def _part_in_s3(fs: Any, name: str, asked: ByteRequest) -> bytes:  # noqa: ANN401 - fsspec has no types
+    """Read a part of an object as s3fs does, which does not show the headers of the answer."""
+    from s3fs.core import _error_wrapper, version_id_kw  # noqa: PLC0415 - optional
+
+    bucket, key, version = fs.split_path(name)
+
+    async def call() -> bytes:
+        answer = await fs._call_s3(
+            "get_object", Bucket=bucket, Key=key, Range=header_of(asked), **version_id_kw(version)
+        )
+        try:
+            data = await answer["Body"].read()
+        finally:
+            answer["Body"].close()
+        status = answer["ResponseMetadata"]["HTTPStatusCode"]
+        return taken(data, asked, status, answer.get("ContentRange"))
+
+    found: bytes = await _error_wrapper(call, retries=fs.retries)
+    return found
 
 
 class UrlStore(FsspecStore):
@@ -158,9 +183,8 @@ class UrlStore(FsspecStore):
         return _is_any(self.fs, _FLAT)
 
     def __str__(self) -> str:
-        return without_secrets(
-            self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
-        )
+        name = self.path if self.is_http else str(self.fs.unstrip_protocol(self.path))
+        return without_secrets(name, secrets_of_store(self))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}({type(self.fs).__name__}, {self})>"
@@ -184,15 +208,6 @@ class UrlStore(FsspecStore):
         """Whether nothing is known of the connections of a web server."""
         return self.keeps_connections is None and self.path.startswith("http://") and self.is_http
 
-    async def _read_first(self, url: str) -> bytes:
-        """Read a file, as fsspec does, and learn whether the server keeps connections."""
-        session = await self.fs.set_session()
-        async with session.get(self.fs.encode_url(url), **self.fs.kwargs) as response:
-            self.keeps_connections = response.version is None or response.version >= (1, 1)
-            data: bytes = await response.read()
-            self.fs._raise_not_found_for_status(response, url)
-        return data
-
     @override
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
@@ -203,17 +218,58 @@ class UrlStore(FsspecStore):
     async def _value(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        if byte_range is not None:
-            return await super().get(self._url_key(key), prototype, byte_range)
-        options = next(
-            (opts for name, opts in _ONE_REQUEST.items() if name in self.fs.protocol), {}
-        )
-        read = self._read_first if self.has_to_learn else self.fs._cat_file
         try:
-            data = await read(self.full_key(key), **options)
+            data = await self._read(self.full_key(key), byte_range)
         except self.allowed_exceptions:
             return None
+        except OSError as err:
+            if byte_range is None or "not satisfiable" not in str(err):
+                raise
+            data = b""  # S3 says so of a range behind the end
         return prototype.buffer.from_bytes(data)
+
+    @override
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))
+
+    async def _read(self, name: str, asked: ByteRequest | None) -> bytes:
+        """Read a value or a part of it, and check that it is what was asked for."""
+        data: bytes
+        if self.is_http:
+            return await self._read_from_web(name, asked)
+        if asked is None:
+            options = next((o for p, o in _ONE_REQUEST.items() if p in self.fs.protocol), {})
+            data = await self.fs._cat_file(name, **options)
+            return data
+        if bounds(asked, 2**63) == (0, 0):
+            return b""
+        if "s3" in self.fs.protocol and hasattr(self.fs, "_call_s3"):
+            return await _part_in_s3(self.fs, name, asked)
+        if "gs" in self.fs.protocol and hasattr(self.fs, "_call"):
+            head = {"Range": header_of(asked)}
+            headers, data = await self.fs._call("GET", self.fs.url(name), headers=head)
+            check_sent(data, asked, sent_by(headers.get("Content-Range")))
+        else:  # an archive, memory, another service
+            data = await self.fs._cat_file(name, **_limits(asked))
+            check_sent(data, asked, None)
+        return data
+
+    async def _read_from_web(self, name: str, asked: ByteRequest | None) -> bytes:
+        """Read from a web server: fsspec does not show the headers of its answer."""
+        options = dict(self.fs.kwargs)
+        if asked is not None:
+            more = {"Range": header_of(asked), "Accept-Encoding": "identity"}
+            options["headers"] = {**(options.get("headers") or {}), **more}
+        session = await self.fs.set_session()
+        async with session.get(self.fs.encode_url(name), **options) as response:
+            self.keeps_connections = response.version is None or response.version >= (1, 1)
+            data: bytes = await response.read()
+            if response.status == HTTPStatus.NOT_FOUND:
+                raise FileNotFoundError(name)
+            response.raise_for_status()
+            return taken(data, asked, response.status, response.headers.get("Content-Range"))
 
     @override
     async def set(self, key: str, value: Buffer, byte_range: tuple[int, int] | None = None) -> None:
@@ -287,11 +343,15 @@ class UrlStore(FsspecStore):
         except Exception as err:
             status = 404 if isinstance(err, FileNotFoundError) else getattr(err, "status", None)
             if self.is_http and status in _NO_LISTS:
-                message = (
-                    f"listing: the server does not list {without_secrets(f'{directory}/')} "
-                    f"({without_secrets(str(err))}); open groups and datasets by their paths"
+                secrets = secrets_of_store(self)
+                text = without_secrets(
+                    f"listing: the server does not list {directory}/ ({err}); open groups and "
+                    "datasets by their paths",
+                    secrets,
                 )
-                raise N5UnsupportedError(message, kind="listing") from err
+                raise N5UnsupportedError(text, kind="listing") from cause_to_show(err, secrets)
+            if _lacks_bucket(err):
+                raise OSError(EIO, str(err)) from err
             if isinstance(err, self.allowed_exceptions):
                 return []
             raise
@@ -316,7 +376,9 @@ class UrlStore(FsspecStore):
         if list_some is not None and "s3" in self.fs.protocol:
             try:
                 listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
-            except self.allowed_exceptions:
+            except self.allowed_exceptions as err:
+                if _lacks_bucket(err):
+                    raise OSError(EIO, str(err)) from err
                 return []
             keys = [str(entry["name"]) for entry in listed]
             inner = [k.removeprefix(f"{directory}/") for k in keys if not k.endswith("/")]

@@ -6,15 +6,15 @@ import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, override
 
-from zarr.storage import FsspecStore, ObjectStore
-
 from n5zarr.storage.forks import FORKS
+from n5zarr.storage.objects import CheckedObjectStore, check_response
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
     from obstore.store import HTTPStore
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
+    from zarr.storage import FsspecStore
 
 __all__ = ["WebStore"]
 
@@ -32,13 +32,13 @@ _NOT_UNDERSTOOD = (
 class WebStore(UrlStore):
     """A UrlStore of a web server that reads values through obstore, which is faster."""
 
-    objects: ObjectStore[HTTPStore] | None = None
+    objects: CheckedObjectStore[HTTPStore] | None = None
 
     @classmethod
     def of_both(cls, urls: UrlStore, objects: HTTPStore) -> Self:
         """Make one from the stores of both libraries for one server."""
         made = cls.of(urls)
-        made.objects = ObjectStore(objects, read_only=True)
+        made.objects = CheckedObjectStore(objects, read_only=True)
         return made
 
     @override
@@ -82,4 +82,6 @@ async def _whole(store: HTTPStore, key: str) -> memoryview:
     encoding = response.attributes.get(_PACKED, "identity")
     if encoding != "identity":
         raise ValueError(f"{key}: {_PACKED}: {encoding}")
-    return memoryview(await response.bytes_async())
+    data = memoryview(await response.bytes_async())
+    check_response(response, data)
+    return data

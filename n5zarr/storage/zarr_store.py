@@ -48,10 +48,10 @@ from n5zarr.storage.requests import (
     log_request,
     logs_requests,
 )
+from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.store_locations import innermost, name_of_data
 from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_gone, says_missing, server_error
-from n5zarr.storage.url_store import without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -98,7 +98,7 @@ class ZarrStorage(Storage):
         store = _uncached(self._held.store)
         if isinstance(store, ObjectStore):
             return name_of_objects(store)
-        return without_secrets(str(store))
+        return without_secrets(str(store), secrets_of_store(store))
 
     def __getstate__(self) -> HeldState:
         return self._held.state  # tasks belong to a process
@@ -321,10 +321,8 @@ class ZarrStorage(Storage):
         if is_read and is_gone(err):
             return False if isinstance(request, Exists) else None
         key = getattr(request, "key", "") or getattr(request, "path", "")
-        better = server_error(f"{self}: {key or '/'}", err, is_read=is_read)
-        if better is not err:
-            better.__cause__ = err
-        return better
+        where, secrets = f"{self}: {key or '/'}", secrets_of_store(_uncached(self._held.store))
+        return server_error(where, err, is_read=is_read, secrets=secrets)
 
     async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
         store = self.store

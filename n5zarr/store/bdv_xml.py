@@ -23,8 +23,8 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key
+from n5zarr.storage.secrets import without_secrets
 from n5zarr.storage.url import is_url, local_path, split_query
-from n5zarr.storage.url_store import without_secrets
 from n5zarr.store.bdv_hdf5_views import Hdf5Views
 from n5zarr.store.bdv_images import BdvImages
 from n5zarr.store.bdv_ome_views import OmeViews

@@ -52,7 +52,7 @@ from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.affine_index import AffineIndex, coordinate
 from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
 from n5zarr.xarray.lazy_arrays import LazyArray
-from n5zarr.xarray.options import Decoding
+from n5zarr.xarray.options import Decoding, preferred_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -422,7 +422,7 @@ class _NodeReader:
             codecs = standard_codecs(placed.view)
         encoding = {
             "chunks": array.chunks,
-            "preferred_chunks": dict(zip(placed.dims, array.chunks, strict=True)),
+            "preferred_chunks": preferred_chunks(placed.dims, array.shape, array.chunks),
             "compressors": tuple(c for c in codecs if isinstance(c, BytesBytesCodec)),
             "filters": tuple(c for c in codecs if isinstance(c, ArrayArrayCodec)),
             "source": Origin(

@@ -28,6 +28,7 @@ from n5zarr.store.geometry import warn_of_problems
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.lazy_arrays import StackedViews
+from n5zarr.xarray.options import preferred_chunks
 
 if TYPE_CHECKING:
     import os
@@ -320,7 +321,9 @@ def _dataset(
     }
     if is_one:  # before dask has a chunk for each part of the data
         variables = {name: v.isel(setup=0, missing_dims="ignore") for name, v in variables.items()}
-    blocks = dict(zip(dims, (1, 1, *placed.view.chunk_shape), strict=True))
+    view = placed.view
+    blocks = {"setup": 1, "timepoint": 1}
+    blocks |= preferred_chunks(placed.dims, view.shape, view.chunk_shape)
     for variable in variables.values():  # for chunks={} of xarray's functions
         own = {dim: size for dim, size in blocks.items() if dim in variable.dims}
         variable.encoding["preferred_chunks"] = own

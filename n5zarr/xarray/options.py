@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict
 
-__all__ = ["Chunks", "Decoding", "Region", "StorageOptions"]
+from n5zarr.format.grid import join_blocks
+
+__all__ = ["Chunks", "Decoding", "Region", "StorageOptions", "preferred_chunks"]
+
+_MANY, _FEWER = 2**24, 2**20  # chunks; dask holds all of an array in memory
 
 type StorageOptions = dict[str, Any]
 """Options of the library that reads a URL; only that library knows their types."""
@@ -27,3 +32,18 @@ class Decoding(TypedDict, total=False):
     drop_variables: str | Iterable[Hashable] | None
     use_cftime: bool | None
     decode_timedelta: bool | None
+
+
+def preferred_chunks(
+    dims: Sequence[str], shape: Sequence[int], block: Sequence[int]
+) -> dict[str, int]:
+    """Return the extent of dask's chunks for ``chunks={}``: blocks, joined if dask cannot hold all.
+
+    Examples
+    --------
+    >>> preferred_chunks("yx", (5, 7), (2, 3)), preferred_chunks("yx", (10**10, 7), (1, 7))
+    ({'y': 2, 'x': 3}, {'y': 16384, 'x': 7})
+    """
+    n_blocks = math.prod(-(-n // size) for n, size in zip(shape, block, strict=True))
+    chunks = join_blocks(shape, block, most=_FEWER) if n_blocks > _MANY else block
+    return dict(zip(dims, chunks, strict=True))

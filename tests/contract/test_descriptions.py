@@ -15,7 +15,7 @@ from zarr.storage import FsspecStore, MemoryStore, ObjectStore, StorePath
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.storage.url_store import without_secrets
+from n5zarr.storage.secrets import without_secrets
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 SAMPLE = n5zarr.sample_path()

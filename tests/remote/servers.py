@@ -15,7 +15,7 @@ from functools import partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, NamedTuple, override
 from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
@@ -100,6 +100,49 @@ class PackedFiles(Files):
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
+
+
+class Answer(NamedTuple):
+    """What a server answers, and says to answer: the bytes from start to stop of all."""
+
+    status: int
+    start: int
+    stop: int
+    size: int
+    body: bytes
+
+
+class LyingFiles(_Files):
+    """Files, and parts of them, of which the server sends others than it should."""
+
+    lie: Callable[[Answer, bytes], Answer | None] = staticmethod(lambda answer, whole: None)
+
+    @override
+    def do_GET(self) -> None:
+        try:
+            with open(self.translate_path(self.path), "rb") as opened:  # noqa: PTH123 - as above
+                whole = opened.read()
+        except OSError:
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return
+        start, stop, n = 0, len(whole), len(whole)
+        asked = self.headers.get("Range")
+        if asked is not None:
+            first, last = asked.removeprefix("bytes=").split("-")
+            start = int(first) if first else max(0, n - int(last))
+            stop = min(n, int(last) + 1) if first and last else n
+        status = HTTPStatus.OK if asked is None else HTTPStatus.PARTIAL_CONTENT
+        right = Answer(status, start, stop, n, whole[start:stop])
+        told = self.lie(right, whole) or right
+        self.send_response(told.status)
+        if told.status == HTTPStatus.PARTIAL_CONTENT and told.size >= 0:
+            self.send_header("Content-Range", f"bytes {told.start}-{told.stop - 1}/{told.size}")
+        self.send_header("Content-Length", str(len(told.body)))
+        self.send_header("Last-Modified", "Fri, 27 Nov 2026 10:00:00 GMT")
+        self.end_headers()
+        self.wfile.write(told.body if self.command == "GET" else b"")
+
+    do_HEAD = do_GET  # noqa: N815 - as the base wants
 
 
 class _FilesWithForbiddenLists(_FilesWithoutLists):

@@ -12,7 +12,8 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.storage.url import is_url, local_path, store_of_url, tolerant
+from n5zarr.storage.served import served
+from n5zarr.storage.url import is_url, local_path, store_of_url
 from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
@@ -258,7 +259,8 @@ class _Target:
         document: bytes | None = None
         if is_url(self.out):
             folder, _, name = self.out.rstrip("/").rpartition("/")
-            store = tolerant(store_of_url(folder, self.options, read_only=True, backend="fsspec"))
+            store = store_of_url(folder, self.options, read_only=True, backend="fsspec")
+            store = served(store, forbidden_is_missing=True)
             key = name if is_json else f"{name}/{_PARQUET_DOCUMENT}"
             value = sync(store.get(key, cpu.buffer_prototype))
             document = None if value is None else value.to_bytes()

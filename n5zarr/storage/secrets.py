@@ -1,0 +1,126 @@
+"""Keep users, passwords, keys and signatures out of messages and the log.
+
+A mask of patterns knows URLs. Libraries and servers repeat parts of URLs and values of options in
+texts of their own, so that the values themselves are masked, too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl, quote, unquote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+__all__ = ["cause_to_show", "secrets_in", "secrets_of_store", "without_secrets"]
+
+_USER = re.compile(r"(https?://|://(?=[^/?#@\s]*:))[^/?#\s\"'<>]*@", re.IGNORECASE)
+_QUERY = re.compile(r"(https?://[^?\"'<>]*?)\?[^\s\"'<>]*", re.IGNORECASE)
+_NAMES = re.compile(
+    r"(?<!skip_)(key|secret|token|passw|sas|sig|credential|auth|cookie|params)", re.IGNORECASE
+)
+_PLAIN = {"true", "false", "none", "anon", "google_default", "cache", "cloud", "browser"}
+_SHORTEST = 4  # characters; shorter values are parts of words
+
+
+def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
+    """Return a URL, or text with some, without user and password, and without web servers' queries.
+
+    The query of a URL may be a signature, or hold an access token.
+
+    Parameters
+    ----------
+    text : str
+        The text.
+    secrets : iterable of str, optional
+        What else it must not contain, wherever it came from; see :func:`secrets_in`.
+
+    Examples
+    --------
+    >>> without_secrets("https://user:secret@host/c.n5?token=secret")
+    'https://host/c.n5'
+    >>> without_secrets("abfs://container@account.dfs.core.windows.net/c.n5")
+    'abfs://container@account.dfs.core.windows.net/c.n5'
+    >>> without_secrets("GET https://host/c?list=1: 404 Not Found, in me:word's", ["me:word"])
+    "GET https://host/c 404 Not Found, in ***'s"
+    """
+    text = _QUERY.sub(r"\1", _USER.sub(r"\1", text))
+    forms = {form for s in secrets for form in (s, quote(s, safe=""), quote(s), unquote(s))}
+    for form in sorted(forms, key=len, reverse=True):
+        if len(form) >= _SHORTEST:
+            text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])", "***", text)
+    return text
+
+
+def secrets_in(*sources: object) -> frozenset[str]:
+    """Return the secrets in URLs and in the options of a library.
+
+    Examples
+    --------
+    >>> sorted(secrets_in("s3://me:word@bucket/c.n5", {"anon": False, "token": "ticket"}))
+    ['me', 'me:word', 'ticket', 'word']
+    """
+    return frozenset(secret for source in sources for secret in _each(source, is_secret=False))
+
+
+def _each(source: object, *, is_secret: bool) -> Iterator[str]:
+    if isinstance(source, Mapping):
+        for name, value in source.items():
+            is_named = _NAMES.search(str(name)) is not None
+            yield from _each(value, is_secret=is_named or is_secret)
+    elif isinstance(source, list | tuple | set):
+        for value in source:
+            yield from _each(value, is_secret=is_secret)
+    elif isinstance(source, str | bytes):
+        text = source if isinstance(source, str) else source.decode(errors="replace")
+        yield from _in_url(text)
+        if is_secret and text.lower() not in _PLAIN:
+            yield from (text, text.rpartition(" ")[2])  # "Bearer ..."
+
+
+def _in_url(url: str) -> Iterator[str]:
+    """Yield user and password in a URL, with or without its scheme, and a web server's query."""
+    for each in url.split("::"):
+        scheme, _, rest = each.rpartition("://")
+        place, mark, query = rest.partition("?")
+        user, at, _ = place.partition("/")[0].rpartition("@")
+        if at and (":" in user or scheme.lower().startswith("http")):
+            yield from (user, *user.split(":", 1))
+        if mark and scheme.lower().startswith("http"):
+            yield from (query, *(value for _, value in parse_qsl(query)))
+
+
+def secrets_of_store(store: Any) -> frozenset[str]:  # noqa: ANN401 - of fsspec, obstore or others
+    """Return the secrets with which a store of zarr's for a URL was opened."""
+    fs, objects = getattr(store, "fs", None), getattr(store, "store", None)
+    inner = getattr(fs, "sync_fs", fs)
+    names = ("config", "client_options", "url")
+    return secrets_in(
+        getattr(store, "path", None),
+        dict(getattr(inner, "storage_options", None) or {}),
+        {name: _plain(getattr(objects, name, None)) for name in names},
+    )
+
+
+def _plain(value: Any) -> object:  # noqa: ANN401 - obstore's mappings
+    return dict(value) if hasattr(value, "keys") else value
+
+
+def cause_to_show(err: BaseException, secrets: Iterable[str] = ()) -> BaseException | None:
+    """Return an error as the cause of another one; None if its text, or that of a cause, tells.
+
+    Examples
+    --------
+    >>> cause_to_show(OSError("https://me:word@host")) is None
+    True
+    """
+    secrets, seen = [*secrets], set[int]()
+    each: BaseException | None = err
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        if any(without_secrets(text, secrets) != text for text in (str(each), repr(each))):
+            return None
+        each = each.__cause__ or each.__context__
+    return err

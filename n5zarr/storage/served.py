@@ -1,0 +1,146 @@
+"""Stores of zarr's for servers that raise Python's errors, whoever reads from them.
+
+zarr reads arrays of Zarr directly from a store, and N5 is read through
+:class:`~n5zarr.storage.zarr_store.ZarrStorage`: with these stores both fail alike.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from zarr.storage import FsspecStore, ObjectStore
+
+from n5zarr.errors import option_error
+from n5zarr.storage.objects import CheckedObjectStore
+from n5zarr.storage.secrets import secrets_of_store, without_secrets
+from n5zarr.storage.url import says_missing, server_error
+from n5zarr.storage.url_store import UrlStore
+from n5zarr.storage.web_store import WebStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable
+
+    from zarr.abc.buffer import Buffer, BufferPrototype
+    from zarr.abc.store import ByteRequest, Store
+
+__all__ = ["served"]
+
+
+class _Served:
+    """Mixin of stores for servers.
+
+    With ``forbidden_is_missing``, a "forbidden" key is missing: S3 answers so for a missing key if
+    the user may not list.
+    """
+
+    forbidden_is_missing = False
+
+    def with_read_only(self, read_only: bool = False) -> Self:  # noqa: FBT001, FBT002 - zarr's
+        made: Self = super().with_read_only(read_only)  # type: ignore[misc]
+        made.forbidden_is_missing = self.forbidden_is_missing
+        return made
+
+    async def get(
+        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
+    ) -> Buffer | None:
+        found: Buffer | None = await self._ask(key, super().get(key, prototype, byte_range), None)  # type: ignore[misc]
+        return found
+
+    async def exists(self, key: str) -> bool:
+        return bool(await self._ask(key, super().exists(key), False))  # type: ignore[misc] # noqa: FBT003
+
+    async def getsize(self, key: str) -> int:
+        size: int = await self._ask(key, super().getsize(key))  # type: ignore[misc]
+        return size
+
+    async def set(self, key: str, value: Buffer) -> None:
+        await self._ask(key, super().set(key, value), is_read=False)  # type: ignore[misc]
+
+    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
+        await self._ask(key, super().set_if_not_exists(key, value), is_read=False)  # type: ignore[misc]
+
+    async def delete(self, key: str) -> None:
+        await self._ask(key, super().delete(key), is_read=False)  # type: ignore[misc]
+
+    async def delete_dir(self, prefix: str) -> None:
+        await self._ask(prefix, super().delete_dir(prefix), is_read=False)  # type: ignore[misc]
+
+    def list(self) -> AsyncIterator[str]:
+        return self._each("", super().list())  # type: ignore[misc]
+
+    def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        return self._each(prefix, super().list_prefix(prefix))  # type: ignore[misc]
+
+    def list_dir(self, prefix: str) -> AsyncIterator[str]:
+        return self._each(prefix, super().list_dir(prefix))  # type: ignore[misc]
+
+    async def _ask(
+        self, key: str, answer: Awaitable[Any], *missing: object, is_read: bool = True
+    ) -> Any:  # noqa: ANN401 - of the request
+        """Await an answer; return what stands for a missing key, if one may be missing."""
+        try:
+            return await answer
+        except Exception as err:
+            if missing and says_missing(self, err):
+                return missing[0]
+            better = self._better(key, err, is_read=is_read)
+            raise better from better.__cause__
+
+    async def _each(self, prefix: str, keys: AsyncIterator[str]) -> AsyncIterator[str]:
+        try:
+            async for key in keys:
+                yield key
+        except Exception as err:
+            better = self._better(prefix, err, is_read=True)
+            raise better from better.__cause__
+
+    def _better(self, key: str, err: Exception, *, is_read: bool) -> Exception:
+        where = f"{self}: {key.strip('/') or '/'}"
+        return server_error(where, err, is_read=is_read, secrets=secrets_of_store(self))
+
+
+class ServedUrlStore(_Served, UrlStore):
+    pass
+
+
+class ServedWebStore(_Served, WebStore):
+    pass
+
+
+class ServedObjectStore(_Served, CheckedObjectStore):
+    pass
+
+
+_OTHERS = (FsspecStore, UrlStore, WebStore, ObjectStore)
+
+
+def served(store: Store, *, forbidden_is_missing: bool = False) -> Store:
+    """Return a store that raises Python's errors; stores of other libraries stay as they are.
+
+    Parameters
+    ----------
+    store : Store
+        A store of zarr's.
+    forbidden_is_missing : bool, optional
+        Whether a "forbidden" key is missing.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        ``forbidden_is_missing``, but the store is not one of fsspec or obstore (``kind="option"``).
+    """
+    made: ServedUrlStore | ServedWebStore | ServedObjectStore
+    if isinstance(store, _Served) and store.forbidden_is_missing >= forbidden_is_missing:
+        return store
+    if type(store) not in _OTHERS and not forbidden_is_missing:  # a class of the user's, or no URL
+        return store
+    if isinstance(store, FsspecStore):
+        made = (ServedWebStore if isinstance(store, WebStore) else ServedUrlStore).of(store)
+    elif isinstance(store, ObjectStore):
+        made = ServedObjectStore(store.store, read_only=store.read_only)
+    else:
+        shown = without_secrets(repr(store), secrets_of_store(store))
+        message = "forbidden_is_missing: expected a URL or a store of fsspec or obstore, got"
+        raise option_error(f"{message} {shown}")
+    made.forbidden_is_missing = forbidden_is_missing
+    return made
