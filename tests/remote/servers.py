@@ -112,7 +112,7 @@ class Answer(NamedTuple):
     body: bytes
 
 
-class LyingFiles(_Files):
+class LyingFiles(Files):
     """Files, and parts of them, of which the server sends others than it should."""
 
     lie: Callable[[Answer, bytes], Answer | None] = staticmethod(lambda answer, whole: None)
