@@ -342,12 +342,15 @@ def _sum(finite: np.ndarray) -> float | Fraction:
 
 
 def _mean(sums: Sequence[float | Fraction], n: int) -> float:
-    if all(isinstance(each, int) for each in sums):
-        return sum(sums) / n  # exact; floats are rounded
+    """Divide a sum by a number: of integers exactly, of floats without overflow."""
+    whole = [each for each in sums if isinstance(each, int)]
+    if len(whole) == len(sums):
+        return sum(whole) / n
     try:
         return math.fsum(sums) / n
     except OverflowError:
-        return float(sum(map(Fraction, sums)) / n)
+        exact = [each if isinstance(each, Fraction) else Fraction(each) for each in sums]
+        return float(sum(exact, Fraction()) / n)
 
 
 def _exponent(low: float, high: float) -> int:

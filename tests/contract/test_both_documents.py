@@ -150,7 +150,7 @@ def test_data_of_both_are_refused(tmp_path: Path, chunk: str, own: int) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_dataset_with_a_document_of_zarr_stays_one(tmp_path: Path, zarr_format: int) -> None:
+def test_a_dataset_with_a_document_of_zarr_stays_one(tmp_path: Path, zarr_format: Any) -> None:
     """Its blocks decide; without any data the document of N5 does, if it is one of a dataset."""
     for name in ("a.zarr", "b.zarr"):
         n5zarr.create_array(tmp_path / name, shape=VALUES.shape, chunks=CHUNKS, dtype="u2")
@@ -161,7 +161,7 @@ def test_a_dataset_with_a_document_of_zarr_stays_one(tmp_path: Path, zarr_format
         (tmp_path / name / document).write_bytes((tmp_path / "other" / document).read_bytes())
     n5zarr.open_array(tmp_path / "a.zarr", "r+")[...] = VALUES
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "a.zarr")[...], VALUES)
-    assert not n5zarr.open_array(tmp_path / "b.zarr")[...].any()
+    assert not np.any(n5zarr.open_array(tmp_path / "b.zarr")[...])
     n5zarr.convert(tmp_path / "a.zarr", tmp_path / "c.n5/v")
     np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "c.n5/v")[...], VALUES)
 

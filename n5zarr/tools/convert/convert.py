@@ -266,7 +266,7 @@ def _as_written(
         return from_ome(found if found.storage is None else reordered(found, to_n5=True))
     if version is not None:
         return ome_tree(images_in(found, labels=labels), version)
-    is_from_n5 = not isinstance(target, N5Destination) and container is not None
-    if is_from_n5 and container.axis_order == "C":
+    to_zarr = not isinstance(target, N5Destination)
+    if to_zarr and container is not None and container.axis_order == "C":
         return reordered(found, to_n5=False)
     return found
