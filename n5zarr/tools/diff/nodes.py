@@ -100,9 +100,8 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     """Compare two arrays, groups or containers, of N5 or Zarr.
 
     Compares names of nodes, shapes, data types, axes, attributes and values, but not format, chunks
-    and compression. A missing block equals the fill value, NaN equals NaN. If both are N5, also
-    compares units, scale and translation, whichever conventions they follow. Between N5 and Zarr,
-    lists of positions may have the order of axes of either.
+    and compression. A missing block equals the fill value, NaN equals NaN. Of two N5, compares
+    positions in any convention; between N5 and Zarr, their lists may have the order of either.
 
     Parameters
     ----------
