@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import struct
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -150,9 +150,7 @@ def test_data_of_both_are_refused(tmp_path: Path, chunk: str, own: int) -> None:
 
 
 @pytest.mark.parametrize("zarr_format", [2, 3])
-def test_a_dataset_with_a_document_of_zarr_stays_one(
-    tmp_path: Path, zarr_format: Literal[2, 3]
-) -> None:
+def test_a_dataset_with_a_document_of_zarr_stays_one(tmp_path: Path, zarr_format: Any) -> None:
     """Its blocks decide; without any data the document of N5 does, if it is one of a dataset."""
     for name in ("a.zarr", "b.zarr"):
         n5zarr.create_array(tmp_path / name, shape=VALUES.shape, chunks=CHUNKS, dtype="u2")

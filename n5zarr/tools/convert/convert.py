@@ -21,7 +21,7 @@ from n5zarr.tools.convert.checks import (
 )
 from n5zarr.tools.convert.drafts import check_drafts, with_multisets
 from n5zarr.tools.convert.files import opaque_folders
-from n5zarr.tools.convert.from_zarr import coords_tree
+from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.paintera import as_paintera
@@ -261,6 +261,12 @@ def _as_written(
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
     if drafts:
         found = with_multisets(found, target)
-    if isinstance(target, N5Destination) and found.container is None:
-        return from_ome(found)
-    return found if version is None else ome_tree(images_in(found, labels=labels), version)
+    container = found.container
+    if isinstance(target, N5Destination) and container is None:
+        return from_ome(found if found.storage is None else reordered(found, to_n5=True))
+    if version is not None:
+        return ome_tree(images_in(found, labels=labels), version)
+    to_zarr = not isinstance(target, N5Destination)
+    if to_zarr and container is not None and container.axis_order == "C":
+        return reordered(found, to_n5=False)
+    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import deque
+from collections import defaultdict, deque
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from n5zarr.container.walk import Selection, Walk
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.model import MisfitError
 from n5zarr.conventions.ome_zarr import image_in, level_paths
+from n5zarr.conventions.zarr_order import in_order_of_n5, in_order_of_zarr
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
@@ -26,15 +27,16 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from zarr.types import AnyArray
 
     from n5zarr.container.path_patterns import PathPatterns
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Place
 
-__all__ = ["coords_tree", "zarr_array", "zarr_tree"]
+__all__ = ["coords_tree", "reordered", "zarr_array", "zarr_tree"]
 
 
 def zarr_tree(node: AnyArray | zarr.Group, storage: Storage, paths: PathPatterns) -> SourceTree:
@@ -125,6 +127,29 @@ def _selected(
             yield below, node
             if isinstance(node, zarr.Group):
                 yield from _selected(node, below, paths)
+
+
+def reordered(tree: SourceTree, *, to_n5: bool) -> SourceTree:
+    """Convert the positions in attributes from N5 to Zarr, or from Zarr to N5."""
+
+    def convert(
+        attributes: Mapping[str, JSON], ndim: int, names: Sequence[str | None] | None = None
+    ) -> Mapping[str, JSON]:
+        if to_n5:
+            return in_order_of_n5(attributes, ndim, names)
+        return in_order_of_zarr(attributes, ndim)
+
+    arrays = {
+        path: replace(a, attributes=convert(a.attributes, len(a.shape), a.dimension_names))
+        for path, a in tree.arrays.items()
+    }
+    ndims: dict[str, int] = defaultdict(int)  # the largest number in each group
+    for path, array in tree.arrays.items():
+        names = path.split("/")
+        for group in ("/".join(names[:n]) for n in range(len(names))):
+            ndims[group] = max(ndims[group], len(array.shape))
+    groups = {path: convert(attributes, ndims[path]) for path, attributes in tree.groups.items()}
+    return replace(tree, arrays=arrays, groups=groups)
 
 
 def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:

@@ -12,6 +12,7 @@ from n5zarr.arrays.opening import open_array
 from n5zarr.container.axes import read_placed
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
+from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.errors import N5FormatError
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
@@ -41,7 +42,7 @@ class Side:
     Parameters
     ----------
     attributes : mapping
-        The users' attributes, without the names of axes.
+        The users' attributes.
     array : zarr.Array or None
         The array; None for a group.
     children : mapping
@@ -49,12 +50,30 @@ class Side:
     axes : mapping
         The known properties of the axes of an array, each a list in C order: ``names``, None if it
         has none, and in N5 ``units``, ``scale`` and ``translation``.
+    is_reversed : bool
+        Whether attributes list axes in another order than the array, as those of N5 do.
     """
 
     attributes: Mapping[str, JSON]
     array: AnyArray | None = None
     children: Mapping[str, Side | Exception] = field(default_factory=dict)
     axes: Mapping[str, JSON] = field(default_factory=dict)
+    is_reversed: bool = False
+
+    @property
+    def ndim(self) -> int:
+        """Number of dimensions; of a group, the largest one below."""
+        if self.array is not None:
+            return self.array.ndim
+        below = (side.ndim for side in self.children.values() if isinstance(side, Side))
+        return max(below, default=0)
+
+    def own(self, *, as_zarr: bool = False) -> Mapping[str, JSON]:
+        """Return the attributes without the names of axes, and with positions as Zarr has them."""
+        own = self.attributes
+        if as_zarr and self.is_reversed:
+            own = in_order_of_zarr(own, self.ndim)
+        return own if self.array is None else _without_names(own, self.ndim)
 
 
 def open_side(
@@ -92,6 +111,7 @@ def open_side(
 
 
 def _side_of_n5(store: N5Store, path: str, node: Node) -> Side:
+    is_reversed = store.axis_order == "C"
     if not isinstance(node, DatasetView):
         children: dict[str, Side | Exception] = {
             name: child.error
@@ -99,7 +119,7 @@ def _side_of_n5(store: N5Store, path: str, node: Node) -> Side:
             else _side_of_n5(store, join(path, name), child)
             for name, child in store.run(store.container.nodes.children(path))
         }
-        return Side(attributes=node.attributes, children=children)
+        return Side(attributes=node.attributes, children=children, is_reversed=is_reversed)
     place = described(store.run(read_placed(store.container.nodes, path, node)))
     axes: dict[str, JSON] = {
         "names": _not_made_up(place.names),
@@ -108,7 +128,8 @@ def _side_of_n5(store: N5Store, path: str, node: Node) -> Side:
         "translation": list(place.translation),
     }
     array = open_array(store, path=path)
-    return Side(attributes=_without_names(array.attrs.asdict(), array.ndim), array=array, axes=axes)
+    attributes = array.attrs.asdict()
+    return Side(attributes=attributes, array=array, axes=axes, is_reversed=is_reversed)
 
 
 def _side_of_zarr(node: AnyArray | zarr.Group) -> Side:
@@ -118,7 +139,7 @@ def _side_of_zarr(node: AnyArray | zarr.Group) -> Side:
         return Side(attributes=attributes, children=children)
     document = {"attributes": attributes, **node.metadata.to_dict()}
     return Side(
-        attributes=_without_names(attributes, node.ndim),
+        attributes=attributes,
         array=zarr.Array(in_own_store(node.async_array)),
         axes={"names": _names(document)},
     )

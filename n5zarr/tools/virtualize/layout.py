@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.container.coords_view import Coordinate
+from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Warn, each_once
@@ -204,7 +205,11 @@ class _Tree:
                 here.append(VirtualGroup(path=inner_path, attributes={}))
                 here += yield from self.alone(placed, inner_path)
                 frames.append(_frame_of(layout.path, {name: placed}))
-        attributes = layout.attributes if self.coords else group.attributes
+        attributes: Mapping[str, JSON] = layout.attributes
+        if not self.coords:
+            arrays = (m for m in [*here, *below] if isinstance(m, VirtualArray))
+            ndim = max((array.view.ndim for array in arrays), default=0)
+            attributes = in_order_of_zarr(group.attributes, ndim)
         return [VirtualGroup(path=path, attributes=attributes), *here, *below], frames
 
     def root(self, path: str, view: DatasetView) -> Steps[list[Member]]:
@@ -223,12 +228,13 @@ class _Tree:
 
     def array(self, placed: Placed, path: str, name: str) -> VirtualArray:
         view = _plain(placed.view, self.chunk_grid)
+        own = placed.attributes if self.coords else in_order_of_zarr(view.attributes, view.ndim)
         return VirtualArray(
             path=join(path, name),
             source=placed.path,
             view=view,
             dims=placed.dims if self.coords else view.dimension_names or (),
-            attributes=placed.attributes if self.coords else view.attributes,
+            attributes=own,
         )
 
 

@@ -159,6 +159,7 @@ def test_shapes_that_differ_are_refused() -> None:
 
 def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
     values = np.zeros(3)
-    for given, name in (((str(tmp_path), values), "first"), ((values, [0, 0, 0]), "second")):
+    each: list[tuple[Any, str]] = [((str(tmp_path), values), "first"), ((values, [0]), "second")]
+    for given, name in each:
         with pytest.raises(N5UnrepresentableError, match=f"{name}: expected an array, got"):
             compare_arrays(*given)
