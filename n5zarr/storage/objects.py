@@ -54,7 +54,7 @@ _UPDATES = "n5zarrupdates"  # metadata of objects; Azure allows only letters and
 _N_UPDATES = 32  # number of last updates that the metadata of an object list
 
 
-def name_of_objects(store: ObjectStore[ObstoreStore]) -> str:
+def name_of_objects(store: ObjectStore[Any]) -> str:
     """Return the URL of an object store, without user, password and query."""
     inner: Any = store.store
     scheme = _SCHEMES.get(type(inner).__name__)

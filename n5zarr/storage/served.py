@@ -99,15 +99,15 @@ class _Served:
         return server_error(where, err, is_read=is_read, secrets=secrets_of_store(self))
 
 
-class ServedUrlStore(_Served, UrlStore):
+class ServedUrlStore(_Served, UrlStore):  # type: ignore[misc] # UrlStore.set has a byte_range
     pass
 
 
-class ServedWebStore(_Served, WebStore):
+class ServedWebStore(_Served, WebStore):  # type: ignore[misc] # as above
     pass
 
 
-class ServedObjectStore(_Served, CheckedObjectStore):
+class ServedObjectStore(_Served, CheckedObjectStore[Any]):  # type: ignore[misc] # lists of zarr's are async
     pass
 
 

@@ -291,7 +291,9 @@ def server_error(
     is_told = str(getattr(err, "strerror", "")).startswith(f"{where}: ")
     if is_told or isinstance(err, N5Error | FileNotFoundError):
         return err
-    made = _refusal(where, err, is_read=is_read) if _is_forbidden(err) else None
+    made: Exception | None = None
+    if _is_forbidden(err):
+        made = _refusal(where, err, is_read=is_read)
     is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
     if made is None:
         is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
@@ -356,7 +358,7 @@ def _status(err: BaseException) -> int | None:
     text = str(err)
     codes += [next(filter(None, found.groups())) for found in _STATUS.finditer(text)]
     codes += [code for code, phrase in _OF_GCSFS.items() if text.startswith(f"{phrase}: ")]
-    return next((int(code) for code in codes if str(code).isdigit()), None)
+    return next((int(str(code)) for code in codes if str(code).isdigit()), None)
 
 
 def is_of_one_key(err: Exception) -> bool:

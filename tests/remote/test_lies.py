@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from zarr.abc.store import ByteRequest
+
     from tests.remote.servers import Answer
 
 SHAPE, BLOCK = (11, 307, 331), (331, 307, 11)  # more than 1 MiB: rows of it are read alone
@@ -101,7 +103,7 @@ def lying(request: pytest.FixtureRequest, files: Path) -> Iterator[tuple[str, di
         yield place, options(request.param, url), Handler
 
 
-REQUESTS = {
+REQUESTS: dict[str, ByteRequest] = {
     "range": RangeByteRequest(7, 70),
     "range to the end": RangeByteRequest(1000, 10**9),
     "offset": OffsetByteRequest(1_100_000),
