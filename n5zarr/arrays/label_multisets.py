@@ -93,8 +93,7 @@ def read_label_multisets(
     place = place_of(location, storage_options, backend)
     store, node = open_container(place, path, read_only=True)
     dataset = LabelDataset.at(store, node)
-    shape = dataset.view.shape
-    wanted = Box.of(box, shape, may_be_empty=True)
+    wanted, shape = Box.of(box, dataset.view.shape, may_be_empty=True), dataset.view.shape
     if wanted is None or wanted.step is not None:
         message = f"box: expected integers and slices without steps inside of {shape}, got {box!r}"
         raise option_error(message, where=dataset.where)

@@ -28,8 +28,7 @@ from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from n5zarr.codecs.shard import Read
     from n5zarr.format.compression import Compression
 
 __all__ = [
@@ -105,9 +104,7 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
         raise header_error(f"expected at most {MAX_BLOCK_BYTES} bytes, got {n_bytes}")
 
 
-def check_stored_size(
-    size: int, read: Callable[[int, int], BufferLike], item_size: int = 8
-) -> None:
+def check_stored_size(size: int, read: Read, item_size: int = 8) -> None:
     """Raise if a stored block is far longer than its elements; call it before reading the block.
 
     Parameters
@@ -122,8 +119,7 @@ def check_stored_size(
     Raises
     ------
     N5BlockError
-        The block is a shard (``kind="shard"``), too long (``kind="payload"``) or has no header
-        (``kind="header"``).
+        A shard (``kind="shard"``), too long (``kind="payload"``), without header (``"header"``).
     """
     try:
         header = BlockHeader.from_bytes(memoryview(read(0, 64)))
@@ -132,10 +128,9 @@ def check_stored_size(
             return
         raise damaged(f"expected at most {most} bytes of {header.block_shape}, got {size}")
     except N5BlockError:
-        shard = find_shard(size, lambda offset, n: read(offset, n) if n <= MAX_INDEX else b"")
-        if shard is None:
-            raise
-        raise shard_error(shard) from None
+        if shard := find_shard(size, lambda at, n: read(at, n) if n <= MAX_INDEX else b""):
+            raise shard_error(shard) from None
+        raise
 
 
 def header_error(message: str) -> N5BlockError:
