@@ -173,7 +173,7 @@ def test_axes_may_be_in_another_order(
             np.testing.assert_array_equal(array[...], project.elements(number, timepoint, level))
     store: Any = read_project(XmlFile.at(place_of(xml))).place.location
     (dataset,) = (store.source.levels((0, 2)),)
-    positions = sync(sync(dataset)[0].positions())
+    positions = sync(sync(dataset).stored[0].positions())
     assert positions == sorted(product(range(2), range(2), range(2)))
 
 
