@@ -3,7 +3,8 @@
 The same programs write ``resolution``, ``offset``, ``axes`` and ``units`` as x, y, z in N5, and as
 z, y, x in Zarr: gunpowder's ``N5Write`` reverses them, its ``ZarrWrite`` does not. Others have one
 order in both: Funlib's ``voxel_size`` with all beside it (C order), COSEM's ``transform``, and what
-Java writes (``pixelResolution``, ``scales`` and ``downsamplingFactors`` beside it; x first).
+Java writes: ``pixelResolution``, ``scales`` and ``downsamplingFactors`` beside it, and all of
+n5-zarr 2, which calls the dimensions of Zarr ``dim_2``, ``dim_1``, ``dim_0``; x first.
 """
 
 from __future__ import annotations
@@ -23,7 +24,9 @@ __all__ = ["in_order_of_n5", "in_order_of_zarr"]
 _FACTORS = "downsamplingFactors"
 
 
-def in_order_of_zarr(attributes: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
+def in_order_of_zarr(
+    attributes: Mapping[str, JSON], ndim: int, names: Sequence[str | None] | None = None
+) -> dict[str, JSON]:
     """Convert the attributes of a node of N5 for Zarr.
 
     Parameters
@@ -32,12 +35,17 @@ def in_order_of_zarr(attributes: Mapping[str, JSON], ndim: int) -> dict[str, JSO
         Of a dataset, or of a group.
     ndim : int
         Number of dimensions of the dataset, or of those in the group.
+    names : sequence of str or None, optional
+        The names of these dimensions, C order. Lists stay beside those that Java's n5-zarr writes,
+        as it writes attributes as in N5.
 
     Examples
     --------
     >>> in_order_of_zarr({"resolution": [4, 4, 40], "offset": [8, 0, 100], "of": "x"}, 3)
     {'resolution': [40, 4, 4], 'offset': [100, 0, 8], 'of': 'x'}
     """
+    if ndim > 1 and list(names or ()) == [f"dim_{n}" for n in reversed(range(ndim))]:
+        return dict(attributes)  # n5-zarr at b1fb6dd: `ZarrV3DatasetAttributes`
     return {key: _converted(key, value, attributes, ndim) for key, value in attributes.items()}
 
 
@@ -50,10 +58,8 @@ def in_order_of_n5(
 
     Parameters
     ----------
-    attributes, ndim
+    attributes, ndim, names
         As for :func:`in_order_of_zarr`.
-    names : sequence of str or None, optional
-        The names of the dimensions, C order.
 
     Examples
     --------
@@ -68,7 +74,7 @@ def in_order_of_n5(
         is_of_n5 = known == axes[::-1] if known in (axes, axes[::-1]) else axes[0] == "x"
         if is_of_n5:
             return dict(attributes)
-    return in_order_of_zarr(attributes, ndim)
+    return in_order_of_zarr(attributes, ndim, names)
 
 
 def _converted(key: str, value: JSON, beside: Mapping[str, JSON], ndim: int) -> JSON:

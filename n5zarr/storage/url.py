@@ -297,7 +297,7 @@ def server_error(
     is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
     if made is None:
         is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
-        if not (is_of_library or is_lost):
+        if not (is_of_library or is_lost or _status(err)):
             return err
         made = _failure(where, err, secrets, is_of_library=is_of_library)
     made.__cause__ = cause_to_show(err, secrets)

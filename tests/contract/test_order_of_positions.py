@@ -145,6 +145,21 @@ def test_positions_of_groups_come_back(tmp_path: Path, to: Any) -> None:
     assert n5zarr.geometry(tmp_path / "c.n5", "em/s1").scale == (40.0, 15.0, 8.0)
 
 
+def test_what_java_writes_in_zarr_is_as_in_n5(tmp_path: Path) -> None:
+    """n5-zarr at b1fb6dd, ``ZarrV3DatasetAttributes``: names of dimensions, the last axis first."""
+    group = zarr.open_group(tmp_path / "a.zarr", mode="w")
+    names = ["dim_2", "dim_1", "dim_0"]
+    array = group.create_array("raw", shape=SHAPE, dtype="u1", dimension_names=names)
+    array.attrs["resolution"] = group.attrs["resolution"] = [4, 5, 40]
+    n5zarr.convert(tmp_path / "a.zarr", tmp_path / "b.n5")
+    assert n5zarr.geometry(tmp_path / "b.n5", "raw").scale == SIZE
+    n5zarr.convert(tmp_path / "b.n5", tmp_path / "c.zarr")
+    n5zarr.convert(tmp_path / "c.zarr", tmp_path / "d.n5")
+    for path in ("b.n5", "b.n5/raw", "d.n5", "d.n5/raw"):
+        assert attributes_of(tmp_path / path)["resolution"] == [4, 5, 40]
+    assert n5zarr.compare(tmp_path / "b.n5", tmp_path / "c.zarr").is_equal
+
+
 def test_a_view_in_n5s_order_keeps_the_lists(tmp_path: Path) -> None:
     make_n5(tmp_path / "a.n5", OF_N5["gunpowder"])
     n5zarr.convert(N5Store(tmp_path / "a.n5", axis_order="F"), tmp_path / "b.zarr")

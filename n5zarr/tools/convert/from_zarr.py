@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections import defaultdict, deque
+from collections import deque
 from dataclasses import replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
@@ -27,12 +27,11 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.reading import for_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping
 
     from zarr.types import AnyArray
 
     from n5zarr.container.path_patterns import PathPatterns
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Place
 
@@ -131,24 +130,19 @@ def _selected(
 
 def reordered(tree: SourceTree, *, to_n5: bool) -> SourceTree:
     """Convert the positions in attributes from N5 to Zarr, or from Zarr to N5."""
-
-    def convert(
-        attributes: Mapping[str, JSON], ndim: int, names: Sequence[str | None] | None = None
-    ) -> Mapping[str, JSON]:
-        if to_n5:
-            return in_order_of_n5(attributes, ndim, names)
-        return in_order_of_zarr(attributes, ndim)
-
-    arrays = {
-        path: replace(a, attributes=convert(a.attributes, len(a.shape), a.dimension_names))
-        for path, a in tree.arrays.items()
-    }
-    ndims: dict[str, int] = defaultdict(int)  # the largest number in each group
+    convert = in_order_of_n5 if to_n5 else in_order_of_zarr
+    largest: dict[str, ArraySource] = {}  # the array of most dimensions in each group
+    arrays = {}
     for path, array in tree.arrays.items():
+        own = convert(array.attributes, len(array.shape), array.dimension_names)
+        arrays[path] = replace(array, attributes=own)
         names = path.split("/")
         for group in ("/".join(names[:n]) for n in range(len(names))):
-            ndims[group] = max(ndims[group], len(array.shape))
-    groups = {path: convert(attributes, ndims[path]) for path, attributes in tree.groups.items()}
+            largest[group] = max(largest.get(group, array), array, key=lambda a: len(a.shape))
+    groups = dict(tree.groups)
+    for path in groups.keys() & largest.keys():
+        below = largest[path]
+        groups[path] = convert(groups[path], len(below.shape), below.dimension_names)
     return replace(tree, arrays=arrays, groups=groups)
 
 

@@ -207,9 +207,9 @@ class _Tree:
                 frames.append(_frame_of(layout.path, {name: placed}))
         attributes: Mapping[str, JSON] = layout.attributes
         if not self.coords:
-            arrays = (m for m in [*here, *below] if isinstance(m, VirtualArray))
-            ndim = max((array.view.ndim for array in arrays), default=0)
-            attributes = in_order_of_zarr(group.attributes, ndim)
+            views = [m.view for m in [*here, *below] if isinstance(m, VirtualArray)]
+            view = max(views, key=lambda each: each.ndim, default=None)
+            attributes = group.attributes if view is None else _own(group.attributes, view)
         return [VirtualGroup(path=path, attributes=attributes), *here, *below], frames
 
     def root(self, path: str, view: DatasetView) -> Steps[list[Member]]:
@@ -228,7 +228,7 @@ class _Tree:
 
     def array(self, placed: Placed, path: str, name: str) -> VirtualArray:
         view = _plain(placed.view, self.chunk_grid)
-        own = placed.attributes if self.coords else in_order_of_zarr(view.attributes, view.ndim)
+        own = placed.attributes if self.coords else _own(view.attributes, view)
         return VirtualArray(
             path=join(path, name),
             source=placed.path,
@@ -236,6 +236,11 @@ class _Tree:
             dims=placed.dims if self.coords else view.dimension_names or (),
             attributes=own,
         )
+
+
+def _own(attributes: Mapping[str, JSON], view: DatasetView) -> dict[str, JSON]:
+    """Return the attributes of a dataset, or of a group that holds it, for Zarr."""
+    return in_order_of_zarr(attributes, view.ndim, view.dimension_names)
 
 
 def _plain(view: DatasetView, chunk_grid: ChunkGrid) -> DatasetView:
