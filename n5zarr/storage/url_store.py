@@ -27,7 +27,6 @@ from n5zarr.errors import (
     N5UnsupportedError,
 )
 from n5zarr.storage.forks import FORKS, fork_error
-from n5zarr.format.path import join
 from n5zarr.storage.ranges import bounds, check_sent, header_of, sent_by, taken
 from n5zarr.storage.requests import Entry
 from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
@@ -369,21 +368,6 @@ class UrlStore(FsspecStore):
             if name not in (".", "..") and "/" not in name:
                 names[name] = names.get(name, False) or is_dir
         return [Entry(name, names[name]) for name in sorted(names)]
-
-    @override
-    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
-        if self.is_http:  # fsspec would leave out what the server does not list
-            folders = [prefix.rpartition("/")[0]]
-            for folder in folders:
-                for entry in await self.entries(folder):
-                    key = join(folder, entry.name)
-                    if entry.is_dir:
-                        folders.append(key)
-                    elif key.startswith(prefix):
-                        yield key
-            return
-        async for key in super().list_prefix(prefix):
-            yield key
 
     async def some(self, path: str) -> list[Entry]:
         """List some entries below a path, with as little listing as fsspec allows."""
