@@ -118,8 +118,9 @@ class ZarrStorage(Storage):
 
     @cached_property
     def _place(self) -> str:
-        """The name of the data, which other storage of the same data has, too."""
-        return name_of_data(self.store)
+        """The name of the data, which other storage has, too, unless its updates are conditional."""
+        is_own = self.is_shared and isinstance(innermost(self.store), ObjectStore)
+        return name_of_data(self.store) + (f" {id(self)}" if is_own else "")
 
     @property
     def _cache_writes(self) -> bool:
