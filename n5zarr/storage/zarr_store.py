@@ -118,7 +118,7 @@ class ZarrStorage(Storage):
 
     @cached_property
     def _place(self) -> str:
-        """The name of the data, which other storage has, too, unless its updates are conditional."""
+        """The name of the data, which other storage of it shares if updates are not conditional."""
         is_own = self.is_shared and isinstance(innermost(self.store), ObjectStore)
         return name_of_data(self.store) + (f" {id(self)}" if is_own else "")
 
