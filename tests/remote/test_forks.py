@@ -25,7 +25,7 @@ from zarr.storage import LoggingStore, ObjectStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr.errors import N5UnsupportedError
+from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.forks import FORKS, _may_have_threads
 from tests.processes import CONTEXT
 from tests.remote import servers
@@ -141,7 +141,7 @@ def read_all(arrays: dict[str, Any], place: dict[str, Any], pipe: Any) -> None:
         for name, array in opened(place).items():
             read(name, array)
             pipe.send(f"{name}, anew")
-    except BaseException as err:
+    except (N5Error, OSError, RuntimeError, TypeError, ValueError) as err:
         pipe.send(repr(err))
         raise
     finally:

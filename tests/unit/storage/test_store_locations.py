@@ -73,7 +73,7 @@ def test_no_store_is_overwritten_with_itself(kind: str, way: str, tmp_path: Path
         with pytest.raises(N5UnrepresentableError, match="outside the source") as caught:
             n5zarr.convert(source, target, overwrite=True)
         assert caught.value.kind == "option"
-        if way == "coords" or not isinstance(source, N5Store):
+        if way in ("coords", "F order") or not isinstance(source, N5Store):
             continue
         read: Any = source
         lazy = xr.open_dataset(read, engine="n5", group="a", chunks={})
