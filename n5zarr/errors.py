@@ -11,9 +11,9 @@
     └── N5MissingDependencyError (+ ImportError)     an optional package is needed
 
 Each branch stands for one way out: repair the data, use another tool, change the request, install
-a package. Input and output errors of the wrapped store (``OSError``, HTTP, permissions)
-pass through untouched; a missing key is ``None``, never an error. Only a key that a server forbids
-to read becomes a ``PermissionError`` that names it and says what to do.
+a package. A missing key is ``None``, never an error. Errors of local files pass through untouched;
+those of servers become an ``OSError`` that names the key: ``PermissionError``, ``ConnectionError``
+or ``TimeoutError`` where it is one.
 
 A message reads ``<where>: <what>: expected ..., got ...``. The pure packages describe the
 problem. The store knows the place, and sets :attr:`N5Error.where` as the error passes.

@@ -10,6 +10,7 @@ import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import complain, print_json
 from n5zarr.cli.options import Access, AsJson, DryRun, Jobs, Node, Progress, json_or_text
+from n5zarr.storage.secrets import named
 from n5zarr.store.info import bytes_text
 
 __all__ = ["attrs", "rm_empty"]
@@ -59,7 +60,7 @@ def attrs(
     if as_json and is_there and (remove or value is not None):
         print_json(changed)
     if not is_there:
-        complain("error", f"{location}: there is no attribute {key!r}")
+        complain("error", f"{named(str(location))}: there is no attribute {key!r}")
         raise typer.Exit(1)
 
 

@@ -11,6 +11,7 @@ from rich.tree import Tree
 from n5zarr.cli.messages import complain, console, print_json, print_text, printable
 from n5zarr.cli.options import Access, AsJson, Location
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.secrets import named
 from n5zarr.store import inspect
 from n5zarr.store.info import bytes_text, names_of_axes
 
@@ -78,7 +79,7 @@ def tree(
         with asking_once():
             n_unreadable = print_tree(inspect.describe_each(location, total=total, **options))
     if n_unreadable:
-        complain("error", f"{location}: {n_unreadable} of the nodes cannot be read")
+        complain("error", f"{named(str(location))}: {n_unreadable} of the nodes cannot be read")
         raise typer.Exit(2)
 
 

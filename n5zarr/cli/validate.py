@@ -17,6 +17,7 @@ from n5zarr.cli.options import Access, AsJson, Jobs, Location, Parts
 from n5zarr.cli.progress import progress_bar
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
+from n5zarr.storage.secrets import named
 from n5zarr.store.info import bytes_text
 
 if TYPE_CHECKING:
@@ -138,7 +139,8 @@ def _repair_edges(
     location: str, to: Literal["pad", "truncate"], options: Mapping[str, Any], *, yes: bool
 ) -> None:
     loses = "; what they hold outside of it is lost" if to == "truncate" else " with 0"
-    question = f"{to.capitalize()} all blocks at the end of each dataset below {location}{loses}"
+    place = named(str(location))
+    question = f"{to.capitalize()} all blocks at the end of each dataset below {place}{loses}"
     if not _is_agreed(question, yes=yes):
         return
     with progress_bar() as show:

@@ -18,9 +18,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.codecs.buffers import BufferLike, damaged, max_unpacked
 from n5zarr.codecs.compress import codec_of, decompress, decompress_all
-from n5zarr.codecs.shard import MAX_INDEX, check_no_shard, find_shard, shard_error
+from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, join_strings, split_strings
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, MAX_BLOCK_BYTES, BlockHeader, BlockMode
@@ -28,7 +27,7 @@ from n5zarr.format.data_type import DataType
 from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 
 if TYPE_CHECKING:
-    from n5zarr.codecs.shard import Read
+    from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
 
 __all__ = [
@@ -102,35 +101,6 @@ def check_header(header: BlockHeader, ndim: int, data_type: DataType) -> None:
     n_bytes = max(header.n_payload_elements, math.prod(header.block_shape)) * data_type.item_size
     if n_bytes > MAX_BLOCK_BYTES:
         raise header_error(f"expected at most {MAX_BLOCK_BYTES} bytes, got {n_bytes}")
-
-
-def check_stored_size(size: int, read: Read, item_size: int = 8) -> None:
-    """Raise if a stored block is far longer than its elements; call it before reading the block.
-
-    Parameters
-    ----------
-    size : int
-        Length of the block, in bytes.
-    read : callable
-        Reads bytes of the block: takes an offset and their number.
-    item_size : int, optional
-        Largest number of bytes of an element.
-
-    Raises
-    ------
-    N5BlockError
-        A shard (``kind="shard"``), too long (``kind="payload"``), without header (``"header"``).
-    """
-    try:
-        header = BlockHeader.from_bytes(memoryview(read(0, 64)))
-        most = header.n_bytes + max_unpacked(header.n_payload_elements * item_size)
-        if header.mode is BlockMode.OBJECT or size <= most:
-            return
-        raise damaged(f"expected at most {most} bytes of {header.block_shape}, got {size}")
-    except N5BlockError:
-        if shard := find_shard(size, lambda at, n: read(at, n) if n <= MAX_INDEX else b""):
-            raise shard_error(shard) from None
-        raise
 
 
 def header_error(message: str) -> N5BlockError:

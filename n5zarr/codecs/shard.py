@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import google_crc32c
 
+from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import Compression, Raw
@@ -41,10 +42,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LAST",
-    "MAX_INDEX",
     "Shard",
     "check_no_shard",
     "check_not_sharded",
+    "check_stored_size",
     "find_shard",
     "in_memory",
     "is_likely",
@@ -57,11 +58,10 @@ __all__ = [
 
 LAST = 20
 """Bytes at the end of a file that :func:`is_likely` needs: an entry and the checksum."""
-MAX_INDEX = 2**26
-"""Bytes of an index that are read at once from a file that is too large to be read whole."""
 
 _ENTRY, _CHECKSUM = 16, 4  # bytes
 _MISSING = b"\xff" * _ENTRY
+_MOST_INDEX = 2**26  # bytes of the index of a file that is too large to be read whole
 _PIECE = 2**10  # entries that are read at once
 _LONGEST_HEADER = 8 + 4 * MAX_ARRAY_NDIM
 
@@ -357,6 +357,37 @@ def check_not_sharded(
     shard = stored_shard(size, read, data_type, compression)
     if shard is not None:
         raise shard_error(shard).located("" if where is None else where())
+
+
+def check_stored_size(size: int, read: Read, item_size: int = 8) -> None:
+    """Raise if a stored block is far longer than its elements; call it before reading the block.
+
+    Parameters
+    ----------
+    size : int
+        Length of the block, in bytes.
+    read : callable
+        Reads bytes of the block: takes an offset and their number.
+    item_size : int, optional
+        Largest number of bytes of an element.
+
+    Raises
+    ------
+    N5BlockError
+        The block is a shard (``kind="shard"``), too long (``kind="payload"``) or has no header
+        (``kind="header"``).
+    """
+    try:
+        header = BlockHeader.from_bytes(memoryview(read(0, 64)))
+        most = header.n_bytes + max_unpacked(header.n_payload_elements * item_size)
+        if header.mode is BlockMode.OBJECT or size <= most:
+            return
+        raise damaged(f"expected at most {most} bytes of {header.block_shape}, got {size}")
+    except N5BlockError:
+        shard = find_shard(size, lambda offset, n: read(offset, n) if n <= _MOST_INDEX else b"")
+        if shard is None:
+            raise
+        raise shard_error(shard) from None
 
 
 def shard_error(shard: Shard) -> N5BlockError:

@@ -47,6 +47,7 @@ from n5zarr.hdmf.file_contents import (
 from n5zarr.hdmf.hdf5 import unreadable
 from n5zarr.hdmf.schema import dimension_names
 from n5zarr.hdmf.slabs import is_array, n_bytes
+from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.n5_store import N5Store
 
@@ -172,7 +173,7 @@ def _local(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if is_url(text):
         message = "expected a local path; NWBN5IO reads and writes containers on servers"
-        raise N5UnsupportedError(message, kind="option", where=text)
+        raise N5UnsupportedError(message, kind="option", where=named(text))
     return Path(os.path.abspath(Path(local_path(text)).expanduser()))  # noqa: PTH100 - keeps links
 
 

@@ -19,6 +19,7 @@ from zarr.storage import ObjectStore, WrapperStore
 
 from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.storage.objects import received
 from n5zarr.storage.url import says_missing
 
 if TYPE_CHECKING:
@@ -263,7 +264,7 @@ async def _fetch_object(
         options = {"if_none_match": kept.e_tag}
     try:
         response = await obstore.get_async(store.store, key, options=options)
-        return _Kept(bytes(await response.bytes_async()), now, response.meta["e_tag"])
+        return _Kept(bytes(await received(response)), now, response.meta["e_tag"])
     except obstore.exceptions.NotModifiedError:
         return _Kept(kept.value if kept else None, now, kept.e_tag if kept else None)
     except Exception as err:

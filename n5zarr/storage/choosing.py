@@ -62,11 +62,11 @@ def chosen_store(
     N5MissingDependencyError, N5UnrepresentableError, N5UnsupportedError
         As for :func:`~n5zarr.storage.url.store_of_url`.
     """
-    why = "obstore, which understands the URL and its options"
+    objects, why = None, "obstore, which understands the URL and its options"
     try:
         objects = _objects(url, storage_options)
     except NotTranslatedError as err:
-        objects, why = None, f"fsspec; obstore is not used: {err}"
+        why = f"fsspec; obstore is not used: {err}"
     if objects is None:  # outside of the error, which may show a secret
         return store_of_url(url, storage_options, read_only=read_only, backend="fsspec"), why
     if not url.lower().startswith("http"):

@@ -9,6 +9,7 @@ from zarr.storage import ObjectStore
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.objects import entries_of_objects, some_objects
 from n5zarr.storage.requests import Entry
+from n5zarr.storage.served import error_in
 from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import UrlStore
 
@@ -20,9 +21,17 @@ __all__ = ["read_entries"]
 
 async def read_entries(store: Store, path: str, *, few: bool = False) -> list[Entry]:
     """List a directory; with ``few``, at least one entry unless it is empty."""
+    if isinstance(store, CachingStore):
+        return await read_entries(store.inner, path, few=few)
+    try:
+        return await _entries(store, path, few=few)
+    except Exception as err:
+        better = error_in(store, path, err)
+        raise better from better.__cause__
+
+
+async def _entries(store: Store, path: str, *, few: bool) -> list[Entry]:
     match store:
-        case CachingStore():
-            return await read_entries(store.inner, path, few=few)
         case UrlStore() | ObjectStore() if few:
             some = store.some(path) if isinstance(store, UrlStore) else some_objects(store, path)
             try:

@@ -21,8 +21,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from n5zarr.codecs.block import check_stored_size
 from n5zarr.codecs.buffers import REUSED, Scratch
+from n5zarr.codecs.shard import check_stored_size
 from n5zarr.errors import ErrorsAt, N5FormatError
 from n5zarr.format.grid import is_block_name
 from n5zarr.storage.locks import PAUSE, reading
@@ -115,8 +115,10 @@ CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
 UPDATE = os.O_RDWR | _NOT_WAITING | _BINARY
 
 
-def read(path: Path | str, *, settled: bool = False) -> bytes | None:
-    """Read a whole file; return None if it is missing.
+def read(
+    path: Path | str, *, settled: bool = False, part: tuple[int, int] | None = None
+) -> bytes | None:
+    """Read a file, whole or in part; return None if it is missing.
 
     Parameters
     ----------
@@ -124,8 +126,12 @@ def read(path: Path | str, *, settled: bool = False) -> bytes | None:
         The file.
     settled : bool, optional
         Wait for programs that write the file under a lock, as Java does.
+    part : tuple of int, optional
+        Offset and number of bytes; fewer are read at the end of the file.
     """
-    return _read_with(path, _all_of, settled=settled)
+    if part is None:
+        return _read_with(path, _all_of, settled=settled)
+    return _read_with(path, lambda file, _: _read_at(file, *part), settled=settled, is_whole=False)
 
 
 def _all_of(file: int, size: int) -> bytes:
@@ -182,7 +188,7 @@ def read_part(path: str, start: bytes, offset: int, n_bytes: int, total: int) ->
         part = os.pread(file, n_bytes, len(start) + offset)
         return part if len(part) == n_bytes else None
 
-    return _read_with(path, take)
+    return _read_with(path, take, is_whole=False)
 
 
 def read_ends(path: str, first: int, last: int) -> tuple[int, bytes, bytes] | None:
@@ -195,11 +201,15 @@ def read_ends(path: str, first: int, last: int) -> tuple[int, bytes, bytes] | No
         os.lseek(file, size - last, os.SEEK_SET)
         return size, start, os.read(file, last)
 
-    return _read_with(path, take)
+    return _read_with(path, take, is_whole=False)
 
 
 def _read_with[T](
-    path: Path | str, take: Callable[[int, int], T], *, settled: bool = False
+    path: Path | str,
+    take: Callable[[int, int], T],
+    *,
+    settled: bool = False,
+    is_whole: bool = True,
 ) -> T | None:
     """Read a file while no program is writing it; None if the file is missing.
 
@@ -215,6 +225,8 @@ def _read_with[T](
         Takes the descriptor and the size of the file, and reads. May be called more than once.
     settled : bool, optional
         Always take the lock.
+    is_whole : bool, optional
+        Whether all of the file is read, so that it must not be far longer than a block.
 
     Raises
     ------
@@ -226,7 +238,7 @@ def _read_with[T](
         return None
     try:
         before = os.fstat(file)
-        check_readable(file, path, before)
+        (check_readable if is_whole else check_is_file)(file, path, before)
         if not settled and abs(time.time_ns() - before.st_mtime_ns) >= _RECENT:
             taken = take(file, before.st_size)
             if _is_same(before, os.fstat(file)):
@@ -321,8 +333,9 @@ def check_readable(file: int, path: Path | str, status: os.stat_result) -> None:
 
 
 def _read_at(file: int, offset: int, n_bytes: int) -> bytes:
+    end = os.lseek(file, 0, os.SEEK_END)
     os.lseek(file, offset, os.SEEK_SET)
-    return os.read(file, n_bytes)
+    return _all_of(file, max(0, min(n_bytes, end - offset)))
 
 
 def _is_same(before: os.stat_result, after: os.stat_result) -> bool:

@@ -151,8 +151,7 @@ class LocalFiles(Storage):
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
         match request:
             case Get(key, settled, part):
-                data = files.read(self._prefix + key, settled=settled)
-                return data if data is None or part is None else data[part[0] : sum(part)]
+                return files.read(self._prefix + key, settled=settled, part=part)
             case Ends(key, first, last):
                 return files.read_ends(self._prefix + key, first, last)
             case Stamp(key):

@@ -35,10 +35,10 @@ from n5zarr.storage.url_store import PAGE, Page
 __all__ = [
     "CheckedObjectStore",
     "can_wait",
-    "check_response",
     "entries_of_objects",
     "keys_of_objects",
     "name_of_objects",
+    "received",
     "some_objects",
     "start_of_object",
     "update_object",
@@ -80,7 +80,7 @@ class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T]):
 
         try:
             response = await obstore.get_async(self.store, key, options=_options_for(byte_range))
-            data = memoryview(await response.bytes_async())
+            data = await received(response, byte_range)
         except FileNotFoundError:
             return None
         except obstore.exceptions.NotSupportedError:
@@ -88,7 +88,6 @@ class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T]):
                 raise
             size = await self.getsize(key)  # Azure has no suffixes
             return await self.get(key, prototype, RangeByteRequest(*bounds(byte_range, size)))
-        check_response(response, data, byte_range)
         return prototype.buffer.from_bytes(data)
 
 
@@ -104,8 +103,16 @@ def _options_for(asked: ByteRequest | None) -> GetOptions:
             return {}
 
 
-def check_response(response: GetResult, data: memoryview, asked: ByteRequest | None = None) -> None:
-    """Raise unless an answer has all the bytes that it says to have, and that were asked for."""
+async def received(response: GetResult, asked: ByteRequest | None = None) -> memoryview:
+    """Return what an answer has; raise unless it is all that it says, and what was asked for."""
+    data = memoryview(await response.bytes_async())
+    _check_response(response, data, asked)
+    return data
+
+
+def _check_response(
+    response: GetResult, data: memoryview, asked: ByteRequest | None = None
+) -> None:
     check_sent(data, asked, Sent(*response.range, response.meta["size"]))
 
 
@@ -182,7 +189,7 @@ def value_of_object(store: ObjectStore[ObstoreStore], key: str) -> memoryview:
 
     response = obstore.get(store.store, key)
     data = memoryview(response.bytes())
-    check_response(response, data)
+    _check_response(response, data)
     return data
 
 
@@ -195,9 +202,7 @@ async def start_of_object(
     try:
         asked = RangeByteRequest(0, n_bytes)
         response = await obstore.get_async(store.store, key, options=_options_for(asked))
-        data = memoryview(await response.bytes_async())
-        check_response(response, data, asked)
-        return bytes(data), response.meta["size"]
+        return bytes(await received(response, asked)), response.meta["size"]
     except Exception as err:
         if says_missing(store, err):
             return None
@@ -281,7 +286,7 @@ async def _read_version(
 
     try:
         response = await obstore.get_async(store.store, key)
-        data = bytes(await response.bytes_async())
+        data = bytes(await received(response))
         updates = str(response.attributes.get(_UPDATES, "")).split()
         return data, _version_of(response.meta), updates
     except Exception as err:

@@ -13,7 +13,7 @@ from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.choosing import chosen_store
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.secrets import secrets_in, without_secrets
+from n5zarr.storage.secrets import named, shown
 from n5zarr.storage.served import served
 from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import store_of_url
@@ -64,7 +64,8 @@ def open_storage(
     if not isinstance(opened_store, LocalStore):
         if durability != "atomic":
             message = (
-                f"durability: expected {durability!r} only with local files, got {place.location!r}"
+                f"durability: expected {durability!r} only with local files, got "
+                f"{shown(place.location)}"
             )
             raise N5UnrepresentableError(message, kind="option")
         kept = opened_store if cache is None else CachingStore(opened_store, cache)
@@ -103,10 +104,10 @@ def _store_of(place: Place, *, read_only: bool) -> tuple[Store, str]:
         else:
             store = store_of_url(location, options, read_only=read_only, backend=place.backend)
             why = f"{place.backend}, as asked for"
-        _log.debug("%s: backend: %s", without_secrets(location, secrets_in(location)), why)
+        _log.debug("%s: backend: %s", named(location), why)
         return store, why
     if options is not None:
-        message = f"storage_options: expected only with a URL, got it with {location!r}"
+        message = f"storage_options: expected only with a URL, got it with {shown(location)}"
         raise N5UnrepresentableError(message, kind="option")
     if isinstance(location, Path):
         return LocalStore(location), ""

@@ -21,6 +21,7 @@ from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
 from n5zarr.storage.confined import ConfinedStore
+from n5zarr.storage.secrets import shown
 from n5zarr.storage.url import Backend, is_url, local_path, split_query
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ def place_of(
     if backend == place.backend or given is place:
         return place
     if not place.is_url:
-        message = f"backend: expected only with a URL, got it with {given!r}"
+        message = f"backend: expected only with a URL, got it with {shown(given)}"
         raise N5UnrepresentableError(message, kind="option")
     return replace(place, backend=backend)
 
@@ -191,7 +192,7 @@ def _is_of(value: object, module: str, name: str) -> bool:
 
 def _refuse_options(given: object, storage_options: Mapping[str, object] | None) -> None:
     if storage_options:
-        message = f"storage_options: expected none with {given!r}, which has its own options"
+        message = f"storage_options: expected none with {shown(given)}, which has its own options"
         raise N5UnrepresentableError(message, kind="option")
 
 
@@ -202,7 +203,9 @@ def _of_steps(pipeline: str) -> str:
         return pipeline
     if len(steps) != 3 or steps[1] != "zip":
         found = "|".join(steps[1::2])
-        message = f"location: expected only '|zip:' before '|n5:', got '|{found}:' in {pipeline!r}"
+        message = (
+            f"location: expected only '|zip:' before '|n5:', got '|{found}:' in {shown(pipeline)}"
+        )
         raise N5UnrepresentableError(message, kind="option")
     place, _, inner = steps
     place = place if "://" in place else f"file://{Path(place).absolute()}"
@@ -212,7 +215,9 @@ def _of_steps(pipeline: str) -> str:
 def _as_mapping(given: object, fs: Any, storage_options: Mapping[str, object] | None) -> Any:  # noqa: ANN401 - fsspec has no types
     """Return the mapping of a path in a file system of fsspec's."""
     if not isinstance(given, str | os.PathLike) or not hasattr(fs, "get_mapper"):
-        message = f"fs: expected a file system of fsspec's and a path, got {fs!r} and {given!r}"
+        message = (
+            f"fs: expected a file system of fsspec's and a path, got {shown(fs)} and {shown(given)}"
+        )
         raise N5UnrepresentableError(message, kind="option")
     _refuse_options(fs, storage_options)
     return fs.get_mapper(os.fspath(given).removeprefix(_PREFIX))

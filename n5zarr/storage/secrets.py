@@ -14,7 +14,7 @@ from urllib.parse import parse_qsl, quote, unquote
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["cause_to_show", "secrets_in", "secrets_of_store", "without_secrets"]
+__all__ = ["cause_to_show", "named", "secrets_in", "secrets_of_store", "shown", "without_secrets"]
 
 _USER = re.compile(r"(https?://|://(?=[^/?#@\s]*:))[^/?#\s\"'<>]*@", re.IGNORECASE)
 _QUERY = re.compile(r"(https?://[^?\"'<>]*?)\?[^\s\"'<>]*", re.IGNORECASE)
@@ -96,16 +96,36 @@ def secrets_of_store(store: Any) -> frozenset[str]:  # noqa: ANN401 - of fsspec,
     """Return the secrets with which a store of zarr's for a URL was opened."""
     fs, objects = getattr(store, "fs", None), getattr(store, "store", None)
     inner = getattr(fs, "sync_fs", fs)
+    provider = getattr(objects, "credential_provider", None)
     names = ("config", "client_options", "url")
     return secrets_in(
         getattr(store, "path", None),
         dict(getattr(inner, "storage_options", None) or {}),
         {name: _plain(getattr(objects, name, None)) for name in names},
+        dict(getattr(provider, "__dict__", {})),
     )
 
 
 def _plain(value: Any) -> object:  # noqa: ANN401 - obstore's mappings
     return dict(value) if hasattr(value, "keys") else value
+
+
+def named(url: str) -> str:
+    """Return a user's URL or path for a message, without secrets."""
+    return without_secrets(url, secrets_in(url))
+
+
+def shown(location: object) -> str:
+    """Return a user's location for a message, as ``repr`` has it, without secrets.
+
+    Examples
+    --------
+    >>> shown("s3://me:word@bucket/c.n5")
+    "'s3://bucket/c.n5'"
+    """
+    if isinstance(location, str):
+        return repr(named(location))
+    return without_secrets(repr(location), secrets_of_store(location))
 
 
 def cause_to_show(err: BaseException, secrets: Iterable[str] = ()) -> BaseException | None:

@@ -6,24 +6,26 @@ zarr reads arrays of Zarr directly from a store, and N5 is read through
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Self
 
 from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr.errors import option_error
 from n5zarr.storage.objects import CheckedObjectStore
-from n5zarr.storage.secrets import secrets_of_store, without_secrets
+from n5zarr.storage.secrets import secrets_of_store, shown
 from n5zarr.storage.url import says_missing, server_error
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.web_store import WebStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable
+    import builtins
+    from collections.abc import AsyncIterator, Awaitable, Iterable
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-__all__ = ["served"]
+__all__ = ["error_in", "served"]
 
 
 class _Served:
@@ -45,6 +47,11 @@ class _Served:
     ) -> Buffer | None:
         found: Buffer | None = await self._ask(key, super().get(key, prototype, byte_range), None)  # type: ignore[misc]
         return found
+
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> builtins.list[Buffer | None]:
+        return await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))
 
     async def exists(self, key: str) -> bool:
         return bool(await self._ask(key, super().exists(key), False))  # type: ignore[misc] # noqa: FBT003
@@ -83,7 +90,7 @@ class _Served:
         except Exception as err:
             if missing and says_missing(self, err):
                 return missing[0]
-            better = self._better(key, err, is_read=is_read)
+            better = error_in(self, key, err, is_read=is_read)
             raise better from better.__cause__
 
     async def _each(self, prefix: str, keys: AsyncIterator[str]) -> AsyncIterator[str]:
@@ -91,24 +98,28 @@ class _Served:
             async for key in keys:
                 yield key
         except Exception as err:
-            better = self._better(prefix, err, is_read=True)
+            better = error_in(self, prefix, err)
             raise better from better.__cause__
 
-    def _better(self, key: str, err: Exception, *, is_read: bool) -> Exception:
-        where = f"{self}: {key.strip('/') or '/'}"
-        return server_error(where, err, is_read=is_read, secrets=secrets_of_store(self))
+
+def error_in(store: object, key: str, err: Exception, *, is_read: bool = True) -> Exception:
+    """Return the error for a failed request to a store; of other stores than ours, the error."""
+    if not isinstance(store, _Served):
+        return err
+    where = f"{store}: {key.strip('/') or '/'}"
+    return server_error(where, err, is_read=is_read, secrets=secrets_of_store(store))
 
 
-class ServedUrlStore(_Served, UrlStore):  # type: ignore[misc] # UrlStore.set has a byte_range
-    pass
+class ServedUrlStore(_Served, UrlStore):  # type: ignore[misc] # UrlStore takes more
+    """Any server, through fsspec."""
 
 
 class ServedWebStore(_Served, WebStore):  # type: ignore[misc] # as above
-    pass
+    """A web server, through both libraries."""
 
 
-class ServedObjectStore(_Served, CheckedObjectStore[Any]):  # type: ignore[misc] # lists of zarr's are async
-    pass
+class ServedObjectStore(_Served, CheckedObjectStore[Any]):  # type: ignore[misc] # iterators
+    """Any server, through obstore."""
 
 
 _OTHERS = (FsspecStore, UrlStore, WebStore, ObjectStore)
@@ -139,8 +150,7 @@ def served(store: Store, *, forbidden_is_missing: bool = False) -> Store:
     elif isinstance(store, ObjectStore):
         made = ServedObjectStore(store.store, read_only=store.read_only)
     else:
-        shown = without_secrets(repr(store), secrets_of_store(store))
         message = "forbidden_is_missing: expected a URL or a store of fsspec or obstore, got"
-        raise option_error(f"{message} {shown}")
+        raise option_error(f"{message} {shown(store)}")
     made.forbidden_is_missing = forbidden_is_missing
     return made

@@ -19,7 +19,7 @@ from n5zarr.errors import (
     N5UnsupportedError,
     option_error,
 )
-from n5zarr.storage.secrets import cause_to_show, secrets_in, without_secrets
+from n5zarr.storage.secrets import cause_to_show, named, secrets_in, without_secrets
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
@@ -147,8 +147,7 @@ def store_of_url(
     if scheme == "zip" and not is_chain(url):
         if storage_options:
             raise option_error(
-                f"storage_options: expected none with a local zip file, got them with "
-                f"{without_secrets(url)}"
+                f"storage_options: expected none with a local zip file, got them with {named(url)}"
             )
         return ZipStore(rest.removeprefix("//"), mode="r")
     try:
@@ -291,15 +290,15 @@ def server_error(
     is_told = str(getattr(err, "strerror", "")).startswith(f"{where}: ")
     if is_told or isinstance(err, N5Error | FileNotFoundError):
         return err
-    made: Exception | None = None
+    is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
+    is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
+    made: OSError
     if _is_forbidden(err):
         made = _refusal(where, err, is_read=is_read)
-    is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
-    if made is None:
-        is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
-        if not (is_of_library or is_lost or _status(err)):
-            return err
+    elif is_of_library or is_lost or _status(err):
         made = _failure(where, err, secrets, is_of_library=is_of_library)
+    else:
+        return err
     made.__cause__ = cause_to_show(err, secrets)
     return made
 
@@ -349,7 +348,7 @@ def _is_forbidden(err: Exception) -> bool:
 
 def _status(err: BaseException) -> int | None:
     """Return the status of a server's answer; each library tells it in another way."""
-    codes = [getattr(err, "status", None), getattr(err, "__dict__", {}).get("code")]
+    codes: list[Any] = [getattr(err, "status", None), getattr(err, "__dict__", {}).get("code")]
     for each in (err, err.__cause__):  # botocore's, and what s3fs makes of it
         response = getattr(each, "response", None)
         metadata = response.get("ResponseMetadata", {}) if isinstance(response, dict) else {}

@@ -23,16 +23,15 @@ import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest
 from zarr.storage import FsspecStore
 
-from n5zarr.errors import (
-    N5UnsupportedError,
-)
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.path import join
 from n5zarr.storage.forks import FORKS, fork_error
 from n5zarr.storage.ranges import bounds, check_sent, header_of, sent_by, taken
 from n5zarr.storage.requests import Entry
 from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Sequence
+    from collections.abc import AsyncIterator, Sequence
     from contextlib import AbstractAsyncContextManager
 
     from fsspec.asyn import AsyncFileSystem
@@ -228,12 +227,6 @@ class UrlStore(FsspecStore):
             data = b""  # S3 says so of a range behind the end
         return prototype.buffer.from_bytes(data)
 
-    @override
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        return await asyncio.gather(*(self.get(key, prototype, part) for key, part in key_ranges))
-
     async def _read(self, name: str, asked: ByteRequest | None) -> bytes:
         """Read a value or a part of it, and check that it is what was asked for."""
         data: bytes
@@ -351,7 +344,7 @@ class UrlStore(FsspecStore):
                 )
                 raise N5UnsupportedError(text, kind="listing") from cause_to_show(err, secrets)
             if _lacks_bucket(err):
-                raise OSError(EIO, str(err)) from err
+                raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
             if isinstance(err, self.allowed_exceptions):
                 return []
             raise
@@ -369,6 +362,21 @@ class UrlStore(FsspecStore):
                 names[name] = names.get(name, False) or is_dir
         return [Entry(name, names[name]) for name in sorted(names)]
 
+    @override
+    async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
+        if self.is_http:  # fsspec would leave out what the server does not list
+            folders = [prefix.rpartition("/")[0]]
+            for folder in folders:
+                for entry in await self.entries(folder):
+                    key = join(folder, entry.name)
+                    if entry.is_dir:
+                        folders.append(key)
+                    elif key.startswith(prefix):
+                        yield key
+            return
+        async for key in super().list_prefix(prefix):
+            yield key
+
     async def some(self, path: str) -> list[Entry]:
         """List some entries below a path, with as little listing as fsspec allows."""
         directory = self.full_key(path).rstrip("/")
@@ -378,7 +386,7 @@ class UrlStore(FsspecStore):
                 listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
             except self.allowed_exceptions as err:
                 if _lacks_bucket(err):
-                    raise OSError(EIO, str(err)) from err
+                    raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
                 return []
             keys = [str(entry["name"]) for entry in listed]
             inner = [k.removeprefix(f"{directory}/") for k in keys if not k.endswith("/")]

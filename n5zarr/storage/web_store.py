@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Self, override
 
 from n5zarr.storage.forks import FORKS
-from n5zarr.storage.objects import CheckedObjectStore, check_response
+from n5zarr.storage.objects import CheckedObjectStore, received
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
@@ -82,6 +82,4 @@ async def _whole(store: HTTPStore, key: str) -> memoryview:
     encoding = response.attributes.get(_PACKED, "identity")
     if encoding != "identity":
         raise ValueError(f"{key}: {_PACKED}: {encoding}")
-    data = memoryview(await response.bytes_async())
-    check_response(response, data)
-    return data
+    return await received(response)

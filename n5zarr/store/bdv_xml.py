@@ -23,7 +23,7 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key
-from n5zarr.storage.secrets import without_secrets
+from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.bdv_hdf5_views import Hdf5Views
 from n5zarr.store.bdv_images import BdvImages
@@ -80,7 +80,7 @@ class XmlFile(NamedTuple):
         return cls(replace(place, location=host + directory + query), name)
 
     def __str__(self) -> str:
-        return f"{without_secrets(str(self.directory.location))}/{self.name}"
+        return f"{named(str(self.directory.location))}/{self.name}"
 
     def read(self) -> bytes:
         """Read the file.
@@ -360,7 +360,8 @@ def _with_images(container: Place, description: Description) -> Place:
     if loader.is_hdf5:
         require(
             isinstance(container.location, Path),
-            f"{container.location}: expected HDF5 on a local disk, got a URL; download it first",
+            f"{named(str(container.location))}: expected HDF5 on a local disk, got a URL; download "
+            "it first",
         )
         file = hdf5_file(str(container.location))
         return Place(BdvImages(Hdf5Views(file, tuple(sorted(loader.images))), voxel_sizes))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import pickle
 import shutil
 import subprocess
@@ -435,6 +436,33 @@ def test_metadata_that_a_slice_would_make_wrong_is_not_an_attribute() -> None:
             "transform", "pixelResolution", "downsamplingFactors", "resolution", "offset", "units",
             "axes", "pixelWidth", "pixelUnit", "xOrigin",
         }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "blocks", "expected"),
+    [
+        ([2**62], [1], (2**42,)),
+        ([10**10, 10**10], [1, 1], None),  # 10^20 blocks
+        ([7 * 2**12, 5 * 2**12], [7, 5], (5, 7)),  # 2^24: as stored
+    ],
+)
+def test_dask_gets_no_more_chunks_than_it_can_hold(
+    tmp_path: Path, dimensions: list[int], blocks: list[int], expected: Any
+) -> None:
+    dataset = tmp_path / "c.n5" / "a"
+    dataset.mkdir(parents=True)
+    document = {"dimensions": dimensions, "blockSize": blocks, "dataType": "uint8"}
+    (dataset / "attributes.json").write_text(
+        json.dumps(document | {"compression": {"type": "raw"}})
+    )
+    opened = xr.open_dataset(tmp_path / "c.n5", engine="n5", group="a", chunks={})["a"]
+    chunks = opened.chunks or ()
+    sizes = tuple(each[0] for each in chunks)
+    assert math.prod(map(len, chunks)) <= 2**24
+    assert all(size % block == 0 for size, block in zip(sizes, blocks[::-1], strict=True))
+    assert expected is None or sizes == expected
+    if len(blocks) == 1:
+        assert not opened[:3].values.any()
 
 
 def test_time_and_memory_to_open_do_not_grow_with_lazy_axes(tmp_path: Path) -> None:

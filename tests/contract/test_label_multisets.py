@@ -109,6 +109,19 @@ def test_a_box_is_selected_like_one_of_the_array(box: Any) -> None:
         assert multisets[position] == voxels[positions[wanted[position]]]
 
 
+@pytest.mark.parametrize(
+    "box", [slice(0, 0), slice(2, 1), (0, slice(9, 20)), (..., slice(3, 3)), (slice(1, 1), 1, 2)]
+)
+def test_an_empty_box_is_selected_like_one_of_the_array(box: Any) -> None:
+    wanted = np.zeros((2, 3, 4))[box]
+    array: Any = n5zarr.open_array(JAVA, path="labels/s0")
+    assert np.shape(array[box]) == wanted.shape
+    multisets = n5zarr.read_label_multisets(JAVA, "labels/s0", box)
+    assert multisets.shape == wanted.shape
+    assert len(multisets.labels) == len(multisets.counts) == 0
+    assert multisets.argmax().shape == wanted.shape
+
+
 def test_a_store_in_the_order_of_n5_gives_multisets_in_that_order() -> None:
     store = n5zarr.N5Store(JAVA, axis_order="F")
     multisets = n5zarr.read_label_multisets(store, "labels/s0", (slice(1, 4), slice(None), 1))
@@ -257,7 +270,7 @@ def test_boxes_outside_are_an_error_and_nothing_is_written(java: Path) -> None:
     for start in [(2, 0, 0), (-1, 0, 0), (0, 0)]:
         with pytest.raises(N5UnrepresentableError, match="start: expected a box inside"):
             n5zarr.write_label_multisets(java, one, "labels/s0", start)
-    for box in [(0, 0, 4), (slice(None, None, 2),), (0, 0, 0, 0)]:
+    for box in [(0, 0, 4), (slice(2, 2, -1),), (slice(None, None, 2),), (0, 0, 0, 0)]:
         with pytest.raises(N5UnrepresentableError, match="box: expected integers and slices"):
             n5zarr.read_label_multisets(java, "labels/s0", box)
     assert files_of(java) == before

@@ -20,6 +20,8 @@ from n5zarr import N5Store
 from n5zarr.arrays import kernel
 from n5zarr.cli.app import app
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.storage import files as local_files
+from tests.remote import servers
 from tests.shards import COMPRESS, write_shards
 
 if TYPE_CHECKING:
@@ -214,6 +216,45 @@ def test_each_reader_and_tool_says_what_the_file_is(
         READERS[name](root)
     assert err.value.kind == "shard"
     assert before.items() <= files(root).items()
+
+
+@pytest.mark.parametrize("form", ["end", "start", "bare", "bare at start", "end, no checksum"])
+def test_a_shard_that_is_longer_than_a_block_may_be_is_named(
+    tmp_path: Path, form: str, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large file is looked at before it is read whole: here one of a few bytes is large."""
+    assert way in ("kernel", "python")
+    monkeypatch.setattr(local_files, "_LARGE", 30)
+    root = tmp_path / "java.n5"
+    values = np.ones((2, 13, 5 * 4000), "uint8")  # too long for the elements of one chunk
+    write_shards(root / "a", values, (5, 13, 2), (5 * 4000, 13, 2), **FORMS[form])
+    before = files(root)
+    for read in (
+        lambda: opened(root)[...],
+        lambda: zarr.open_array(N5Store(root), path="a", mode="r")[...],
+        lambda: n5zarr.read_block(root, "a", (0, 0, 0)),
+        lambda: n5zarr.convert(root, tmp_path / "copy.zarr", overwrite=True),
+    ):
+        with pytest.raises(N5BlockError, match="got a shard of Java N5 4 with 4000 chunks") as err:
+            read()
+        assert err.value.kind == "shard"
+    for deep in (False, True):
+        found = n5zarr.validate(root, deep=deep).findings
+        assert {finding.kind for finding in found} == {"shard", "shard-size"}
+    assert files(root) == before
+
+
+@pytest.mark.parametrize("backend", [None, "fsspec"])
+def test_servers_that_know_no_ranges(tmp_path: Path, backend: Any) -> None:
+    """The server of Python sends whole files, whatever part it is asked for."""
+    root = write(tmp_path)
+    with servers.static(root.parent) as url:
+        with pytest.raises(N5BlockError, match="a shard of Java N5 4") as err:
+            n5zarr.open_array(f"{url}/java.n5", path="a", backend=backend)[...]
+        assert err.value.kind == "shard"
+        store = N5Store(f"{url}/java.n5", backend=backend, shards_of_java=SHARD[::-1])
+        found = zarr.open_array(store, path="a", mode="r")[...]
+    np.testing.assert_array_equal(found, expected())
 
 
 def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from zarr.abc.store import ByteRequest
-
     from tests.remote.servers import Answer
 
 SHAPE, BLOCK = (11, 307, 331), (331, 307, 11)  # more than 1 MiB: rows of it are read alone
@@ -103,7 +101,7 @@ def lying(request: pytest.FixtureRequest, files: Path) -> Iterator[tuple[str, di
         yield place, options(request.param, url), Handler
 
 
-REQUESTS: dict[str, ByteRequest] = {
+REQUESTS: dict[str, Any] = {
     "range": RangeByteRequest(7, 70),
     "range to the end": RangeByteRequest(1000, 10**9),
     "offset": OffsetByteRequest(1_100_000),
@@ -187,3 +185,23 @@ def test_no_reader_takes_other_bytes_for_values(
             assert lie != "none"
             continue
         np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("lie", ["none", "other bytes", "fewer than told"])
+def test_several_parts_at_once(lying: Any, lie: str, files: Path) -> None:
+    place, given, handler = lying
+    store = N5Store(f"{place}/c.n5", read_only=True, **given).storage.store
+    whole = (files / "c.n5" / KEY).read_bytes()
+    handler.lie = staticmethod(about_parts(lie))
+    parts: list[tuple[str, Any]] = [
+        (KEY, RangeByteRequest(7, 70)),
+        (KEY, SuffixByteRequest(5)),
+        ("a/1", None),
+    ]
+    asked = store.get_partial_values(cpu.buffer_prototype, parts)
+    if lie == "none":
+        found = [each and each.to_bytes() for each in sync(asked)]
+        assert found == [whole[7:70], whole[-5:], None]
+        return
+    with pytest.raises(OSError, match=KEY):
+        sync(asked)

@@ -31,6 +31,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import read_each
+from n5zarr.storage.secrets import shown
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import open_container
@@ -337,7 +338,7 @@ class _Part(Output):
         """
         path = os.fspath(directory)
         if is_url(path):
-            message = f"directory: expected a local path, got {path!r}"
+            message = f"directory: expected a local path, got {shown(path)}"
             raise N5UnrepresentableError(message, kind="option")
         target = N5Store(path)
         # files of the source would be replaced, or removed

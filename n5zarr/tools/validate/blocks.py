@@ -12,7 +12,7 @@ import numpy as np
 from n5zarr.codecs.block import check_count, check_header, decode_strings
 from n5zarr.codecs.compress import codec_of, measure
 from n5zarr.codecs.label_multiset import decode_multisets
-from n5zarr.codecs.shard import shard_text, stored_shard
+from n5zarr.codecs.shard import check_stored_size, shard_text, stored_shard
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
+_LARGE = 2**26  # bytes; a smaller block gets memory whatever its header says
 _CHECKSUM = 8  # bytes after raw elements that may be a checksum
 
 type Form = Literal["padded", "truncated", "other"]
@@ -57,11 +58,15 @@ class StoredBlock:
     first, last : bytes
         The first and last bytes; all of them in ``first`` where the block is short.
     read : callable
-        Reads the whole block; None if it is gone.
+        Reads the whole block, or a part with the given offset and length; None if it is gone.
     """
 
     def __init__(
-        self, size: int, first: bytes, last: bytes, read: Callable[[], bytes | None]
+        self,
+        size: int,
+        first: bytes,
+        last: bytes,
+        read: Callable[[tuple[int, int] | None], bytes | None],
     ) -> None:
         self.size = size
         self._first, self._last = first, last
@@ -72,6 +77,8 @@ class StoredBlock:
         """The block with zeros in place of unread bytes."""
         if len(self._first) == self.size:
             return memoryview(self._first)
+        if self.size > _LARGE:
+            check_stored_size(self.size, self.part)
         # memory that is never touched costs nothing
         data = np.zeros(self.size, "u1")
         data[: len(self._first)] = np.frombuffer(self._first, "u1")
@@ -79,23 +86,26 @@ class StoredBlock:
         return memoryview(data)
 
     def part(self, offset: int, n_bytes: int) -> memoryview:
-        """Return some bytes; read the rest of the block if they are not at its ends."""
+        """Return some bytes; read them if they are not at the ends of the block."""
         end = min(offset + n_bytes, self.size)
-        is_known = end <= len(self._first) or offset >= self.size - len(self._last)
-        return (self.outline if is_known else self.whole)[offset:end]
+        if end <= len(self._first):
+            return memoryview(self._first)[offset:end]
+        if (begin := offset - (self.size - len(self._last))) >= 0:
+            return memoryview(self._last)[begin : begin + n_bytes]
+        return memoryview(self._read((offset, end - offset)) or b"")
 
     @property
     def whole(self) -> memoryview:
         """All bytes; the rest is read now. Empty if the block was removed meanwhile."""
         if len(self._first) < self.size:
-            self._first = self._read() or b""
+            self._first = self._read(None) or b""
             self.size = len(self._first)
         return memoryview(self._first)
 
 
 def whole(data: bytes) -> StoredBlock:
     """Make a stored block from all its bytes."""
-    return StoredBlock(len(data), data, b"", lambda: data)
+    return StoredBlock(len(data), data, b"", lambda _: data)
 
 
 def check_block(

@@ -17,7 +17,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.requests import read_each, read_key
+from n5zarr.storage.requests import Get, read_each, request_each
 from n5zarr.tools.validate.blocks import (
     StoredBlock,
     check_block,
@@ -196,22 +196,25 @@ def _read(
     """
     ask = store.storage.run
 
-    def read_whole(key: str) -> bytes | None:
-        return ask(read_key(key))
+    def read_one(key: str, part: tuple[int, int] | None) -> bytes | None:
+        (found,) = ask(request_each([Get(key, part=part)]))
+        return None if found is None else bytes(found)
 
-    def read(keys: Sequence[str]) -> list[StoredBlock | None]:
-        if deep or part.outside:
+    def read(keys: Sequence[str], *, deep: bool = deep or part.outside) -> list[StoredBlock | None]:
+        if deep:
             return [None if data is None else whole(data) for data in ask(read_each(keys))]
         return [
-            None if found is None else StoredBlock(*found, partial(read_whole, key))
+            None if found is None else StoredBlock(*found, partial(read_one, key))
             for key, found in zip(keys, ask(read_ends(keys)), strict=True)
         ]
 
     for positions in batched(part.positions, _AT_A_TIME):
         keys = [join(part.path, block_path(position)) for position in positions]
-        for position, block in zip(positions, each_or_error(read, keys), strict=True):
-            if block is not None:
-                yield position, block
+        for position, key, block in zip(positions, keys, each_or_error(read, keys), strict=True):
+            is_large = getattr(block, "kind", None) == "shard"  # too large to be read whole
+            found = read([key], deep=False)[0] if is_large else block
+            if found is not None:
+                yield position, found
 
 
 def _form(

@@ -20,6 +20,7 @@ from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
+from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.tools.optional import import_optional
 from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
@@ -157,7 +158,9 @@ def _storage(icechunk: ModuleType, out: str, options: Mapping[str, object]) -> A
         case "gs" | "gcs":
             return icechunk.gcs_storage(**place, **options)
         case _:
-            message = f"{out}: expected a local path, s3:// or gs:// for a repository of Icechunk"
+            message = (
+                f"{named(out)}: expected a local path, s3:// or gs:// for a repository of Icechunk"
+            )
             raise N5UnsupportedError(message, kind="option")
 
 

@@ -12,6 +12,7 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
+from n5zarr.storage.secrets import named
 from n5zarr.storage.served import served
 from n5zarr.storage.url import is_url, local_path, store_of_url
 from n5zarr.store.location import open_container
@@ -248,10 +249,12 @@ class _Target:
         if is_there and not may_be_ours:
             kind = "a file" if self.format == "json" else "a directory"
             raise FileExistsError(
-                f"{self.out}: expected nothing or {kind} of references, got something else"
+                f"{named(self.out)}: expected nothing or {kind} of references, got something else"
             )
         if is_there and not self.overwrite:
-            raise FileExistsError(f"{self.out}: exists; overwrite=True (--overwrite) replaces it")
+            raise FileExistsError(
+                f"{named(self.out)}: exists; overwrite=True (--overwrite) replaces it"
+            )
 
     def _look(self) -> tuple[bool, bool]:
         """Tell whether the destination exists, and whether it may hold references."""

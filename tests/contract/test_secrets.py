@@ -1,0 +1,152 @@
+"""Passwords, keys and signatures are in no message, log line, text or cause of an error."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+import n5zarr
+from n5zarr import N5Store
+from n5zarr.cli.app import app
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.storage.secrets import secrets_in, without_secrets
+from tests.remote import servers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SAID = ("PASSW0RD", "S1GNED", "AKIAKEY", "SECR3T", "T0KEN")
+NOWHERE = "http://127.0.0.1:9"  # nobody listens there
+S3FS = {
+    "key": "AKIAKEY1", "secret": "SECR3T+/1", "token": "T0KEN1", "endpoint_url": NOWHERE,
+    "config_kwargs": {"retries": {"total_max_attempts": 1}},
+}  # fmt: skip
+OBSTORE = {
+    "access_key_id": "AKIAKEY1", "secret_access_key": "SECR3T+/1", "token": "T0KEN1",
+    "endpoint": NOWHERE, "region": "us-east-1", "client_options": {"allow_http": True},
+    "retry_config": {"max_retries": 0}, "virtual_hosted_style_request": False,
+}  # fmt: skip
+HEADERS = {"headers": {"Authorization": "Bearer T0KEN1"}}
+SIGNED = "user:PASSW0RD@127.0.0.1:9/lab/c.n5?X-Signature=S1GNED&more=S1GNED2"
+PLACES: dict[str, tuple[str, dict[str, Any]]] = {
+    "s3": ("s3://user:PASSW0RD@lab/c.n5", {"storage_options": S3FS}),
+    "s3, fsspec": ("s3://user:PASSW0RD@lab/c.n5", {"storage_options": S3FS, "backend": "fsspec"}),
+    "s3, obstore": (
+        "s3://user:PASSW0RD@lab/c.n5", {"storage_options": OBSTORE, "backend": "obstore"},
+    ),
+    "s3, as a bucket": ("s3://lab/c.n5", {"storage_options": S3FS}),
+    "s3, wrong options": (
+        "s3://user:PASSW0RD@lab/c.n5", {"storage_options": S3FS, "backend": "obstore"},
+    ),
+    "http": (f"http://{SIGNED}", {"storage_options": HEADERS}),
+    "http, fsspec": (f"http://{SIGNED}", {"storage_options": HEADERS, "backend": "fsspec"}),
+    "http, obstore": (
+        f"http://{SIGNED}",
+        {"backend": "obstore", "storage_options": {k: OBSTORE[k] for k in
+                                                   ("client_options", "retry_config")}},
+    ),
+    "chain": (f"simplecache::http://{SIGNED}", {}),
+    "unknown": ("foo://user:PASSW0RD@lab/c.n5", {}),
+    "zip": ("zip://user:PASSW0RD@c.zip", {"storage_options": {"token": "T0KEN1"}}),
+    "s3, quoted": ("s3://us%65r:PASSW0RD@lab/c.n5", {"storage_options": S3FS}),
+}  # fmt: skip
+
+
+def check(text: str) -> None:
+    assert not [each for each in SAID if each in text], text
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_no_secret_is_told(name: str, caplog: pytest.LogCaptureFixture) -> None:
+    url, given = PLACES[name]
+    caplog.set_level(logging.DEBUG, logger="n5zarr")
+    calls: dict[str, Callable[[], object]] = {
+        "open": lambda: n5zarr.open_array(url, path="q", **given),
+        "list": lambda: sorted(n5zarr.open_group(url, **given)),
+        "convert": lambda: n5zarr.convert(url, "memory://nowhere", **given),
+        "store": lambda: check(f"{N5Store(url, **given)!r} {N5Store(url, **given).info}"),
+        "durability": lambda: N5Store(url, durability="durable", **given),
+        "url in url": lambda: n5zarr.virtualize(url, f"{url}/refs.json", **given),
+    }
+    n_told = 0
+    for call in calls.values():
+        try:
+            call()
+        except (OSError, ValueError) as err:  # N5Error is one
+            check(told(err))
+            n_told += 1
+    assert n_told >= 3
+    check("\n".join(r.getMessage() for r in caplog.records if r.name.startswith("n5zarr")))
+
+
+def told(err: BaseException) -> str:
+    """Return what Python prints of an error, without lines of source, which show this test."""
+    lines = traceback.format_exception(err)
+    return "".join(line for line in lines if not line.startswith("  File")) + repr(err)
+
+
+def test_a_refused_password_is_not_told_by_what_the_server_repeats() -> None:
+    """Services repeat keys in what they answer, as S3 does of wrong ones."""
+
+    class Repeating(servers.LyingFiles):
+        def do_GET(self) -> None:  # noqa: N802 - as the base wants
+            pairs = (*S3FS.items(), *self.headers.items())
+            said = "".join(f"<{name}>{value}</{name}>" for name, value in pairs)
+            self.send_response(400)
+            self.send_header("Content-Length", str(len(said)))
+            self.end_headers()
+            self.wfile.write(said.encode() if self.command == "GET" else b"")
+
+        do_HEAD = do_GET  # noqa: N815 - as above
+
+    with servers.serving(Repeating) as url:
+        for backend, options in (
+            (None, S3FS | {"endpoint_url": url}),
+            ("fsspec", S3FS | {"endpoint_url": url}),
+            ("obstore", OBSTORE | {"endpoint": url}),
+        ):
+            given: Any = {"backend": backend, "storage_options": options}
+            with pytest.raises(OSError, match="400") as raised:
+                n5zarr.open_array("s3://lab/c.n5", path="q", **given)
+            check(told(raised.value))
+
+
+def test_commands_print_no_secret(tmp_path: Path) -> None:
+    runner = CliRunner()
+    for arguments in (
+        ["info"], ["info", "--json"], ["tree"], ["validate", "--json"], ["-v", "info"],
+        ["info", "--backend", "obstore", "-o", "key=PASSW0RD"], ["nwb", "convert"],
+    ):  # fmt: skip
+        for url in (f"http://{SIGNED}", "s3://user:PASSW0RD@lab/c.n5"):
+            places = [url, str(tmp_path / "x.nwb")] if "nwb" in arguments else [url]
+            result = runner.invoke(app, [*arguments, *places])
+            assert result.exit_code != 0
+            assert isinstance(result.exception, SystemExit)
+            check(result.output)
+
+
+def test_what_is_no_secret_stays() -> None:
+    """Short values are parts of words; those of other options name things."""
+    given = {"key": "a", "token": "anon", "endpoint_url": "https://s3.lab.org", "anon": "true"}
+    text = "a server, s3.lab.org, says true: anon"
+    assert without_secrets(text, secrets_in("s3://lab/a:b@c.n5", given)) == text
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({"key": "AKIAKEY1"}, "expected those of obstore's store .*got key; those of"),
+        ({"region": "x", "anon": True}, "got anon, region; those of fsspec"),
+    ],
+)
+def test_options_of_the_other_library_are_named(given: Any, expected: str) -> None:
+    with pytest.raises(N5UnsupportedError, match=expected) as raised:
+        N5Store("s3://lab/c.n5", backend="obstore", storage_options=given)
+    assert "\n" not in str(raised.value)
+    assert "Debug" not in str(raised.value)
+    check(told(raised.value))
