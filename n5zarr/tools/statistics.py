@@ -272,7 +272,7 @@ class _Tally:
     """The statistics of some blocks, to which those of other blocks can be added."""
 
     counts: Counter[str] = field(default_factory=Counter)  # members of the result
-    sums: list[float | Fraction] = field(default_factory=list)  # of integers: int
+    sums: list[float | Fraction] = field(default_factory=list)
     lows: list[float] = field(default_factory=list)
     highs: list[float] = field(default_factory=list)
     histograms: list[_Histogram] = field(default_factory=list)
@@ -328,12 +328,7 @@ class _Tally:
 
 
 def _sum(finite: np.ndarray) -> float | Fraction:
-    """Add elements: integers exactly, floats without overflow."""
-    if finite.dtype.kind != "f":
-        if finite.itemsize < 8:
-            return int(finite.sum(dtype="i8"))
-        low, high = finite & finite.dtype.type(2**32 - 1), finite >> finite.dtype.type(32)
-        return int(low.sum(dtype="i8")) + (int(high.sum(dtype="i8")) << 32)
+    """Add elements; the sum may be larger than any float."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = float(finite.sum(dtype="f8"))
     if math.isfinite(total):
@@ -342,8 +337,6 @@ def _sum(finite: np.ndarray) -> float | Fraction:
 
 
 def _mean(sums: Sequence[float | Fraction], n: int) -> float:
-    if all(isinstance(each, int) for each in sums):
-        return float(sum(sums) / n)  # exact; floats are rounded
     try:
         return math.fsum(sums) / n
     except OverflowError:
