@@ -176,7 +176,8 @@ class ZarrStorage(Storage):
 
     @override
     async def open(self, *, read_only: bool) -> None:
-        async with holding_async(self._place, ""):  # two tasks must not open a store at once
+        # two tasks must not open a store at once; opening it may open another of the same data
+        async with holding_async(str(id(self)), ""):
             await self.store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
         self._is_open = True
 
