@@ -85,18 +85,19 @@ def resave(xml: Path, folder: Path, target: str, **options: Any) -> N5Loader:
     new = folder / "my data.xml"
     if target == "n5":
         n5zarr.convert(xml, new, to="n5", **options)
-        return loader_of(new)
-    n5zarr.convert(xml, new, to="ome-zarr", ome_version=target, **options)  # type: ignore[arg-type]
-    return loader_of(new, {"0.4": 2, "0.5": 3}[target])
+    else:
+        n5zarr.convert(xml, new, to="ome-zarr", ome_version=target, **options)  # type: ignore[arg-type]
+    return loader_of(new)
 
 
-def loader_of(xml: Path, zarr_format: int = 2) -> N5Loader:
+def loader_of(xml: Path) -> N5Loader:
     """Return Java's loader of a project that was written."""
     project = spimdata.read(xml)
     container = xml.parent / project.container
     if project.loader == "bdv.n5":
         return N5Loader(container)
-    return OmeLoader(container, project, zarr_format)
+    assert project.zarr_format is not None
+    return OmeLoader(container, project, project.zarr_format)
 
 
 def compare(loader: N5Loader, absent: Mapping[tuple[int, int], set[int]]) -> int:
@@ -244,7 +245,7 @@ def test_java_reads_what_write_bdv_writes(target: Any, tmp_path: Path) -> None:
     version = {} if is_n5 else {"ome_version": target}
     form: Any = "n5" if is_n5 else "ome-zarr"
     n5zarr.write_bdv(data, new, format=form, factors=(1, 2, 2), levels=2, chunks=31, **version)
-    loader = loader_of(new, 3 if target == "0.5" else 2)
+    loader = loader_of(new)
     for (setup, timepoint), expected in data.items():
         assert loader.data_type(setup) == "uint16"
         assert loader.resolutions(setup) == [(1, 1, 1), (2, 2, 1), (4, 4, 1)]
