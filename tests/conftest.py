@@ -59,6 +59,7 @@ RIGHT_SKIPS = {
     "fsspec (has no conditional writing|does not ask for it|cannot ask for changes only)": (
         "the test is of obstore"
     ),
+    "fsspec's file systems belong to zarr's loop": "elsewhere it is an error of aiohttp's",
     "no Python without its lock": "few machines have one; the rest is tested with the lock",
     "there are no such subinterpreters": "before Python 3.13",
     "zarr loads all pipelines": (

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from zarr.storage import ObjectStore, WrapperStore, ZipStore
+from zarr.storage import ObjectStore, ZipStore
 
-from n5zarr._zarr import wrapped
 from n5zarr.errors import N5Error
 from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.forks import FORKS, fork_error
+from n5zarr.storage.store_locations import innermost, name_of_data
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -47,6 +48,19 @@ class HeldStore:
     def state(self) -> HeldState:
         """The arguments that make such an object in another process."""
         return self.store, self.backend, self.reopen
+
+    def name_of(self, key: str) -> str:
+        """Return the full name of a value, which it has in all stores of the same data.
+
+        Where updates are conditional, as in object stores, each store has its own names.
+        """
+        return f"{self._place}/{key}"
+
+    @cached_property
+    def _place(self) -> str:
+        objects = getattr(innermost(self.store), "store", None)
+        is_conditional = _is_of_obstore(self.store) and type(objects).__name__ != "MemoryStore"
+        return (f"{id(self)} " if is_conditional else "") + name_of_data(self.store)
 
     @property
     def is_of_parent(self) -> bool:
@@ -106,6 +120,4 @@ class HeldStore:
 
 
 def _is_of_obstore(store: Store) -> bool:
-    while isinstance(store, WrapperStore):
-        store = wrapped(store)
-    return isinstance(store, ObjectStore)
+    return isinstance(innermost(store), ObjectStore)

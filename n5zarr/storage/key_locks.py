@@ -18,67 +18,106 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
-__all__ = ["holding", "holding_async", "waited_for"]
+__all__ = ["HeldError", "holding", "holding_async", "waited_for"]
 
 _PATIENCE = 300  # seconds that one holder may take
+_BLOCKED = 2.0  # seconds after which the event loop of a holder is one that somebody blocks
 _FIRST_PAUSE, _LONGEST_PAUSE = 2**-14, 2**-6  # seconds
 
 _waiting: ContextVar[tuple[int, ...]] = ContextVar("n5zarr_waiting", default=())
+_inside: ContextVar[tuple[_Holder, ...]] = ContextVar("n5zarr_inside", default=())
+
+
+class HeldError(TimeoutError):
+    """Other code of this process is changing a value, and does not end."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            errno.ETIMEDOUT,
+            "expected to change the value, but another part of this process is changing it and "
+            "does not end; does a finalizer, a signal handler, a store or a coroutine wait for "
+            "code that it interrupts? Coroutines must await, or use asyncio.to_thread",
+            name,
+        )
 
 
 class _Holder:
-    """Code that holds the lock of a key."""
+    """Code that holds the lock of a name."""
 
-    def __init__(self, *, replaces: bool) -> None:
+    def __init__(self, *, replaces: bool, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.thread = threading.get_ident()
         self.replaces = replaces
+        self._loop = loop
+        self._left = [None]
+        self._asked = self._answered = 0.0
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it cannot go on, as its event loop has ended."""
+        return self._loop is not None and not self._loop.is_running()
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether its event loop has not run anything for some time."""
+        now = time.monotonic()
+        if self._loop is None:
+            return False
+        if self._answered >= self._asked and now - self._answered > _BLOCKED / 4:
+            self._asked = now
+            with contextlib.suppress(RuntimeError):  # it is closed
+                self._loop.call_soon_threadsafe(self._answer)
+        return self._asked > self._answered and now - self._asked > _BLOCKED
+
+    def _answer(self) -> None:
+        self._answered = time.monotonic()
+
+    def leave(self, name: str) -> None:
+        """Free the lock, once: another thread may do so meanwhile, and a third one take it."""
+        with contextlib.suppress(IndexError):
+            self._left.pop()
+            if _held.get(name) is self:
+                del _held[name]
 
 
-_held: dict[tuple[str, str], _Holder] = {}
+_held: dict[str, _Holder] = {}
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_held.clear)  # the threads of the parent hold them
 
 
 @contextlib.contextmanager
-def holding(place: str, key: str, *, replaces: bool = False) -> Iterator[None]:
-    """Hold the lock of a key, and block this thread until it is free.
+def holding(name: str, *, replaces: bool = False) -> Iterator[None]:
+    """Hold the lock of a value, and block this thread until it is free.
 
     Parameters
     ----------
-    place : str
-        Name of the data of the store.
-    key : str
-        The key.
+    name : str
+        Full name of the value: the place of its store, and its key.
     replaces : bool, optional
         Whether the value is only replaced or removed. If code that cannot go on before this code
         ends holds the lock, and one of both only replaces the value, this code does not wait.
 
     Raises
     ------
-    TimeoutError
-        Code that cannot go on before this code ends is changing the value, or other code has held
-        the lock for five minutes.
+    HeldError
+        Code that cannot go on before this code ends is changing the value, or blocks its event
+        loop, or other code has held the lock for five minutes.
     """
     me = _Holder(replaces=replaces)
     stuck = (me.thread, *_waiting.get())
-    try:
-        for pause in _pauses(place, key, me, stuck):
+    with _holds(name, me):
+        for pause in _pauses(name, me, stuck):
             time.sleep(pause)
         yield
-    finally:
-        _release(place, key, me)
 
 
 @contextlib.asynccontextmanager
-async def holding_async(place: str, key: str, *, replaces: bool = False) -> AsyncIterator[None]:
-    """Hold the lock of a key, and await it; see :func:`holding`."""
-    me = _Holder(replaces=replaces)
-    try:
-        for pause in _pauses(place, key, me, _waiting.get()):
+async def holding_async(name: str, *, replaces: bool = False) -> AsyncIterator[None]:
+    """Hold the lock of a value, and await it; see :func:`holding`."""
+    me = _Holder(replaces=replaces, loop=asyncio.get_running_loop())
+    with _holds(name, me):
+        for pause in _pauses(name, me, _waiting.get()):
             await asyncio.sleep(pause)
         yield
-    finally:
-        _release(place, key, me)
 
 
 @contextlib.contextmanager
@@ -91,29 +130,34 @@ def waited_for() -> Iterator[None]:
         _waiting.reset(before)
 
 
-def _pauses(place: str, key: str, me: _Holder, stuck: tuple[int, ...]) -> Iterator[float]:
+@contextlib.contextmanager
+def _holds(name: str, me: _Holder) -> Iterator[None]:
+    """Note for code that runs within that it does, and release the lock at the end."""
+    before = _inside.set((*_inside.get(), me))
+    try:
+        yield
+    finally:
+        me.leave(name)
+        with contextlib.suppress(ValueError):  # ended elsewhere, as the event loop has ended
+            _inside.reset(before)
+
+
+def _pauses(name: str, me: _Holder, stuck: tuple[int, ...]) -> Iterator[float]:
     """Try to take a lock until it is taken; yield pauses in between.
 
     ``stuck`` are the threads that cannot go on before this code ends.
     """
     pause, last, since = _FIRST_PAUSE, me, 0.0
-    while (holder := _held.setdefault((place, key), me)) is not me:
-        is_stuck = holder.thread in stuck
+    while (holder := _held.setdefault(name, me)) is not me:
+        if holder.is_gone:
+            holder.leave(name)
+            continue
+        is_stuck = holder.thread in stuck or holder in _inside.get()
         if is_stuck and (me.replaces or holder.replaces):
             return
         if holder is not last:
             last, since = holder, time.monotonic()
-        if is_stuck or time.monotonic() - since > _PATIENCE:
-            message = (
-                "expected to change the value, but another part of this process is changing it and "
-                "does not end; does a finalizer, a signal handler or a coroutine wait for code "
-                "that it interrupts?"
-            )
-            raise TimeoutError(errno.ETIMEDOUT, message, key)
+        if is_stuck or holder.is_blocked or time.monotonic() - since > _PATIENCE:
+            raise HeldError(name)
         yield pause
         pause = min(2 * pause, _LONGEST_PAUSE)
-
-
-def _release(place: str, key: str, me: _Holder) -> None:
-    if _held.get((place, key)) is me:
-        del _held[place, key]

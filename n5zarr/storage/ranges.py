@@ -29,13 +29,13 @@ class Sent(NamedTuple):
     ----------
     start, stop : int
         Its first byte, and the one after the last.
-    size : int
-        Number of bytes of the whole value.
+    size : int or None
+        Number of bytes of the whole value; None if the server does not tell.
     """
 
     start: int
     stop: int
-    size: int
+    size: int | None
 
 
 def sent_by(content_range: str | None) -> Sent | None:
@@ -44,14 +44,14 @@ def sent_by(content_range: str | None) -> Sent | None:
     Examples
     --------
     >>> sent_by("bytes 3-6/10"), sent_by("bytes 3-6/*"), sent_by("items 3-6/10")
-    (Sent(start=3, stop=7, size=10), Sent(start=3, stop=7, size=7), None)
+    (Sent(start=3, stop=7, size=10), Sent(start=3, stop=7, size=None), None)
     """
     found = _CONTENT_RANGE.fullmatch(content_range or "")
     if found is None:
         return None
     first, last, size = found.groups()
     stop = int(last) + 1
-    return Sent(int(first), stop, stop if size == "*" else int(size))
+    return Sent(int(first), stop, None if size == "*" else int(size))
 
 
 def bounds(asked: ByteRequest | None, size: int) -> tuple[int, int]:
@@ -113,7 +113,8 @@ def check_sent(data: BufferLike, asked: ByteRequest | None, sent: Sent | None) -
         is_right = n <= stop - start
         found = f"{n} bytes"
     else:
-        start, stop = bounds(asked, sent.size)
+        # of an unknown size only a part with both bounds can be checked
+        start, stop = bounds(asked, 2**63 if sent.size is None else sent.size)
         is_right = (start, stop) == sent[:2] and n == stop - start
         found = f"{n} bytes, as {sent.start} to {sent.stop} of {sent.size}"
     if not is_right:

@@ -93,17 +93,25 @@ def _in_url(url: str) -> Iterator[str]:
 
 
 def secrets_of_store(store: Any) -> frozenset[str]:  # noqa: ANN401 - of fsspec, obstore or others
-    """Return the secrets with which a store of zarr's for a URL was opened."""
+    """Return the secrets with which a store of zarr's for a URL was opened.
+
+    The name of a folder of the URL is none: each place has a name of its own.
+    """
     fs, objects = getattr(store, "fs", None), getattr(store, "store", None)
     inner = getattr(fs, "sync_fs", fs)
     provider = getattr(objects, "credential_provider", None)
     names = ("config", "client_options", "url")
-    return secrets_in(
-        getattr(store, "path", None),
+    opened = {name: _plain(getattr(objects, name, None)) for name in names}
+    path, config = getattr(store, "path", None), opened["config"]
+    found = secrets_in(
+        path,
         dict(getattr(inner, "storage_options", None) or {}),
-        {name: _plain(getattr(objects, name, None)) for name in names},
+        opened,
         dict(getattr(provider, "__dict__", {})),
     )
+    told = [path, getattr(objects, "prefix", None)]
+    told += [config.get("bucket")] if isinstance(config, dict) else []
+    return found - {name for each in told for name in str(each).split("/")}
 
 
 def _plain(value: Any) -> object:  # noqa: ANN401 - obstore's mappings

@@ -11,13 +11,12 @@ import asyncio
 import os
 import pickle
 import threading
-from contextlib import nullcontext, suppress
+from contextlib import asynccontextmanager, suppress
 from errno import EIO
 from http import HTTPStatus
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Self, override
 from urllib.parse import quote, unquote, urlsplit
-from weakref import WeakKeyDictionary
 
 import zarr
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest
@@ -28,12 +27,13 @@ from n5zarr.format.path import join
 from n5zarr.storage.forks import FORKS, fork_error
 from n5zarr.storage.ranges import bounds, check_sent, header_of, sent_by, taken
 from n5zarr.storage.requests import Entry
+from n5zarr.storage.s3_parts import lacks_bucket, part_in_s3
 from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
-    from contextlib import AbstractAsyncContextManager
 
+    from aiohttp import ClientSession
     from fsspec.asyn import AsyncFileSystem
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
@@ -49,10 +49,11 @@ PAGE = 1000  # names in one answer of a listing
 _FLAT = {"s3", "s3a", "gs", "gcs"}  # protocols; those whose whole listing is one of the service
 _ARCHIVES = {"zip", "tar", "libarchive"}
 _NO_LISTS = {403, 404, 405, 410, 501}  # status codes of servers that do not list
+_PAUSE = 2**-9  # seconds
 _MOST_BRIEF = 4  # connections at once; of more than six, Python's own server drops some
-_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, dict[str, asyncio.Semaphore]] = (
-    WeakKeyDictionary()
-)
+_brief: dict[str, threading.Semaphore] = {}  # of the servers that need a connection for each
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_brief.clear)
 
 
 def _is_any(fs: AsyncFileSystem, protocols: set[str]) -> bool:
@@ -92,12 +93,6 @@ def _made_anew(fs: AsyncFileSystem) -> AsyncFileSystem:
     return made
 
 
-def _lacks_bucket(err: Exception) -> bool:
-    """Whether S3 says that there is no such bucket, which s3fs reports as a missing key."""
-    response = getattr(err.__cause__, "response", None) or {}
-    return bool(response.get("Error", {}).get("Code") == "NoSuchBucket")
-
-
 def _limits(asked: ByteRequest) -> dict[str, int | None]:
     """Return a part of a value as fsspec's file systems are asked for it."""
     match asked:
@@ -107,27 +102,6 @@ def _limits(asked: ByteRequest) -> dict[str, int | None]:
             return {"start": offset, "end": None}
         case _:
             return {"start": -asked.suffix, "end": None}
-
-
-async def _part_in_s3(fs: Any, name: str, asked: ByteRequest) -> bytes:  # noqa: ANN401 - fsspec has no types
-    """Read a part of an object as s3fs does, which does not show the headers of the answer."""
-    from s3fs.core import _error_wrapper, version_id_kw  # noqa: PLC0415 - optional
-
-    bucket, key, version = fs.split_path(name)
-
-    async def call() -> bytes:
-        answer = await fs._call_s3(
-            "get_object", Bucket=bucket, Key=key, Range=header_of(asked), **version_id_kw(version)
-        )
-        try:
-            data = await answer["Body"].read()
-        finally:
-            answer["Body"].close()
-        status = answer["ResponseMetadata"]["HTTPStatusCode"]
-        return taken(data, asked, status, answer.get("ContentRange"))
-
-    found: bytes = await _error_wrapper(call, retries=fs.retries)
-    return found
 
 
 class UrlStore(FsspecStore):
@@ -191,16 +165,24 @@ class UrlStore(FsspecStore):
     def _url_key(self, key: str) -> str:
         return quote(key, safe="/") if self.is_http else key
 
-    def _turn(self) -> AbstractAsyncContextManager[object]:
-        """Wait for other requests, if the server needs a connection for each.
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[None]:
+        """Wait for other requests of this process, if the server needs a connection for each.
 
         Such servers, as Python's own, often let few wait to be connected. The system drops the
         others, and tries again after one, three and seven seconds.
         """
         if self.keeps_connections is not False:
-            return nullcontext()
-        turns = _TURNS.setdefault(asyncio.get_running_loop(), {})
-        return turns.setdefault(urlsplit(self.path).netloc, asyncio.Semaphore(_MOST_BRIEF))
+            yield
+            return
+        server = urlsplit(self.path).netloc
+        turns = _brief.setdefault(server, threading.Semaphore(_MOST_BRIEF))
+        while not turns.acquire(blocking=False):  # of any loop
+            await asyncio.sleep(_PAUSE)
+        try:
+            yield
+        finally:
+            turns.release()
 
     @property
     def has_to_learn(self) -> bool:
@@ -221,25 +203,26 @@ class UrlStore(FsspecStore):
             data = await self._read(self.full_key(key), byte_range)
         except self.allowed_exceptions:
             return None
-        except OSError as err:
-            if byte_range is None or "not satisfiable" not in str(err):
+        except Exception as err:
+            if byte_range is None or "not satisfiable" not in str(err).lower():
                 raise
-            data = b""  # S3 says so of a range behind the end
+            data = b""  # servers say so of a range behind the end
         return prototype.buffer.from_bytes(data)
 
     async def _read(self, name: str, asked: ByteRequest | None) -> bytes:
         """Read a value or a part of it, and check that it is what was asked for."""
         data: bytes
+        start, stop = bounds(asked, 2**63)
+        if start == stop:
+            return b""
         if self.is_http:
             return await self._read_from_web(name, asked)
         if asked is None:
             options = next((o for p, o in _ONE_REQUEST.items() if p in self.fs.protocol), {})
             data = await self.fs._cat_file(name, **options)
             return data
-        if bounds(asked, 2**63) == (0, 0):
-            return b""
         if "s3" in self.fs.protocol and hasattr(self.fs, "_call_s3"):
-            return await _part_in_s3(self.fs, name, asked)
+            return await part_in_s3(self.fs, name, asked)
         if "gs" in self.fs.protocol and hasattr(self.fs, "_call"):
             head = {"Range": header_of(asked)}
             headers, data = await self.fs._call("GET", self.fs.url(name), headers=head)
@@ -249,13 +232,15 @@ class UrlStore(FsspecStore):
             check_sent(data, asked, None)
         return data
 
-    async def _read_from_web(self, name: str, asked: ByteRequest | None) -> bytes:
+    async def _read_from_web(
+        self, name: str, asked: ByteRequest | None, session: ClientSession | None = None
+    ) -> bytes:
         """Read from a web server: fsspec does not show the headers of its answer."""
         options = dict(self.fs.kwargs)
         if asked is not None:
             more = {"Range": header_of(asked), "Accept-Encoding": "identity"}
             options["headers"] = {**(options.get("headers") or {}), **more}
-        session = await self.fs.set_session()
+        session = session or await self.fs.set_session()
         async with session.get(self.fs.encode_url(name), **options) as response:
             self.keeps_connections = response.version is None or response.version >= (1, 1)
             data: bytes = await response.read()
@@ -343,7 +328,7 @@ class UrlStore(FsspecStore):
                     secrets,
                 )
                 raise N5UnsupportedError(text, kind="listing") from cause_to_show(err, secrets)
-            if _lacks_bucket(err):
+            if lacks_bucket(err):
                 raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
             if isinstance(err, self.allowed_exceptions):
                 return []
@@ -385,7 +370,7 @@ class UrlStore(FsspecStore):
             try:
                 listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
             except self.allowed_exceptions as err:
-                if _lacks_bucket(err):
+                if lacks_bucket(err):
                     raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
                 return []
             keys = [str(entry["name"]) for entry in listed]

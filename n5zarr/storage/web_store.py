@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from contextlib import suppress
 from typing import TYPE_CHECKING, Self, override
@@ -24,6 +25,7 @@ _PACKED = "Content-Encoding"
 _NOT_UNDERSTOOD = (
     "Range request not supported",
     "Header missing",
+    "Failed to parse value for CONTENT_RANGE",  # of an unknown size
     "Invalid last modified",
     _PACKED,
 )
@@ -52,26 +54,40 @@ class WebStore(UrlStore):
     async def _value(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        objects = None if FORKS.has_lost_obstore else self.objects
         if self.has_to_learn and byte_range is None:
             with suppress(Exception):  # obstore repeats the request, or raises its own error
-                return await super()._value(key, prototype)
-            self.keeps_connections = self.keeps_connections is not False
-        if objects is not None:
-            try:
-                if byte_range is not None:
-                    return await objects.get(key, prototype, byte_range)
-                return prototype.buffer.from_bytes(await _whole(objects.store, key))
-            except FileNotFoundError:
-                return None
-            except Exception as err:
-                if not any(words in str(err) for words in _NOT_UNDERSTOOD):
-                    raise
-                if self.objects is not None:  # other requests were sent at the same time
-                    reason = str(err).partition("\n")[0]
-                    _log.debug("%s: fsspec reads it from now on: %s", self, reason)
-                self.objects = None
-        return await super()._value(key, prototype, byte_range)
+                data = await self._learn(self.full_key(key))
+                return None if data is None else prototype.buffer.from_bytes(data)
+        objects = None if FORKS.has_lost_obstore else self.objects
+        if objects is None:
+            return await super()._value(key, prototype, byte_range)
+        try:
+            if byte_range is not None:
+                return await objects.get(key, prototype, byte_range)
+            return prototype.buffer.from_bytes(await _whole(objects.store, key))
+        except FileNotFoundError:
+            return None
+        except Exception as err:
+            self._give_up(err)
+            return await super()._value(key, prototype, byte_range)
+
+    def _give_up(self, err: Exception) -> None:
+        """Leave reading to fsspec if obstore does not understand an answer; else raise."""
+        if not any(words in str(err) for words in _NOT_UNDERSTOOD):
+            raise err
+        if self.objects is not None:  # other requests were sent at the same time
+            reason = str(err).partition("\n")[0]
+            _log.debug("%s: fsspec reads it from now on: %s", self, reason)
+        self.objects = None
+
+    async def _learn(self, name: str) -> bytes | None:
+        """Read a file, or None, and see whether the server keeps connections."""
+        # by a client of its own: that of fsspec belongs to the event loop that was the first
+        client = self.fs.get_client(loop=asyncio.get_running_loop(), **self.fs.client_kwargs)
+        async with await client as session:
+            with suppress(FileNotFoundError):
+                return await self._read_from_web(name, None, session)
+        return None
 
 
 async def _whole(store: HTTPStore, key: str) -> memoryview:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, assert_never, override
 
 import zarr
@@ -20,7 +20,7 @@ from n5zarr.storage.ends import read_ends
 from n5zarr.storage.entries import read_entries
 from n5zarr.storage.held import HeldState, HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
-from n5zarr.storage.key_locks import holding, holding_async, waited_for
+from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
 from n5zarr.storage.objects import (
     can_wait,
     name_of_objects,
@@ -49,7 +49,7 @@ from n5zarr.storage.requests import (
     logs_requests,
 )
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
-from n5zarr.storage.store_locations import innermost, name_of_data
+from n5zarr.storage.store_locations import innermost
 from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_gone, says_missing, server_error
 
@@ -116,12 +116,6 @@ class ZarrStorage(Storage):
     def read_only(self) -> bool:
         return self._held.store.read_only or not self._cache_writes
 
-    @cached_property
-    def _place(self) -> str:
-        """The name of the data, which other storage of it shares if updates are not conditional."""
-        is_own = self.is_shared and isinstance(innermost(self.store), ObjectStore)
-        return name_of_data(self.store) + (f" {id(self)}" if is_own else "")
-
     @property
     def _cache_writes(self) -> bool:
         return not isinstance(s := self._held.store, CachingStore) or s.options.writes
@@ -177,7 +171,7 @@ class ZarrStorage(Storage):
     @override
     async def open(self, *, read_only: bool) -> None:
         # two tasks must not open a store at once; opening it may open another of the same data
-        async with holding_async(str(id(self)), ""):
+        async with holding_async(f"open {id(self)}"):
             await self.store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
         self._is_open = True
 
@@ -214,13 +208,13 @@ class ZarrStorage(Storage):
             case Work(function):
                 return function()
             case Put(key, data):
-                with holding(self._place, key, replaces=True):
+                with holding(self._held.name_of(key), replaces=True):
                     store.set_sync(key, cpu.Buffer.from_bytes(data))
             case Remove(key):
-                with holding(self._place, key, replaces=True):
+                with holding(self._held.name_of(key), replaces=True):
                     store.delete_sync(key)
             case Update(key, change):
-                with holding(self._place, key):
+                with holding(self._held.name_of(key)):
                     return _update_sync(store, key, change)
             case _:  # zarr has no synchronous methods for other requests
                 with waited_for():
@@ -311,6 +305,8 @@ class ZarrStorage(Storage):
         """Send a request to the store; see :meth:`answer`."""
         try:
             return await self._ask_store(request, warn)
+        except HeldError:
+            raise
         except Exception as err:
             is_remote = isinstance(_uncached(self._held.store), FsspecStore | ObjectStore)
             if not is_remote or isinstance(request, Work | Warn):
@@ -341,7 +337,7 @@ class ZarrStorage(Storage):
             case Work(function):
                 return await asyncio.to_thread(function)
             case Put(key, data):
-                async with holding_async(self._place, key, replaces=True):
+                async with holding_async(self._held.name_of(key), replaces=True):
                     await store.set(key, cpu.Buffer.from_bytes(data))
             case Exists(key):
                 return await store.exists(key)
@@ -350,10 +346,10 @@ class ZarrStorage(Storage):
             case KeysBelow(path, take):
                 return await take_keys(_uncached(store), path, take)
             case Update(key, change):
-                async with holding_async(self._place, key):
+                async with holding_async(self._held.name_of(key)):
                     return await _update(store, key, change)
             case Remove(key):
-                async with holding_async(self._place, key, replaces=True):
+                async with holding_async(self._held.name_of(key), replaces=True):
                     await store.delete(key)
             case RemoveTree(path):
                 await _remove_tree(store, path)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -125,12 +127,65 @@ def test_finish_names_the_parts_whose_source_has_changed(
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
-def test_finish_says_that_blocks_of_the_source_are_gone(tmp_path: Path) -> None:
-    write_n5(tmp_path / "in", values(1))
-    n5zarr.convert(tmp_path / "in", tmp_path / "out", part="1/1", to="n5")
-    (tmp_path / "in/1/2/3").unlink()
-    with pytest.raises(N5Error, match="got a changed one, which lacks blocks; remove the dest"):
-        n5zarr.convert(tmp_path / "in", tmp_path / "out", finish=True, to="n5")
+@pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
+@pytest.mark.parametrize("others", ["the same", "changed"])
+def test_finish_removes_what_the_source_has_lost(
+    others: str, kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """Blocks that are gone belong to no part any more, whether parts run again or not."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    data = values(1)
+    write = WRITERS[kind]
+    write(source, data)
+    for number in (1, 2):
+        n5zarr.convert(source, out, part=(number, 2), **options)
+    if others == "changed":
+        data[-1, -1, -1] += 1
+        write(source, data)
+    for k in range(3):
+        (source / (f"{k}/0/0" if kind == "n5" else f"c/0/0/{k}")).unlink()
+    data[: BLOCKS[0], : BLOCKS[1], : 3 * BLOCKS[2]] = 0
+    with suppress(N5Error):  # which names parts
+        n5zarr.convert(source, out, finish=True, **options)
+    if list(out.rglob("n5zarr-incomplete*")):
+        for number in (1, 2):
+            n5zarr.convert(source, out, part=(number, 2), **options)
+        n5zarr.convert(source, out, finish=True, **options)
+    np.testing.assert_array_equal(stored(out), data)
+    assert not list(out.rglob("n5zarr-incomplete*"))
+
+
+@pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
+def test_what_a_killed_run_has_not_noted_goes_with_chunks_of_the_source(
+    kind: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    """A killed run may have written no ledger: the time of a folder tells of lost chunks."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    data = values(1)
+    WRITERS[kind](source, data)
+    options = {**options, "max_memory": 2**14, "n_workers": 1}
+    with pytest.raises(StopError):
+        n5zarr.convert(source, out, progress=stop_after(INTERRUPTED_AFTER), **options)
+    for ledger in out.rglob("n5zarr-incomplete-made-*"):
+        ledger.unlink()
+    (source / ("1/0/0" if kind == "n5" else "c/0/0/1")).unlink()
+    data[: BLOCKS[0], : BLOCKS[1], BLOCKS[2] : 2 * BLOCKS[2]] = 0
+    n5zarr.convert(source, out, resume=True, **options)
+    np.testing.assert_array_equal(stored(out), data)
+
+
+def test_blocks_that_change_while_a_part_runs_again(tmp_path: Path) -> None:
+    """What was never made is not taken for made: another run of all parts is not asked for."""
+    source, out = tmp_path / "in", tmp_path / "out"
+    write_n5(source, values(1))
+    options: dict[str, Any] = {"to": "n5", "part": "1/1", "n_workers": 1, "max_memory": 2**14}
+    for n in (1, 2):
+        with pytest.raises(StopError):
+            n5zarr.convert(source, out, progress=stop_after(n), **options)
+    os.utime(source / "3/5/5", ns=(1, 1))  # written before it is copied
+    n5zarr.convert(source, out, **options)
+    n5zarr.convert(source, out, to="n5", finish=True, max_memory=2**14)
+    np.testing.assert_array_equal(stored(out), values(1))
 
 
 def test_a_resumed_copy_keeps_what_is_unchanged(tmp_path: Path) -> None:
@@ -183,6 +238,26 @@ def test_a_changed_file_of_hdf5_is_an_error(tmp_path: Path) -> None:
     os.utime(tmp_path / "in.h5", ns=(1, 1))
     with pytest.raises(N5Error, match=r"source .*in.h5: expected the array that it was"):
         n5zarr.convert(tmp_path / "in.h5", tmp_path / "out.n5", resume=True)
+
+
+def test_a_changed_file_of_a_project_in_hdf5_is_an_error(tmp_path: Path) -> None:
+    h5py = pytest.importorskip("h5py")
+    data = values(1) // 2  # int16 stands for uint16
+    xml = tmp_path / "p.xml"
+    n5zarr.write_bdv({0: data}, xml, levels=0)
+    loader = '<ImageLoader format="bdv.hdf5"><hdf5 type="relative">p.h5</hdf5></ImageLoader>'
+    text = re.sub("<ImageLoader.*?</ImageLoader>", loader, xml.read_text(), flags=re.DOTALL)
+    xml.write_text(text)
+    with h5py.File(tmp_path / "p.h5", "w") as file:
+        file["s00/resolutions"], file["s00/subdivisions"] = np.ones((1, 3)), [BLOCKS[::-1]]
+        file.create_dataset("t00000/s00/0/cells", data=data.astype("i2"), chunks=BLOCKS)
+    out = tmp_path / "out.n5"
+    with pytest.raises(StopError):
+        n5zarr.convert(xml, out, progress=stop_after(1), n_workers=1, max_memory=2**14)
+    os.utime(tmp_path / "p.h5", ns=(1, 1))
+    with pytest.raises(N5Error, match=r"source .*p.h5: expected the array that it was") as caught:
+        n5zarr.convert(xml, out, resume=True, n_workers=1, max_memory=2**14)
+    assert caught.value.kind == "changed"
 
 
 # -------------------------------------------------------------------------------------- pyramids
@@ -248,7 +323,26 @@ def test_finish_of_a_pyramid_names_the_parts_whose_image_has_changed(
     check_levels(where, names, values(2))
 
 
-def test_the_end_of_a_pyramid_removes_what_a_killed_one_was_writing(tmp_path: Path) -> None:
+def test_the_end_of_a_pyramid_removes_what_the_image_has_lost(tmp_path: Path) -> None:
+    where, names, write = image("n5", tmp_path)
+    for number in (1, 2):
+        build(where, part=(number, 2))
+    data = values(2)
+    write(data)
+    for block in (where / "s0").glob("0/*/*"):
+        block.unlink()
+    data[..., : BLOCKS[2]] = 0
+    with pytest.raises(N5Error, match=r"run part \(--part\) [12, ]+ again, then fin"):
+        build(where, finish=True)
+    for number in (1, 2):
+        build(where, part=(number, 2))
+    build(where, finish=True)
+    check_levels(where, names, data)
+
+
+def test_the_end_of_a_pyramid_removes_what_a_killed_one_was_writing(
+    tmp_path: Path,
+) -> None:
     where, names, _ = image("n5", tmp_path)
     build(where, part="1/1")
     hexadecimal = "0123456789abcdef" * 2

@@ -145,6 +145,19 @@ def test_positions_of_groups_come_back(tmp_path: Path, to: Any) -> None:
     assert n5zarr.geometry(tmp_path / "c.n5", "em/s1").scale == (40.0, 15.0, 8.0)
 
 
+@pytest.mark.parametrize("select", ["**", ["v/raw"], ["v/mip"], ["w"]])
+def test_lists_of_groups_do_not_depend_on_the_selection(tmp_path: Path, select: Any) -> None:
+    n5zarr.create_array(tmp_path / "a.n5/v/raw", shape=SHAPE, dtype="u1")
+    n5zarr.create_array(tmp_path / "a.n5/v/mip", shape=(7, 11), dtype="u1")
+    n5zarr.create_array(tmp_path / "a.n5/w", shape=(13,), dtype="u1")
+    n5zarr.set_attribute(tmp_path / "a.n5", "", "resolution", [4, 5, 40])
+    n5zarr.set_attribute(tmp_path / "a.n5", "v", "offset", [1, 2, 3])
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "a.zarr", select=select)
+    copy = zarr.open_group(tmp_path / "a.zarr", mode="r")
+    assert copy.attrs["resolution"] == [40, 5, 4]
+    assert select == ["w"] or copy["v"].attrs["offset"] == [3, 2, 1]
+
+
 def test_what_java_writes_in_zarr_is_as_in_n5(tmp_path: Path) -> None:
     """n5-zarr at b1fb6dd, ``ZarrV3DatasetAttributes``: names of dimensions, the last axis first."""
     group = zarr.open_group(tmp_path / "a.zarr", mode="w")

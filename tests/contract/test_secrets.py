@@ -150,3 +150,16 @@ def test_options_of_the_other_library_are_named(given: Any, expected: str) -> No
     assert "\n" not in str(raised.value)
     assert "Debug" not in str(raised.value)
     check(told(raised.value))
+
+
+@pytest.mark.parametrize("backend", ["fsspec", "obstore"])
+def test_a_name_of_a_folder_is_no_secret(backend: Any) -> None:
+    """Such as the credentials of a test server, ``test`` and ``test``: places stay distinct."""
+    options = {
+        "fsspec": {"key": "test", "secret": "data"},
+        "obstore": {"access_key_id": "test", "secret_access_key": "data", "region": "us-east-1"},
+    }[backend]
+    places = [f"s3://{path}/c.n5" for path in ("data/test", "test/data")]
+    stores = [N5Store(place, backend=backend, storage_options=options) for place in places]
+    for store, place in zip(stores, places, strict=True):
+        assert place in str(store)

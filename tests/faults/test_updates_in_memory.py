@@ -150,18 +150,22 @@ def test_no_part_of_a_block_is_lost(kind: str, way: str) -> None:
 
 def test_a_cancelled_task_leaves_no_lock() -> None:
     async def both() -> None:
+        begin = asyncio.Event()
+
         async def wait() -> None:
-            async with holding_async("place", "key"):
+            await begin.wait()
+            async with holding_async("place/key"):
                 raise AssertionError
 
-        with holding("place", "other"):
-            async with holding_async("place", "key"):
-                waiting = asyncio.ensure_future(wait())
+        waiting = asyncio.ensure_future(wait())
+        with holding("place/other"):
+            async with holding_async("place/key"):
+                begin.set()
                 await asyncio.sleep(0.01)
                 waiting.cancel()
                 with pytest.raises(asyncio.CancelledError):
                     await waiting
-            async with asyncio.timeout(PATIENCE), holding_async("place", "key"):
+            async with asyncio.timeout(PATIENCE), holding_async("place/key"):
                 pass
 
     asyncio.run(both())
@@ -171,7 +175,7 @@ def test_a_loop_goes_on_while_a_thread_holds_a_lock() -> None:
     held, released = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with holding("place", "key"):
+        with holding("place/key"):
             held.set()
             assert released.wait(PATIENCE)
 
@@ -183,34 +187,34 @@ def test_a_loop_goes_on_while_a_thread_holds_a_lock() -> None:
         assert held.wait(PATIENCE)
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(release())
-            async with asyncio.timeout(PATIENCE), holding_async("place", "key"):
+            async with asyncio.timeout(PATIENCE), holding_async("place/key"):
                 assert released.is_set()
 
     together(hold, lambda: asyncio.run(take()))
 
 
 def test_code_does_not_wait_for_what_it_interrupts() -> None:
-    with holding("place", "key"):
+    with holding("place/key"):
         with (
             pytest.raises(TimeoutError, match="another part of this process is changing it"),
-            holding("place", "key"),
+            holding("place/key"),
         ):
             raise AssertionError
-        with holding("place", "key", replaces=True):  # either may be first
+        with holding("place/key", replaces=True):  # either may be first
             pass
         assert key_locks._held
-    with holding("place", "key", replaces=True), holding("place", "key"):
+    with holding("place/key", replaces=True), holding("place/key"):
         pass
 
 
 def test_a_thread_that_blocks_a_loop_does_not_wait_for_its_tasks() -> None:
     async def suspended() -> None:
-        async with holding_async("place", "key"):
-            with pytest.raises(TimeoutError), holding("place", "key"):
+        async with holding_async("place/key"):
+            with pytest.raises(TimeoutError), holding("place/key"):
                 raise AssertionError
 
             async def on_another_loop() -> None:
-                async with holding_async("place", "key"):
+                async with holding_async("place/key"):
                     raise AssertionError
 
             with waited_for(), pytest.raises(TimeoutError):
@@ -219,13 +223,84 @@ def test_a_thread_that_blocks_a_loop_does_not_wait_for_its_tasks() -> None:
     asyncio.run(suspended())
 
 
+def test_a_loop_that_somebody_blocks_is_told() -> None:
+    """zarr's own calls do not tell for which thread they wait."""
+    store = N5Store("memory://blocked.n5")  # of fsspec, without synchronous methods
+    array: Any = zarr.create_array(store, name="a", shape=(8,), chunks=(8,), dtype="u1")
+    storage: Any = store.storage
+    name = storage._held.name_of("a/0")
+
+    async def main() -> None:
+        held, end = asyncio.Event(), asyncio.Event()
+
+        async def hold() -> None:
+            async with holding_async(name):
+                held.set()
+                await end.wait()
+
+        holder = asyncio.ensure_future(hold())
+        await held.wait()
+        with pytest.raises(TimeoutError, match="another part of this process is changing it"):
+            array[2:5] = 7
+        end.set()
+        await holder
+        array[2:5] = 7
+
+    asyncio.run(main())
+    assert array[...].tolist() == [0, 0, 7, 7, 7, 0, 0, 0]
+
+
+def test_a_task_of_a_loop_that_has_ended_holds_nothing() -> None:
+    loop, tasks = asyncio.new_event_loop(), []
+
+    async def hold() -> None:
+        async with holding_async("place/key"):
+            loop.stop()
+            await asyncio.sleep(PATIENCE)
+
+    tasks.append(loop.create_task(hold()))
+    with pytest.raises(RuntimeError, match="stopped"):
+        loop.run_until_complete(tasks[0])
+    with holding("place/key"):
+        assert len(key_locks._held) == 1
+    tasks[0].cancel()
+    with pytest.raises(asyncio.CancelledError):
+        loop.run_until_complete(tasks[0])
+    loop.close()
+
+
+def test_code_within_a_holder_does_not_wait_for_it() -> None:
+    """As a store that changes the same value, by another store, where it writes."""
+
+    def inner() -> None:
+        with holding("place/key"):
+            raise AssertionError
+
+    async def outer() -> None:
+        async with holding_async("place/key"):
+            with pytest.raises(TimeoutError, match="another part of this process is changing it"):
+                await asyncio.to_thread(inner)
+
+    asyncio.run(outer())
+
+
+def test_a_value_has_one_lock_in_stores_with_other_roots() -> None:
+    root, part = (N5Store(f"memory://roots.n5{path}") for path in ("", "/g"))
+    zarr.create_group(root)
+    zarr.create_group(root, path="g")
+    calls = [partial(n5zarr.set_attribute, root, "g", f"a{n}", n) for n in range(5)]
+    calls += [partial(n5zarr.set_attribute, part, "", f"b{n}", n) for n in range(5)]
+    together(*calls)
+    assert len(n5zarr.open_group(root, path="g").attrs) == 10
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_forked_process_holds_no_lock_of_other_threads() -> None:
     held, released = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with holding("place", "key"):
+        with holding("place/key"):
             held.set()
             assert released.wait(PATIENCE)
 

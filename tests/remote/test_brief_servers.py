@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import gc
 import threading
 import time
+import weakref
 from functools import partial
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
 import pytest
+import zarr
 
 import n5zarr
 from n5zarr import N5Store
@@ -101,6 +105,30 @@ def test_few_connections_at_once(served: str, connections: _Connections, backend
     np.testing.assert_array_equal(array[...], VALUES)
     np.testing.assert_array_equal(array[...], VALUES)
     assert 1 < connections.most <= MOST
+
+
+@pytest.mark.parametrize("served", [_Brief], indirect=True)
+def test_few_connections_at_once_on_any_loops(served: str, connections: _Connections) -> None:
+    """fsspec's client belongs to the first of them, which has ended."""
+
+    async def look() -> None:
+        array = await zarr.api.asynchronous.open_array(store=N5Store(served), path="em/s0")
+        np.testing.assert_array_equal(await array.getitem(slice(3)), VALUES[:3])
+
+    loops = weakref.WeakSet[asyncio.AbstractEventLoop]()
+
+    def use_another_loop() -> None:
+        with asyncio.Runner() as runner:
+            runner.run(look())
+            loops.add(runner.get_loop())
+
+    for _ in range(3):
+        use_another_loop()
+    array: Any = n5zarr.open(N5Store(served, concurrency=64), path="em/s0")
+    np.testing.assert_array_equal(array[...], VALUES)
+    assert 1 < connections.most <= MOST
+    gc.collect()
+    assert not loops
 
 
 @pytest.mark.parametrize("backend", [None, "fsspec"])

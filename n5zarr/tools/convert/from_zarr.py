@@ -12,7 +12,7 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr.container.walk import Selection, Walk
-from n5zarr.conventions.axis_names import XARRAY_KEY
+from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.model import MisfitError
 from n5zarr.conventions.ome_zarr import image_in, level_paths
 from n5zarr.conventions.zarr_order import in_order_of_n5, in_order_of_zarr
@@ -139,10 +139,16 @@ def reordered(tree: SourceTree, *, to_n5: bool) -> SourceTree:
         names = path.split("/")
         for group in ("/".join(names[:n]) for n in range(len(names))):
             largest[group] = max(largest.get(group, array), array, key=lambda a: len(a.shape))
-    groups = dict(tree.groups)
-    for path in groups.keys() & largest.keys():
-        below = largest[path]
-        groups[path] = convert(groups[path], len(below.shape), below.dimension_names)
+    groups = {}
+    for path, attributes in tree.groups.items():
+        below = largest.get(path)
+        # as many as its longest list has: the arrays that it describes may not be selected
+        lists = (attributes.get(key) for key in ("resolution", "offset", AXES_KEY))
+        n_listed = max((len(each) for each in lists if isinstance(each, list)), default=0)
+        if below is None or len(below.shape) < n_listed:
+            groups[path] = convert(attributes, n_listed)
+        else:
+            groups[path] = convert(attributes, len(below.shape), below.dimension_names)
     return replace(tree, arrays=arrays, groups=groups)
 
 

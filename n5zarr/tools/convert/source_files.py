@@ -90,12 +90,12 @@ def described_sources(found: SourceTree) -> dict[str, JSON]:
     described: dict[str, JSON] = {
         f"/{path}": described_source(source) for path, source in found.arrays.items()
     }
-    if found.storage is None and found.container is None:  # another format
-        places = [Path(found.name), *Path(found.name).parents]
-        file = next((place for place in places if place.is_file()), None)
-        known = None if file is None else stamp(file)
-        if known is not None:
-            described[str(file)] = {"modified": known[1], "size": known[2]}
+    places = [Path(found.name), *Path(found.name).parents]
+    # of another format, a project's HDF5, or an archive
+    file = next((place for place in places if place.is_file()), None)
+    known = None if file is None else stamp(file)
+    if known is not None:
+        described[str(file)] = {"modified": known[1], "size": known[2]}
     return described
 
 

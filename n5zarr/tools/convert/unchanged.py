@@ -24,14 +24,12 @@ _DOCUMENTS = {ATTRIBUTES_JSON, *ZARR_DOCUMENTS, ".zattrs"}
 
 def only_unchanged(copies: Sequence[Copy], owned: Owned, target: Destination) -> Owned:
     """Return which written keys stay; remove the others, which are written anew or no more."""
-    is_whole = owned.part is None and all(copy.knows_files for copy in copies)
-    return owned.unchanged(
-        _pieces(copies, owned.part), target.storage, _is_chunk if is_whole else None
-    )
+    is_stale = _is_chunk if owned.part is None and _know_files(copies) else None
+    return owned.unchanged(_pieces(copies, owned.part), target.storage, is_stale)
 
 
 def check_made(copies: Sequence[Copy], owned: Owned, target: Destination) -> None:
-    """Check that parts have copied everything as the source has it now.
+    """Check that parts have copied everything as the source has it now; remove what it lacks.
 
     Raises
     ------
@@ -39,7 +37,12 @@ def check_made(copies: Sequence[Copy], owned: Owned, target: Destination) -> Non
         The source has changed since (``kind="changed"``).
     """
     if any(copy.knows_files for copy in copies):
-        owned.check_made(_pieces(copies, None), target.store, target.path)
+        is_stale = _is_chunk if _know_files(copies) else None
+        owned.check_made(_pieces(copies, None), target.store, target.path, is_stale)
+
+
+def _know_files(copies: Sequence[Copy]) -> bool:
+    return all(copy.knows_files for copy in copies)
 
 
 def _pieces(copies: Sequence[Copy], part: Part | None) -> Iterator[Piece]:

@@ -4,7 +4,7 @@ The job of an incomplete destination describes the arrays of its source. Beside 
 keeps a ledger: for each piece that it has made, 8 bytes that depend on the name of the piece, and
 on the time and size of the local files that were read for it, before they were read. A run that
 goes on keeps the pieces that it finds in the ledger again, and makes all others anew; the run that
-ends all parts expects each piece of them.
+ends all parts expects each piece that the source has then.
 
 A ledger is written now and then: what is missing in that of a killed run stays if its files are
 newer than those that it was made from.
@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 import time
 from hashlib import blake2b
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from n5zarr.errors import N5Error
@@ -102,7 +103,7 @@ class Ledger:
         *,
         is_checked: bool = False,
     ) -> None:
-        self._storage, self._part, self._is_checked = storage, part, is_checked
+        self.storage, self._part, self.is_checked = storage, part, is_checked
         found = {int(m[1]): name for m in map(LEDGER_NAME.fullmatch, names) if m for name in [m[0]]}
         if part is not None:
             found = {part: found[part]} if part in found else {}
@@ -147,23 +148,23 @@ class Ledger:
 
     def _is_newer(self, piece: Piece) -> bool:
         """Whether what is there of a piece was written after the files that it was made from."""
-        root = self._storage.root
+        root = self.storage.root
         made = [] if root is None else [stamp(f"{root}/{key}") for key in piece.made]
-        read = [found[1] for found in map(stamp, piece.read) if found is not None]
-        return bool(made and read) and all(found[1] > max(read) for found in made if found)
+        there = [found[1] for found in made if found is not None]
+        return bool(there and piece.read) and min(there) > max(map(_changed, piece.read))
 
     def note(self, seals: bytes) -> None:
         """Note pieces that are made, by their seals from before."""
         self._made += seals
         now = time.monotonic()
-        least = _OFTEN if self._storage.root is not None else _SELDOM
+        least = _OFTEN if self.storage.root is not None else _SELDOM
         if seals and now - self._written >= max(least, (now - self._begin) / _SHARE):
             self.write()
 
     def write(self) -> None:
         """Write the ledger, unless it is written."""
         if len(self._made) > self._n_written:
-            self._storage.run(put_each([(self._key, bytes(self._made))]))
+            self.storage.run(put_each([(self._key, bytes(self._made))]))
             self._files.add(self._key)
         self._n_written, self._written = len(self._made), time.monotonic()
 
@@ -182,26 +183,24 @@ class Ledger:
         N5Error
             The source has changed since (``kind="changed"``).
         """
-        seen, stale = set(), dict[int, str]()
-        for part, piece in () if self._is_checked else pieces:
-            if self.knows(piece):
-                seen.add(seal(piece))
-            elif piece.read:
+        stale = dict[int, str]()
+        for part, piece in pieces:
+            if piece.read and not self.knows(piece):
                 stale.setdefault(part, piece.read[0])
-        message = "expected the source as it was when parts have read it, got a changed one"
         if stale:
             numbers = ", ".join(map(str, sorted(stale)))
+            message = "expected the source as it was when parts have read it, got a changed one"
             raise N5Error(
                 f"{message}: {stale[min(stale)]}; run part (--part) {numbers} again, then finish",
                 kind="changed",
                 where=where,
             )
-        if len(seen) < len(self._known) and not self._is_checked:
-            raise N5Error(
-                f"{message}, which lacks blocks; remove the destination to start again",
-                kind="changed",
-                where=where,
-            )
+
+
+def _changed(file: str) -> int:
+    """Return when a file was written; when its folder lost or got one, if it is missing."""
+    found = stamp(file)
+    return _changed(str(Path(file).parent)) if found is None else found[1]
 
 
 def changed_source(

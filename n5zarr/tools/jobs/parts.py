@@ -148,33 +148,55 @@ class Owned(NamedTuple):
         """
         if not self.written or self.ledger is None:
             return self
-        stale, made = set[str](), set[str]()
+        stale, left = set[str](), set(self.written)
         for piece in pieces:
-            made.update(piece.made)
+            left.difference_update(piece.made)
             if not self.ledger.knows(piece):
                 stale |= self.written.intersection(piece.made)
         if is_stale is not None:
-            stale.update(filter(is_stale, self.written - made))
+            stale.update(filter(is_stale, left))
         storage.run(request_each(map(Remove, sorted(stale))))
         return self._replace(written=self.written - stale)
 
-    def check_made(self, pieces: Iterable[Piece], store: Store, path: str) -> None:
+    def check_made(
+        self,
+        pieces: Iterable[Piece],
+        store: Store,
+        path: str,
+        is_stale: Callable[[str], bool] | None = None,
+    ) -> None:
         """Check that parts have made all pieces from the source as it is now.
+
+        Parameters
+        ----------
+        pieces : iterable of Piece
+            Those of all parts.
+        store, path : Store, str
+            The destination.
+        is_stale : callable, optional
+            Whether a written key that belongs to no piece, as the source lacks it now, goes.
 
         Raises
         ------
         N5Error
             The source has changed since (``kind="changed"``).
         """
+        if self.ledger is None or self.ledger.is_checked:
+            return
         mark = read_incomplete(store, path) or {}
-        of = int(str(mark.get(PARTS, 1)))
-        each = ((Part.owner(piece.owner or piece.name, of), piece) for piece in pieces)
+        of, left = int(str(mark.get(PARTS, 1))), set(self.written)
+
+        def owned(piece: Piece) -> tuple[int, Piece]:
+            left.difference_update(piece.made)
+            return Part.owner(piece.owner or piece.name, of), piece
+
         try:
-            if self.ledger is not None:
-                self.ledger.check(each, join(str(store).removeprefix("file://"), path))
+            self.ledger.check(map(owned, pieces), join(str(store).removeprefix("file://"), path))
         except N5Error:
             write_incomplete(store, path, {**mark, RUN: _of_parts(of)})  # which may go on
             raise
+        if is_stale is not None:
+            self.ledger.storage.run(request_each(map(Remove, sorted(filter(is_stale, left)))))
 
 
 class Division(NamedTuple):

@@ -258,28 +258,30 @@ class Plan:
         """
         if not (any(done) or division.ends):
             return done
+        storage, n_first = self.store.storage, len(job.levels)
         stored = self.stored(job.source.path, job.source.document)
-        every = tasks(job, stored, [set()] * len(job.levels), division.part)
-        if division.ends:
-            pieces = (piece for task in every for piece in job.pieces(task))
-            Owned(ledger=ledger).check_made(pieces, self._keys, self.levels[0].path)
-            return done
-        kept, is_same = set[str](), True
-        for piece in (piece for task in every for piece in job.pieces(task)):
-            if ledger.knows(piece):
-                kept.update(piece.made)
-            else:
-                is_same = False
-        n_first = len(job.levels) if is_same else len(self.levels)  # whose blocks may be stale
-        stale = [
-            join(level.path, name)
-            for level, names in zip(self.levels[:n_first], done, strict=False)
-            for name in names
-            if join(level.path, name) not in kept and is_block_name(name.rpartition("/")[2])
+        every = tasks(job, stored, [set()] * n_first, division.part)
+        pieces = (piece for task in every for piece in job.pieces(task))
+        blocks = [
+            {join(level.path, n) for n in names if is_block_name(n.rpartition("/")[2])}
+            for level, names in zip(self.levels, done, strict=True)
         ]
-        if division.part is None:
-            self.store.storage.run(request_each(map(Remove, stale)))
-        gone = {*stale}
+        if division.ends:
+            owned = Owned(set().union(*blocks), None, ledger)
+            owned.check_made(pieces, self._keys, self.levels[0].path, lambda _: True)
+            # later levels are made anew: they may be of an earlier `s0`
+            return done if ledger.is_checked else [*done[:n_first], *[set()] * len(done[n_first:])]
+        kept, lost = set[str](), set[str]()
+        for piece in pieces:
+            (kept if ledger.knows(piece) else lost).update(piece.made)
+        first, later = set().union(*blocks[:n_first]), set().union(*blocks[n_first:])
+        # a part knows its own blocks only; the run that ends all parts removes others
+        gone = (
+            first & lost
+            if division.part is not None
+            else (first - kept) | (later if lost else set())
+        )
+        storage.run(request_each(map(Remove, sorted(gone))))
         return [
             {name for name in names if join(level.path, name) not in gone}
             for level, names in zip(self.levels, done, strict=True)
