@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections import deque
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -24,11 +24,21 @@ from n5zarr.arrays.workers import on_thread, wait_together
 from n5zarr.storage import objects, zarr_store
 from tests.waiting import PATIENCE, wait_until
 
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
 
 @pytest.fixture(autouse=True)
 def new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no test find the idle threads of another."""
     monkeypatch.setattr(workers, "_WAITERS", workers._Waiters())
+
+
+@pytest.fixture
+def own_pipeline() -> Iterator[None]:
+    """Read through n5zarr's pipeline, whatever the environment says."""
+    with zarr.config.set({"codec_pipeline.path": "n5zarr.arrays.pipeline.N5CodecPipeline"}):
+        yield
 
 
 def run(take: Any, n_threads: int, stop: Any) -> None:
@@ -137,6 +147,7 @@ def test_a_cancelled_call_ends_before_its_task(*, fails: bool) -> None:
     asyncio.run(cancel())
 
 
+@pytest.mark.usefixtures("own_pipeline")
 @pytest.mark.parametrize("kind", ["obstore", "fsspec"])
 def test_nothing_is_written_into_out_after_an_error(
     kind: str, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +179,7 @@ def test_nothing_is_written_into_out_after_an_error(
     np.testing.assert_array_equal(out, before)
 
 
+@pytest.mark.usefixtures("own_pipeline")
 def test_blocks_that_arrive_after_an_error_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     inner: Any = ObjectStore(MemoryStore())
     values = np.arange(1, 15, dtype="u2").reshape(2, 7)
