@@ -1,8 +1,9 @@
 """Measure the structure of the package: imports, sizes, and gaps of the type checker.
 
 Run ``uv run python -m tests.structure`` for the table, with a folder or a revision of git to
-measure another tree, with ``--map`` for the map of modules that CONTRIBUTING.md holds. The tests of
-the architecture use the same functions.
+measure another tree, with ``--since`` and a revision for what changed in each package, with
+``--map`` for the map of modules that CONTRIBUTING.md holds. The tests of the architecture use the
+same functions.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ import sys
 import tarfile
 import tempfile
 import tokenize
+from collections import Counter
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -117,6 +120,20 @@ class Module:
     def n_lines(self) -> int:
         """Count all lines, empty ones and comments too."""
         return len(self.text.splitlines())
+
+    @property
+    def n_statements(self) -> int:
+        """Count all statements but docstrings."""
+        nodes = list(ast.walk(self.tree))
+        holders = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
+        docstrings = [ast.get_docstring(node) for node in nodes if isinstance(node, holders)]
+        n_docstrings = sum(each is not None for each in docstrings)
+        return sum(isinstance(node, ast.stmt) for node in nodes) - n_docstrings
+
+    @property
+    def package(self) -> str:
+        """Return the dotted name of the folder that holds the file."""
+        return self.name if self.path.stem == "__init__" else self.name.rpartition(".")[0]
 
     @property
     def summary(self) -> str:
@@ -419,36 +436,64 @@ def _store_rows(modules: Mapping[str, Module]) -> dict[str, str]:
 def measure(folder: Path) -> dict[str, str]:
     """Measure the package in a folder; return the values as text by name."""
     modules = read_modules(folder)
-    return _graph_rows(folder, modules) | _store_rows(modules) | _size_rows(modules)
+    counts = {f"statements, {name}": str(n) for name, n in sorted(statements(modules).items())}
+    return _graph_rows(folder, modules) | _store_rows(modules) | _size_rows(modules) | counts
 
 
-def _unpack(revision: str, folder: Path) -> None:
-    """Write the tree of a revision of git into a folder."""
-    command = ["git", "-C", str(REPOSITORY), "archive", revision, "--", PACKAGE, "tests"]
+def statements(modules: Mapping[str, Module]) -> Counter[str]:
+    """Count the statements of each package, without its packages, and of all together."""
+    counts = Counter[str]()
+    for module in modules.values():
+        counts[module.package] += module.n_statements
+        counts["all"] += module.n_statements
+    return counts
+
+
+def changes(folder: Path, before: Path) -> dict[str, str]:
+    """Return the statements and modules of each package in one folder, and in one before."""
+    modules, old = read_modules(folder), read_modules(before)
+    counts, old_counts = statements(modules), statements(old)
+    rows = {
+        f"statements, {name}": f"{old_counts[name]:6} -> {counts[name]:6}  "
+        f"{counts[name] - old_counts[name]:+}"
+        for name in sorted(old_counts | counts)
+    }
+    return rows | {"modules": f"{len(old):6} -> {len(modules):6}  {len(modules) - len(old):+}"}
+
+
+@contextmanager
+def _tree(given: str) -> Iterator[Path]:
+    """Give a folder that holds the package, or a temporary one with that of a revision of git."""
+    if (Path(given) / PACKAGE).is_dir():
+        yield Path(given)
+        return
+    command = ["git", "-C", str(REPOSITORY), "archive", given, "--", PACKAGE, "tests"]
     archive = subprocess.run(command, capture_output=True, check=True).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
+    with tempfile.TemporaryDirectory() as folder, tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(folder, filter="data")
+        yield Path(folder)
 
 
 def main(arguments: list[str]) -> None:
     """Print the table, or the map."""
     parser = argparse.ArgumentParser(prog="python -m tests.structure", description=__doc__)
     parser.add_argument("tree", nargs="?", default=str(REPOSITORY), help="a folder or a revision")
+    parser.add_argument("--since", help="print what changed since this folder or revision")
     parser.add_argument("--map", action="store_true", help="print CONTRIBUTING.md's map instead")
     parser.add_argument("--write-map", action="store_true", help="put it into CONTRIBUTING.md")
     options = parser.parse_args(arguments)
     if options.write_map:
         write_map(REPOSITORY)
         return
-    with tempfile.TemporaryDirectory() as temporary:
-        folder = Path(options.tree)
-        if not (folder / PACKAGE).is_dir():
-            folder = Path(temporary)
-            _unpack(options.tree, folder)
+    with ExitStack() as stack:
+        folder = stack.enter_context(_tree(options.tree))
         if options.map:
             sys.stdout.write(map_of(read_modules(folder)) + "\n")
             return
-        rows = measure(folder)
+        if options.since:
+            rows = changes(folder, stack.enter_context(_tree(options.since)))
+        else:
+            rows = measure(folder)
     width = max(map(len, rows))
     sys.stdout.writelines(f"{name:{width}}  {value}\n" for name, value in rows.items())
 
