@@ -73,14 +73,6 @@ _Shards = Annotated[
     Any,
     typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."),
 ]
-_ShardsOfJava = Annotated[
-    Any,
-    typer.Option(
-        parser=whole_numbers,
-        metavar="Z,Y,X",
-        help="Elements of the shards that Java N5 4 wrote to SOURCE.",
-    ),
-]
 
 
 def convert(
@@ -126,7 +118,6 @@ def convert(
     chunks: _Chunks = None,
     shards: _Shards = None,
     compression: Compression = None,
-    shards_of_java: _ShardsOfJava = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     verify: Annotated[
@@ -164,7 +155,6 @@ def convert(
         chunks=chunks,
         shards=shards,
         compression=compression,
-        shards_of_java=shards_of_java,
         overwrite=overwrite,
         resume=resume,
         verify=verify,

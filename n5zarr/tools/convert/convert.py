@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.container.options import check_sizes, listed
+from n5zarr.container.options import listed
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.images.find import images_in, ome_tree
 from n5zarr.images.from_ome import from_ome
@@ -25,7 +25,7 @@ from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.paintera import as_paintera
-from n5zarr.tools.convert.places import open_destination, open_shards, open_source
+from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.resave import Resaving
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import CTuple
     from n5zarr.images.ome_version import OmeVersion
     from n5zarr.images.source import SourceTree
-    from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
@@ -64,7 +63,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
-    shards_of_java: int | Sequence[int] | None = None,
     overwrite: bool = False,
     resume: bool = False,
     part: str | tuple[int, int] | None = None,
@@ -124,10 +122,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     compression : mapping or str, optional
         As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
         the source, or zstd if Zarr has no codec for it that every reader knows.
-    shards_of_java : int or sequence of int, optional
-        Extent in elements, C order, of the shards that Java N5 4 wrote under a plain document; one
-        number for all axes. :func:`n5zarr.validate` finds it. Datasets without shards are copied
-        too.
     overwrite, resume : bool, optional
         Remove an existing destination, after all checks; continue an interrupted run, or compare a
         finished one.
@@ -197,10 +191,13 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     )
     check_drafts(target, drafts=drafts, shown=ome or coords)
     layout = Layout.of(chunks, shards, compression)
-    sizes = check_sizes("shards_of_java", shards_of_java)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
-        tree = _open(source_place, target, paths, sizes, coords=coords)
+        tree = (
+            coords_tree(source_place, paths)
+            if coords
+            else open_source(source_place, target.zarr_format, paths)
+        )
         found = tree.only(paths, level)
         folders = opaque_folders(found, target)
         check_found(found, folders, patterns, level, excludes=bool(excluded))
@@ -227,27 +224,11 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "labels": wanted_labels,
         "paintera_labels": of_paintera,
         "drafts": drafts,
-        "shards_of_java": sizes,
     }
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     if resaving is not None and not (dry_run or division.part):
         resaving.write()
     return done if new is None else replace(done, destination=str(new.file))
-
-
-def _open(
-    source: Place,
-    target: Destination,
-    paths: PathPatterns,
-    shards_of_java: CTuple | None,
-    *,
-    coords: bool,
-) -> SourceTree:
-    if shards_of_java is not None:
-        source = open_shards(source, shards_of_java)
-    if coords:
-        return coords_tree(source, paths)
-    return open_source(source, target.zarr_format, paths)
 
 
 def _as_written(
