@@ -58,10 +58,6 @@ _OmeVersion = Annotated[
         "each BigStitcher reads."
     ),
 ]
-_Drafts = Annotated[
-    bool,
-    typer.Option("--drafts", help="Label multisets whole, in a draft of Zarr that may change."),
-]
 _PainteraLabels = Annotated[
     list[str] | None,
     typer.Option(
@@ -114,7 +110,6 @@ def convert(
     coords: Annotated[
         bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
     ] = False,
-    drafts: _Drafts = False,
     chunks: _Chunks = None,
     shards: _Shards = None,
     compression: Compression = None,
@@ -151,7 +146,6 @@ def convert(
         labels=labels or (),
         paintera_labels=paintera_labels or (),
         coords=coords,
-        drafts=drafts,
         chunks=chunks,
         shards=shards,
         compression=compression,

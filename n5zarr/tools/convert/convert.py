@@ -18,8 +18,8 @@ from n5zarr.tools.convert.checks import (
     check_options,
     check_places,
     check_whole,
+    warn_of_multisets,
 )
-from n5zarr.tools.convert.drafts import check_drafts, with_multisets
 from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.layout import Layout
@@ -59,7 +59,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     labels: str | Sequence[str] = (),
     paintera_labels: str | Sequence[str] = (),
     coords: bool = False,
-    drafts: bool = False,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
@@ -112,9 +111,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     coords : bool, optional
         From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
         so that ``xr.open_zarr`` finds positions and units.
-    drafts : bool, optional
-        Copy label multisets whole to Zarr v3, and back, in a draft of Zarr extensions that may
-        change; see :func:`n5zarr.register_drafts`. Else Zarr gets the most frequent labels.
     chunks, shards : int or sequence of int, optional
         Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
         Several numbers apply only to arrays with as many axes. Default: the source's chunks, no
@@ -189,7 +185,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
-    check_drafts(target, drafts=drafts, shown=ome or coords)
     layout = Layout.of(chunks, shards, compression)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
@@ -202,9 +197,10 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         folders = opaque_folders(found, target)
         check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
+        warn_of_multisets(found, target)
         resaving = None if new is None else Resaving.of(found, new)
         written = (
-            _as_written(found, target, version, wanted_labels, drafts=drafts)
+            _as_written(found, target, version, wanted_labels)
             if resaving is None
             else resaving.tree(found)
         )
@@ -223,7 +219,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "coords": coords,
         "labels": wanted_labels,
         "paintera_labels": of_paintera,
-        "drafts": drafts,
     }
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     if resaving is not None and not (dry_run or division.part):
@@ -236,12 +231,8 @@ def _as_written(
     target: Destination,
     version: OmeVersion | None,
     labels: Sequence[str],
-    *,
-    drafts: bool,
 ) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
-    if drafts:
-        found = with_multisets(found, target)
     container = found.container
     if isinstance(target, N5Destination) and container is None:
         return from_ome(found if found.storage is None else reordered(found, to_n5=True))
