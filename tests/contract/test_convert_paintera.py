@@ -196,9 +196,9 @@ def test_zarr_gets_the_most_frequent_labels(tmp_path: Path, options: dict[str, A
     n5zarr.write_label_multisets(where / "a", two)
     with pytest.warns(N5Warning, match=r"/a: Zarr gets the most frequent label of each voxel; a"):
         n5zarr.convert(where, tmp_path / "x.zarr", verify=True, **options)
-    found = [a[...] for _, a in zarr.open_group(tmp_path / "x.zarr", mode="r").members(None)
-             if isinstance(a, zarr.Array) and a.ndim == 2]  # fmt: skip
-    assert [(values.dtype.name, values.tolist()) for values in found] == [("uint64", [[9] * 3] * 2)]
+    members: Any = zarr.open_group(tmp_path / "x.zarr", mode="r").members(None)
+    [labels] = [node for _, node in members if isinstance(node, zarr.Array) and node.ndim == 2]
+    assert (labels.dtype.name, labels[...].tolist()) == ("uint64", [[9] * 3] * 2)
 
 
 def test_the_command_says_that_zarr_gets_the_most_frequent_labels(tmp_path: Path) -> None:
