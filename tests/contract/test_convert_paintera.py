@@ -197,7 +197,7 @@ def test_zarr_gets_the_most_frequent_labels(tmp_path: Path, options: dict[str, A
     with pytest.warns(N5Warning, match=r"/a: Zarr gets the most frequent label of each voxel; a"):
         n5zarr.convert(where, tmp_path / "x.zarr", verify=True, **options)
     members: Any = zarr.open_group(tmp_path / "x.zarr", mode="r").members(None)
-    [labels] = [node for _, node in members if isinstance(node, zarr.Array) and node.ndim == 2]
+    [labels] = [a for _, a in members if getattr(a, "ndim", 0) == 2]
     assert (labels.dtype.name, labels[...].tolist()) == ("uint64", [[9] * 3] * 2)
 
 
