@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from n5zarr.store.blocks import read_block, write_block
     from n5zarr.store.geometry import ArrayGeometry, geometry
     from n5zarr.store.location import sample_path
-    from n5zarr.store.multiset_drafts import register_drafts
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
     from n5zarr.store.register import read_registrations, register
@@ -151,7 +150,6 @@ __all__ = [
     "read_registrations",
     "rechunk",
     "register",
-    "register_drafts",
     "remove_attribute",
     "remove_empty_blocks",
     "repair_edges",
@@ -233,7 +231,6 @@ _MODULES = {
     "read_fragment_segments": "arrays.fragment_segments",
     "read_label_multisets": "arrays.label_multisets",
     "rechunk": "tools.rechunk",
-    "register_drafts": "store.multiset_drafts",
     "read_interest_points": "xarray.interest_points",
     "remove_attribute": "store.attributes",
     "remove_empty_blocks": "tools.empty_blocks",

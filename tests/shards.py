@@ -10,9 +10,11 @@ import bz2
 import gzip
 import json
 import lzma
+import re
 import struct
 import zlib
 from itertools import product
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import google_crc32c
@@ -20,8 +22,7 @@ import numpy as np
 from numcodecs import get_codec
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
-    from pathlib import Path
+    from collections.abc import Callable, Container, Mapping
 
 _codec: Any = get_codec
 COMPRESS: dict[str, Callable[[bytes], bytes]] = {
@@ -141,3 +142,40 @@ def join(
         index += struct.pack("<I", google_crc32c.value(index[len(start) :]))
     blocks = b"".join(each for each in chunks if each is not None)
     return blocks + index if location == "end" else index + blocks
+
+
+RECIPE = re.compile(
+    r"### Read shards of Java N5 4\n.*?^```python\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
+COOKBOOK = Path(__file__).parents[1] / "docs/cookbook.md"
+
+
+def follow_recipe(
+    dataset: Path, shard: tuple[int, ...], copy: Path, changes: Mapping[str, str]
+) -> Any:
+    """Read a dataset of shards by the recipe of the cookbook, and copy it; return the array.
+
+    Parameters
+    ----------
+    dataset : Path
+        Directory of the dataset, in the root of its container.
+    shard : tuple of int
+        Extent of a shard, C order.
+    copy : Path
+        Container to write the copy to.
+    changes : mapping
+        What is put in the place of parts of the recipe.
+    """
+    [code] = RECIPE.findall(COOKBOOK.read_text(encoding="utf-8"))
+    own = {
+        '"java.n5", "em/s0"': repr((str(dataset.parent), dataset.name)),
+        "[32, 48, 64]": repr(list(shard)),
+        '"plain.n5"': repr(str(copy)),
+        "print(array[0, :8, 0])": "pass",
+    }
+    for old, new in {**own, **changes}.items():
+        assert code.count(old) == 1, old
+        code = code.replace(old, new)
+    names: dict[str, Any] = {}
+    exec(compile(code, COOKBOOK, "exec"), names)  # noqa: S102 - our own page
+    return names["array"]

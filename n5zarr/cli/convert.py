@@ -58,10 +58,6 @@ _OmeVersion = Annotated[
         "each BigStitcher reads."
     ),
 ]
-_Drafts = Annotated[
-    bool,
-    typer.Option("--drafts", help="Label multisets whole, in a draft of Zarr that may change."),
-]
 _PainteraLabels = Annotated[
     list[str] | None,
     typer.Option(
@@ -72,14 +68,6 @@ _PainteraLabels = Annotated[
 _Shards = Annotated[
     Any,
     typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."),
-]
-_ShardsOfJava = Annotated[
-    Any,
-    typer.Option(
-        parser=whole_numbers,
-        metavar="Z,Y,X",
-        help="Elements of the shards that Java N5 4 wrote to SOURCE.",
-    ),
 ]
 
 
@@ -122,11 +110,9 @@ def convert(
     coords: Annotated[
         bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
     ] = False,
-    drafts: _Drafts = False,
     chunks: _Chunks = None,
     shards: _Shards = None,
     compression: Compression = None,
-    shards_of_java: _ShardsOfJava = None,
     overwrite: Overwrite = False,
     resume: Resume = False,
     verify: Annotated[
@@ -160,11 +146,9 @@ def convert(
         labels=labels or (),
         paintera_labels=paintera_labels or (),
         coords=coords,
-        drafts=drafts,
         chunks=chunks,
         shards=shards,
         compression=compression,
-        shards_of_java=shards_of_java,
         overwrite=overwrite,
         resume=resume,
         verify=verify,

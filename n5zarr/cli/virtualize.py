@@ -123,10 +123,6 @@ def sidecar(
     remove: Annotated[
         bool, typer.Option("--remove", help="Remove the files of this command.")
     ] = False,
-    drafts: Annotated[
-        bool,
-        typer.Option("--drafts", help="Also label multisets, by drafts of Zarr that may change."),
-    ] = False,
     access: Access,
 ) -> Result:
     """Write zarr.json beside each document, so that the directory is Zarr, too.
@@ -134,7 +130,7 @@ def sidecar(
     zarr reads it if n5zarr or zarr-n5 is installed; shapes are in N5 order (x, y, z). Run the
     command again when datasets have changed. It never changes a zarr.json of another program.
     """
-    done = n5zarr.sidecar(location, remove=remove, drafts=drafts, **access.keywords())
+    done = n5zarr.sidecar(location, remove=remove, **access.keywords())
     parts = [f"{done.n_removed} removed"] if done.n_removed or remove else []
     if not remove:
         parts = [f"{done.n_written} zarr.json written", f"{done.n_unchanged} unchanged", *parts]

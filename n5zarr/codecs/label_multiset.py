@@ -33,10 +33,8 @@ __all__ = [
     "arg_max_labels",
     "decode_labels",
     "decode_multisets",
-    "draft_of_multisets",
     "encode_multisets",
     "is_made_up_of",
-    "multisets_of_draft",
     "multisets_of_payload",
     "payload_of_multisets",
 ]
@@ -152,33 +150,6 @@ def payload_of_multisets(multisets: LabelMultisets) -> bytes:
     words[entries + 2] = each.counts
     offsets = (4 * starts).astype(">i4")[each.lists.reshape(-1)]
     return b"".join([bytes(4), offsets.tobytes(), words.tobytes()])
-
-
-def draft_of_multisets(multisets: LabelMultisets) -> bytes:
-    """Serialize multisets for the draft codec ``label_multiset`` of Zarr.
-
-    https://github.com/zarr-developers/zarr-extensions/pull/55: as in N5, without part 1, and with
-    offsets in little-endian.
-    """
-    payload, end = payload_of_multisets(multisets), 4 + 4 * multisets.lists.size
-    offsets = np.frombuffer(payload[4:end], ">u4").astype("<u4")
-    return offsets.tobytes() + payload[end:]
-
-
-def multisets_of_draft(data: BufferLike, shape: CTuple) -> LabelMultisets:
-    """Parse a chunk of the draft codec; the inverse of :func:`draft_of_multisets`.
-
-    Raises
-    ------
-    N5BlockError
-        The lists do not fit into the chunk, or a count is too large (``kind="payload"``).
-    """
-    end = 4 * math.prod(shape)
-    if len(data) < end:
-        message = f"expected label multisets of {math.prod(shape)} voxels, got {len(data)} bytes"
-        raise damaged(message)
-    offsets = np.frombuffer(data[:end], "<u4").astype(">u4").tobytes()
-    return multisets_of_payload(b"".join([bytes(4), offsets, data[end:]]), shape)
 
 
 def multisets_of_payload(data: BufferLike, shape: CTuple) -> LabelMultisets:

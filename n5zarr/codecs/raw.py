@@ -18,7 +18,7 @@ from n5zarr.format.compression import Raw
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["RawCodec", "stream_name"]
+__all__ = ["RawCodec"]
 
 _BEGINNINGS = {
     "gzip": rb"\x1f\x8b\x08[\x00-\x1f]",
@@ -73,22 +73,9 @@ class RawCodec(Codec[Raw]):
         return True
 
 
-def stream_name(payload: memoryview, n_bytes: int) -> str | None:
-    """Return the name of a payload's compression; None if it does not look compressed.
-
-    Parameters
-    ----------
-    payload : memoryview
-        The payload.
-    n_bytes : int
-        Length of the elements, in bytes; a payload of this length is the elements.
-    """
-    return None if len(payload) == n_bytes else _stream(payload, n_bytes)
-
-
 def _check(payload: memoryview, n_bytes: int) -> None:
     """Raise if the length of the payload is not ``n_bytes`` because it is compressed."""
-    name = stream_name(payload, n_bytes)
+    name = None if len(payload) == n_bytes else _stream(payload, n_bytes)
     if name is not None:
         raise damaged(
             f"expected {n_bytes} bytes, as compression is 'raw', got a {name} stream of "

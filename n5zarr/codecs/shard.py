@@ -29,6 +29,7 @@ import google_crc32c
 
 from n5zarr.codecs.buffers import damaged, max_unpacked
 from n5zarr.errors import N5BlockError
+from n5zarr.format.attributes import READ_SHARDS
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
 from n5zarr.format.compression import Compression, Raw
 
@@ -49,10 +50,8 @@ __all__ = [
     "find_shard",
     "in_memory",
     "is_likely",
-    "most_index_bytes",
     "shard_error",
     "shard_text",
-    "shard_with",
     "stored_shard",
 ]
 
@@ -175,37 +174,6 @@ def _find_at_start(size: int, read: Read, form: _Form) -> Shard | None:
     if not n_header + _ENTRY <= ends <= size:
         return None
     return _parse(read(0, ends), n_header, form, ends, size)
-
-
-def shard_with(n: int, ndim: int, size: int, first: bytes, last: bytes) -> Shard | None:
-    """Return the index of a shard with a known number of blocks, from the ends of the file.
-
-    Parameters
-    ----------
-    n : int
-        Number of blocks.
-    ndim : int
-        Number of dimensions.
-    size : int
-        Length of the file.
-    first, last : bytes
-        Its first and last bytes, at least :func:`most_index_bytes` or all of them.
-    """
-    for form in _FORMS:
-        for n_header in (0, 8 + 4 * ndim):
-            n_bytes = n_header + _ENTRY * n + form.n_checksum
-            if n_bytes > size:
-                continue
-            at_end = _parse(last[len(last) - n_bytes :], n_header, form, 0, size - n_bytes)
-            found = at_end or _parse(first[:n_bytes], n_header, form, n_bytes, size)
-            if found is not None:
-                return found
-    return None
-
-
-def most_index_bytes(n: int, ndim: int) -> int:
-    """Return the length of the longest index of ``n`` blocks."""
-    return 8 + 4 * ndim + _ENTRY * n + _CHECKSUM
 
 
 def _length_of_header(start: BufferLike) -> int:
@@ -392,20 +360,17 @@ def check_stored_size(size: int, read: Read, item_size: int = 8) -> None:
 
 def shard_error(shard: Shard) -> N5BlockError:
     """Make the error of a shard in the place of a block."""
-    message = (
-        f"{shard_text(shard)}; n5zarr validate prints the size of the shards, with which "
-        "n5zarr.convert(..., shards_of_java=...) or n5zarr convert --shards-of-java copies the "
-        "dataset"
-    )
+    message = f"{shard_text(shard)}; n5zarr validate prints the size of the shards; {READ_SHARDS}"
     return N5BlockError(message, kind="shard")
 
 
 def shard_text(shard: Shard) -> str:
     """Say what a shard is, for messages."""
     chunks = "1 chunk" if shard.n == 1 else f"{shard.n} chunks"
+    end = "start" if shard.begins else "end"
     return (
-        f"expected a block, got a shard of Java N5 4 with {chunks}, which attributes.json does "
-        "not tell"
+        f"expected a block, got a shard of Java N5 4 with {chunks}, index at the {end}, which "
+        "attributes.json does not tell"
     )
 
 

@@ -9,7 +9,7 @@ Java: ``DatasetAttributesAdapter``; for N5 before 4.0, n5-3.5.1 ``DatasetAttribu
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from n5zarr.errors import N5AttributesError, Problem
 from n5zarr.format.block import MAX_NDIM
@@ -17,7 +17,7 @@ from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType, numpy_type, same_bytes
 from n5zarr.format.grid import block_extent, grid_shape
 from n5zarr.format.lenient_values import as_integer
-from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.version import VERSION_KEY, is_version
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 __all__ = [
     "ATTRIBUTES_JSON",
     "DATASET_KEYS",
+    "READ_SHARDS",
     "ZARR_KEY",
     "DatasetAttributes",
     "GroupAttributes",
-    "ShardCodec",
     "dataset_keys",
     "group_attributes",
     "has_java_codecs",
@@ -41,7 +41,6 @@ __all__ = [
     "missing_dataset_keys",
     "own_keys",
     "parse_attributes",
-    "shard_codec",
 ]
 
 ATTRIBUTES_JSON = "attributes.json"
@@ -52,6 +51,9 @@ ZARR_KEY = "zarr"
 
 # N5 spec, "File-system specification", item 4; `compressionType`: N5 1.x, `codecs`: Java N5 4
 DATASET_KEYS = ("dimensions", "blockSize", "dataType", "compression", "compressionType", "codecs")
+
+READ_SHARDS = 'the recipe "Read shards of Java N5 4" in the cookbook of n5zarr reads them'
+"""The way out for messages about shards of Java N5 4."""
 
 _BLOCK: Final[JSON] = {"name": "n5bytes"}  # of Java N5 4: an ordinary block
 _MAX_EXTENT = 2**31 - 1  # elements of a block along an axis: N5 says int32
@@ -363,7 +365,7 @@ def _compression(document: Mapping[str, JSON], problems: list[Problem]) -> Compr
     if isinstance(codecs, list):
         compression = _compression_of(codecs)
         if compression is None:
-            problems.append(Problem(("codecs",), _unreadable(document, codecs), "compression"))
+            problems.append(Problem(("codecs",), _unreadable(codecs), "compression"))
         return compression
     # Java: `compression` wins where both keys are present
     key = "compressionType" if "compression" not in document else "compression"
@@ -396,55 +398,15 @@ def _configuration(codec: Mapping[str, JSON]) -> Mapping[str, JSON]:
     return configuration if isinstance(configuration, dict) else {}
 
 
-def _unreadable(document: Mapping[str, JSON], codecs: Sequence[JSON]) -> str:
-    """Describe ``codecs`` that no ordinary block has."""
-    named = shard_codec(document)
-    if named is not None:
-        size = ",".join(map(str, to_c(named.shard_size)))
-        return (
-            "expected blocks, got shards of Java N5 4; n5zarr.convert(..., "
-            f"shards_of_java=({size})) or n5zarr convert --shards-of-java {size} copies the dataset"
-        )
+def _unreadable(codecs: list[JSON]) -> str:
+    """Describe ``codecs`` that no ordinary block has.
+
+    Java: ``DefaultShardCodecInfo.java``; only programs that register an adapter write shards so.
+    """
+    if codecs and isinstance(codecs[0], dict) and codecs[0].get("name") == "sharding_indexed":
+        return f"expected blocks, got shards of Java N5 4; {READ_SHARDS}"
     return (
         f"expected 'n5bytes' and at most one compression of N5, got {codecs!r:.80}; n5zarr has no "
         "others, and Java N5 4 needs an adapter for each of them: write the dataset again with "
         "`compression` only, by the program that wrote it"
     )
-
-
-class ShardCodec(NamedTuple):
-    """Shards that a document names.
-
-    Parameters
-    ----------
-    shard_size, block_size : tuple of int
-        Extents in elements, N5 order.
-    codecs : list
-        The codecs of a block.
-    """
-
-    shard_size: N5Tuple
-    block_size: N5Tuple
-    codecs: list[JSON]
-
-
-def shard_codec(document: Mapping[str, JSON]) -> ShardCodec | None:
-    """Return the shards that a document names; None for other documents.
-
-    Java: ``DefaultShardCodecInfo.java``; ``blockSize`` is that of the shard, and ``chunk_shape`` in
-    C order. Only programs that register an adapter write such documents.
-    """
-    codecs = document.get("codecs")
-    codec = codecs[0] if isinstance(codecs, list) and len(codecs) == 1 else None
-    if not isinstance(codec, dict) or codec.get("name") != "sharding_indexed":
-        return None
-    configuration = _configuration(codec)
-    inner = configuration.get("codecs")
-    problems: list[Problem] = []
-    sizes = {"blockSize": document.get("blockSize"), "chunk": configuration.get("chunk_shape")}
-    shard, chunk = (_integers(sizes, key, 1, _MAX_EXTENT, problems) for key in sizes)
-    if problems or len(shard) != len(chunk) or not isinstance(inner, list):
-        return None
-    # the elements of a block without header, big-endian unless it says otherwise
-    is_bare = inner[:1] == [{"name": "raw-bytes"}]
-    return ShardCodec(shard, to_n5(CTuple(chunk)), [_BLOCK, *inner[1:]] if is_bare else inner)

@@ -13,6 +13,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import read_key
 from n5zarr.store.n5_store import N5Store
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -145,6 +146,11 @@ class ArraySource:
         """Data type of numpy's."""
         native: np.dtype[Any] = getattr(self.dtype, "to_native_dtype", lambda: self.dtype)()
         return native
+
+    @property
+    def holds_multisets(self) -> bool:
+        """Whether its blocks of N5 hold label multisets."""
+        return self.blocks is not None and self.blocks.view.content is Content.LABELS
 
     @property
     def item_size(self) -> int:

@@ -10,7 +10,6 @@ from zarr.codecs import BytesCodec
 
 from n5zarr.conventions.axis_names import with_names
 from n5zarr.format.compression import Zstd
-from n5zarr.store.multiset_drafts import LabelMultisetCodec, LabelMultisetType
 from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
 
 if TYPE_CHECKING:
@@ -78,8 +77,6 @@ def create_like(  # noqa: PLR0913 - what may differ from the source
     """
     chunks = chunks or source.chunks
     options = _codecs(source, chunks, compression, zarr_format)
-    if source.label_multiset:
-        options |= _draft(source, compression)
     created: AnyArray = zarr.create_array(
         store,
         name=path or None,
@@ -90,7 +87,8 @@ def create_like(  # noqa: PLR0913 - what may differ from the source
         attributes=_attributes(source, zarr_format),
         dimension_names=source.dimension_names if zarr_format == 3 else None,
         zarr_format=zarr_format,
-        **{"dtype": source.dtype, **options},
+        dtype=source.dtype,
+        **options,
     )
     return created
 
@@ -118,15 +116,6 @@ def _codecs(
         options["compressors"] = numcodecs_compressor(compression)
     if zarr_format == 2:
         options["chunk_key_encoding"] = {"name": "v2", "separator": "/"}
-    return options
-
-
-def _draft(source: ArraySource, compression: Compression | None) -> dict[str, Any]:
-    """Return data type and codecs of label multisets in the draft of Zarr."""
-    options = {"dtype": LabelMultisetType(), "serializer": LabelMultisetCodec()}
-    blocks = source.blocks  # whose chunks zarr sees as uncompressed labels
-    if compression is None and blocks is not None and is_portable(blocks.compression):
-        options["compressors"] = zarr_compressors(blocks.compression)
     return options
 
 

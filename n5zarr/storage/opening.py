@@ -15,18 +15,16 @@ from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import named, shown
 from n5zarr.storage.served import served
-from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import store_of_url
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
 
-    from n5zarr.format.order import CTuple
     from n5zarr.storage.interface import Durability, Storage
     from n5zarr.storage.place import Place
 
-__all__ = ["open_storage", "unsharded"]
+__all__ = ["open_storage"]
 
 _log = logging.getLogger(__name__)
 
@@ -80,11 +78,6 @@ def open_storage(
         store_writes=opened_store is place.location and not opened_store.read_only,
         durability=durability,
     )
-
-
-def unsharded(storage: Storage, sizes: CTuple) -> Storage:
-    """Return storage of the blocks inside of shards; see :class:`UnshardedStore`."""
-    return ZarrStorage(UnshardedStore(storage, sizes))
 
 
 def _open_store(place: Place, *, read_only: bool, forbidden_is_missing: bool) -> tuple[Store, str]:

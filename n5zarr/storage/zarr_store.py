@@ -50,7 +50,6 @@ from n5zarr.storage.requests import (
 )
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.store_locations import innermost
-from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_gone, says_missing, server_error
 
 if TYPE_CHECKING:
@@ -124,8 +123,6 @@ class ZarrStorage(Storage):
     @override
     def is_shared(self) -> bool:
         match _uncached(self._held.store):
-            case UnshardedStore() as store:
-                return store.storage.is_shared
             case FsspecStore() as store:
                 return not str(store.fs.unstrip_protocol("")).startswith("memory")
             case ObjectStore() as store:

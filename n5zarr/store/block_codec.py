@@ -217,7 +217,10 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
 
 def _where(source: object) -> str:
     """Return the name of a ``StorePath``'s block: its grid position if the store is an N5 store."""
-    locate = getattr(getattr(source, "store", None), "locate", None)
+    store = getattr(source, "store", None)
+    if store is None:  # a chunk inside of a shard, whose text has the bytes of the others
+        return "a block in a shard"
+    locate = getattr(store, "locate", None)
     return str(locate(getattr(source, "path", ""))) if locate else str(source)
 
 

@@ -10,21 +10,22 @@ import json
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, ClassVar, override
 
+from zarr.abc.store import Store
 from zarr.buffer import cpu
 
 from n5zarr.codecs.block import encode_payload
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import Raw
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.storage.made_keys import MadeKeys
 from n5zarr.store.buffers import as_buffer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from typing import Self
 
     import numpy as np
@@ -101,13 +102,21 @@ class MadeDataset(ABC):
         return encode_payload(await self.values(box), self.data_type, Raw())
 
 
-class MadeDatasets(MadeKeys):
+class MadeDatasets(Store):
     """A container of datasets that are made when they are read; read only.
 
     Documents are read once: no program may write the data meanwhile.
+
+    Attributes
+    ----------
+    refusal : str
+        Message for a write: what is expected, and the way out.
     """
 
     supports_listing = True
+    supports_writes = False
+    supports_deletes = False
+    refusal: ClassVar[str]
 
     def __init__(self) -> None:
         super().__init__(read_only=True)
@@ -185,6 +194,12 @@ class MadeDatasets(MadeKeys):
         return as_buffer(data, prototype or cpu.buffer_prototype, byte_range)
 
     @override
+    async def get_partial_values(
+        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
+    ) -> list[Buffer | None]:
+        return [await self.get(key, prototype, part) for key, part in key_ranges]
+
+    @override
     async def exists(self, key: str) -> bool:
         directory, _, name = key.rpartition("/")
         if name == ATTRIBUTES_JSON:
@@ -249,3 +264,31 @@ class MadeDatasets(MadeKeys):
                 key = join(path, block_path(position))
                 if key.startswith(prefix):
                     yield key
+
+    # ------------------------------------------------------------------ writing is refused
+
+    @property
+    @override
+    def read_only(self) -> bool:
+        return True
+
+    @override
+    def with_read_only(self, read_only: bool = False) -> Self:
+        if not read_only:
+            raise self._refused()
+        return self
+
+    @override
+    async def set(self, key: str, value: Buffer) -> None:
+        raise self._refused()
+
+    @override
+    async def delete(self, key: str) -> None:
+        raise self._refused()
+
+    @override
+    async def delete_dir(self, prefix: str) -> None:
+        raise self._refused()
+
+    def _refused(self) -> N5UnsupportedError:
+        return N5UnsupportedError(self.refusal, kind="read-only")

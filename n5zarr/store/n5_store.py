@@ -21,11 +21,11 @@ from n5zarr.container.block_listing import n_bytes_below
 from n5zarr.container.container import Container, KeyReader
 from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
-from n5zarr.container.options import ViewOptions, check_concurrency, check_option, check_sizes
+from n5zarr.container.options import ViewOptions, check_concurrency, check_option
 from n5zarr.errors import option_error
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability, Storage
-from n5zarr.storage.opening import open_storage, unsharded
+from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import as_buffer, as_bytes
@@ -35,7 +35,7 @@ from n5zarr.store.mapping import StoreMapping
 from n5zarr.store.roots import read_root
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping
     from pathlib import Path
 
     from zarr.abc.buffer import Buffer, BufferPrototype
@@ -104,9 +104,6 @@ class N5Store(FlowRunner, Store):
         new ones. ``"durable"``: also sync them to the disk before the call returns.
         ``"overwrite"``: in place, as Java does; the fastest, but a killed writer or a crash can
         leave half-written blocks.
-    shards_of_java : int or sequence of int, optional
-        Extent in elements, C order, of the shards that Java N5 4 wrote under a plain document, see
-        :func:`n5zarr.convert`. Read-only.
     mode : {"r", "r+", "a", "w", "w-"}, optional
         ``"r"`` means ``read_only=True``; the others have no effect: a store removes nothing.
     fs : fsspec.AbstractFileSystem, optional
@@ -148,7 +145,6 @@ class N5Store(FlowRunner, Store):
         forbidden_is_missing: bool = False,
         concurrency: int | None = None,
         durability: Durability = "atomic",
-        shards_of_java: int | Sequence[int] | None = None,
         mode: Literal["r", "r+", "a", "w", "w-"] | None = None,
         fs: object = None,
         **options: object,
@@ -178,8 +174,6 @@ class N5Store(FlowRunner, Store):
                 durability=durability,
             )
         )
-        sizes = check_sizes("shards_of_java", shards_of_java)
-        storage = storage if sizes is None else unsharded(storage, sizes)
         is_view = coords or view.chunk_grid == "rectilinear"
         super().__init__(read_only=read_only or storage.read_only or is_view)
         self._concurrency = None if concurrency is None else check_concurrency(concurrency)

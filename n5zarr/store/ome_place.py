@@ -16,11 +16,11 @@ from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, zarr_node
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.made_keys import MadeKeys
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each, read_key
 from n5zarr.storage.url import is_chain, split_query
+from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_images import OmeImages
 
@@ -96,7 +96,7 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
     read_only : bool, optional
         Whether a store that is opened for a URL refuses to write.
     """
-    if isinstance(place.location, N5Store | MadeKeys) or place.is_named_n5:
+    if isinstance(place.location, N5Store | MadeDatasets) or place.is_named_n5:
         return None
     if isinstance(place.location, str) and is_chain(place.location):
         return None

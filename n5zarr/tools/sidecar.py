@@ -26,8 +26,6 @@ from n5zarr.format.raw_json import as_java
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Remove, read_each, request_each
 from n5zarr.store.location import check_writable_store, open_container
-from n5zarr.store.multiset_drafts import IN_VARLEN, VARLEN
-from n5zarr.store.multiset_drafts import NAME as MULTISETS
 from n5zarr.tools.jobs.nodes import walk
 from n5zarr.zarr_view.compressors import zarr_compressors
 from n5zarr.zarr_view.element import Content
@@ -79,7 +77,6 @@ def sidecar(
     path: str = "",
     *,
     remove: bool = False,
-    drafts: bool = False,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
 ) -> Sidecars:
@@ -98,10 +95,6 @@ def sidecar(
         Node below ``location``, with all nodes below it.
     remove : bool, optional
         Remove each ``zarr.json`` that this function wrote.
-    drafts : bool, optional
-        Whether to describe label multisets, too, by drafts of Zarr extensions that may change: the
-        data type ``label_multiset`` and the codec ``n5_varlen``; see
-        :func:`n5zarr.register_drafts`.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
@@ -134,12 +127,12 @@ def sidecar(
     """
     store, node_path = open_container(place_of(location, storage_options, backend), path)
     check_writable_store(store)
-    wanted, left_out = _wanted(store, node_path, remove=remove, drafts=drafts)
+    wanted, left_out = _wanted(store, node_path, remove=remove)
     return Sidecars(str(store), *_write(store, wanted), left_out)
 
 
 def _wanted(
-    store: N5Store, path: str, *, remove: bool, drafts: bool
+    store: N5Store, path: str, *, remove: bool
 ) -> tuple[dict[str, bytes | None], dict[str, str]]:
     """Make the documents of a node and all nodes below it, None for no document, by key.
 
@@ -152,7 +145,7 @@ def _wanted(
             raise found.node.error
         key = join(found.path, _DOCUMENT)
         try:
-            wanted[key] = None if remove else _document(found.node, drafts=drafts)
+            wanted[key] = None if remove else _document(found.node)
         except N5Error as err:
             left_out[found.path] = str(err)
             wanted[key] = None
@@ -187,7 +180,7 @@ def _check_ours(store: N5Store, there: Mapping[str, bytes | None]) -> None:
         )
 
 
-def _document(node: Node | Broken | None, *, drafts: bool) -> bytes:
+def _document(node: Node | Broken | None) -> bytes:
     """Make the ``zarr.json`` of a node.
 
     Raises
@@ -201,8 +194,7 @@ def _document(node: Node | Broken | None, *, drafts: bool) -> bytes:
     if isinstance(node, GroupAttributes):
         document |= {"node_type": "group", "attributes": dict(node.attributes)}
     elif node is not None:
-        is_draft = drafts and node.content is Content.LABELS
-        document |= _multisets(node) if is_draft else _array(node)
+        document |= _array(node)
     return json.dumps(as_java({**document, SIDECAR: SIDECAR_MARK}), indent=2).encode()
 
 
@@ -215,10 +207,6 @@ def _check_expressible(view: DatasetView) -> None:
     ):
         if not holds:
             raise _inexpressible(expected, got)
-    _check_compression(view)
-
-
-def _check_compression(view: DatasetView) -> None:
     compression = view.dataset.compression
     if not isinstance(compression, Raw | Gzip | Bzip2 | Zstd | Blosc):
         raise _inexpressible(_COMPRESSIONS, compression.type)
@@ -241,27 +229,21 @@ def _array(view: DatasetView) -> dict[str, JSON]:
         else {"name": "bytes"},
         *_compressors(dataset),
     ]
-    return _members(
-        view, dataset.data_type.value, [{"name": N5_DEFAULT, "configuration": {"codecs": codecs}}]
+    names = derived_names(dataset.attributes, dataset.ndim)
+    named: dict[str, JSON] = (
+        {} if names is None else {"dimension_names": [n or None for n in names[1]]}
     )
-
-
-def _multisets(view: DatasetView) -> dict[str, JSON]:
-    """Make the members of the document of label multisets, with axes in N5 order.
-
-    The draft has no transposition inside of ``n5_varlen``, so it comes first.
-    """
-    _check_compression(view)
-    codecs: list[JSON] = [{"name": IN_VARLEN}, *_compressors(view.dataset)]
-    order: JSON = transposition(view.dataset.ndim)
-    return _members(
-        view,
-        MULTISETS,
-        [
-            {"name": "transpose", "configuration": {"order": order}},
-            {"name": VARLEN, "configuration": {"codecs": codecs}},
-        ],
-    )
+    return {
+        "node_type": "array",
+        "shape": dataset.dimensions,
+        "data_type": dataset.data_type.value,
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": dataset.block_size}},
+        "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
+        "fill_value": view.v3_document()["fill_value"],
+        "codecs": [{"name": N5_DEFAULT, "configuration": {"codecs": codecs}}],
+        "attributes": dict(dataset.attributes),
+        **named,
+    }
 
 
 def _compressors(dataset: DatasetAttributes) -> Iterator[dict[str, JSON]]:
@@ -273,24 +255,3 @@ def _compressors(dataset: DatasetAttributes) -> Iterator[dict[str, JSON]]:
             typesize = dataset.data_type.item_size
             compressor["configuration"] = {"typesize": typesize, **configuration}
         yield compressor
-
-
-def _members(view: DatasetView, data_type: str, codecs: list[JSON]) -> dict[str, JSON]:
-    """Return the members of the document of an array, with axes in N5 order."""
-    dataset = view.dataset
-    fill_value = view.v3_document()["fill_value"] if data_type != MULTISETS else f"0x{0:016X}"
-    names = derived_names(dataset.attributes, dataset.ndim)
-    named: dict[str, JSON] = (
-        {} if names is None else {"dimension_names": [n or None for n in names[1]]}
-    )
-    return {
-        "node_type": "array",
-        "shape": dataset.dimensions,
-        "data_type": data_type,
-        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": dataset.block_size}},
-        "chunk_key_encoding": {"name": "v2", "configuration": {"separator": "/"}},
-        "fill_value": fill_value,
-        "codecs": codecs,
-        "attributes": dict(dataset.attributes),
-        **named,
-    }

@@ -15,6 +15,7 @@ import n5zarr
 from n5zarr import N5Error, N5Store, N5Warning
 from n5zarr.arrays import kernel
 from n5zarr.arrays.pipeline import N5CodecPipeline
+from tests.shards import follow_recipe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +33,7 @@ class Expected(NamedTuple):
 
 HEADER = "header: block header: "
 SHARD = "shard: .* block 0/0: .* a shard of Java N5 4 with 4 chunks,"
-SHARDS = r"compression: codecs: expected blocks, got shards .* --shards-of-java 4,8"
+SHARDS = r"compression: codecs: expected blocks, got shards .* the recipe .Read shards of Java"
 CODECS = "compression: codecs: expected 'n5bytes' and at most one compression"
 EXPECTED = {
     "builder": Expected(VALUES),
@@ -127,32 +128,48 @@ def test_blocks_of_a_dataset_without_block_size(tmp_path: Path, way: str) -> Non
     np.testing.assert_array_equal(found.T if way == "F" else found, VALUES)
 
 
-UNSHARDED: dict[str, Any] = {
-    **dict.fromkeys(["shard-END-0", "shard-END-1", "shard-START-0", "shard-START-1"], (4, 8)),
-    **dict.fromkeys(["doc-codecs-shard", "doc-shard-compression"], (4, 8)),
-    **dict.fromkeys(["shard-one-chunk", "shard-one-chunk-start"], 4),
+START = {'"index_location": "end"': '"index_location": "start"'}
+IN_GZIP = {'document["codecs"]': repr([{"name": "n5zarr.block", "configuration": {
+    "compression": {"type": "gzip"}, "axis_order": "F"}}])}  # fmt: skip
+BY_RECIPE: dict[str, tuple[tuple[int, ...], dict[str, str]]] = {
+    "shard-END-0": ((4, 8), {}),
+    "shard-END-1": ((4, 8), IN_GZIP),  # the document says raw
+    "shard-START-0": ((4, 8), START),
+    "shard-START-1": ((4, 8), START | IN_GZIP),
+    "shard-one-chunk": ((4, 4), {}),
+    "shard-one-chunk-start": ((4, 4), START),
+    "doc-codecs-shard": ((4, 8), IN_GZIP),
+    "doc-shard-compression": ((4, 8), {}),
 }
 
 
-@pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
-@pytest.mark.parametrize("name", UNSHARDED)
-def test_shards_are_read_with_their_size(name: str, codecs: Any) -> None:
-    store = N5Store(ROOT, codecs=codecs, shards_of_java=UNSHARDED[name])
-    array: Any = zarr.open_array(store, path=name, mode="r")
-    np.testing.assert_array_equal(array[...], VALUES)
-    np.testing.assert_array_equal(array[2, 1:5], VALUES[2, 1:5])
-    assert array.chunks == ((4, 4) if "one" in name else (2, 4))
+@pytest.mark.parametrize("name", BY_RECIPE)
+def test_shards_are_read_by_the_recipe(tmp_path: Path, name: str) -> None:
+    root = tmp_path / "c.n5"
+    shutil.copytree(ROOT / name, root / name)
+    document = json.loads((root / name / "attributes.json").read_text())
+    if "codecs" in document:
+        size = document.pop("codecs")[0]["configuration"]["chunk_shape"][::-1]
+        document |= {"blockSize": size, "compression": {"type": "raw"}}
+        (root / name / "attributes.json").write_text(json.dumps(document))
+    shard, changes = BY_RECIPE[name]
+    array = follow_recipe(root / name, shard, tmp_path / "plain.n5", changes)
+    np.testing.assert_array_equal(array[...].T, VALUES)
+    np.testing.assert_array_equal(array[1:5, 2], VALUES[2, 1:5])
+    assert array.chunks == tuple(document["blockSize"])
+    peer = zarr.open_array(N5Store(tmp_path / "plain.n5", codecs="portable"), path=name, mode="r")
+    np.testing.assert_array_equal(peer[...], VALUES)
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": 3}], ids=str)
 @pytest.mark.parametrize(
-    "name", ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw", "doc-codecs-shard",
-             "shard-END-1"],
-)  # fmt: skip
+    "name",
+    ["doc-codecs", "doc-codecs-and-compression", "doc-codecs-raw"],
+)
 def test_a_copy_needs_no_codecs(tmp_path: Path, name: str, options: Any) -> None:
     """A converted copy has no `codecs`, as other programs read only `compression`."""
     out = tmp_path / "out.n5"
-    n5zarr.convert(ROOT / name, out / "a", shards_of_java=(4, 8), **options)
+    n5zarr.convert(ROOT / name, out / "a", **options)
     document = json.loads((out / "a" / "attributes.json").read_text())
     raw = name == "doc-codecs-raw"
     assert "codecs" not in document

@@ -14,7 +14,7 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from tests.command import printed
 from tests.multisets import random_voxels, voxels_of
 
@@ -186,3 +186,23 @@ def test_other_blocks_keep_all_labels(tmp_path: Path) -> None:
     n5zarr.rechunk(where, chunks=(4, 4, 4))
     assert attributes_of(where)["blockSize"] == [4, 4, 4]
     assert voxels_of(n5zarr.read_label_multisets(where)) == voxels
+
+
+@pytest.mark.parametrize("options", [{}, {"to": "zarr2"}, {"ome": True}, {"coords": True}], ids=str)
+def test_zarr_gets_the_most_frequent_labels(tmp_path: Path, options: dict[str, Any]) -> None:
+    where = tmp_path / "y.n5"
+    n5zarr.create_array(where / "a", shape=(2, 3), chunks=(2, 3), label_multiset=True, axes="yx")
+    two = n5zarr.LabelMultisets([[0, 0, 0]] * 2, [0, 2], [7, 9], [3, 5])
+    n5zarr.write_label_multisets(where / "a", two)
+    with pytest.warns(N5Warning, match=r"/a: Zarr gets the most frequent label of each voxel; a"):
+        n5zarr.convert(where, tmp_path / "x.zarr", verify=True, **options)
+    members: Any = zarr.open_group(tmp_path / "x.zarr", mode="r").members(None)
+    [labels] = [a for _, a in members if getattr(a, "ndim", 0) == 2]
+    assert (labels.dtype.name, labels[...].tolist()) == ("uint64", [[9] * 3] * 2)
+
+
+def test_the_command_says_that_zarr_gets_the_most_frequent_labels(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "y.n5/a", shape=(2, 3), chunks=(2, 3), label_multiset=True)
+    said = printed("convert", tmp_path / "y.n5", tmp_path / "x.zarr")
+    assert "Zarr gets the most frequent label" in " ".join(said.split())
+    assert "most frequent" not in printed("convert", tmp_path / "y.n5", tmp_path / "x.n5")

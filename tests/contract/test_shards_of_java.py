@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
-import pickle
-import shlex
 import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import zarr
-from typer.testing import CliRunner
-from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import kernel
-from n5zarr.cli.app import app
 from n5zarr.errors import N5BlockError, N5Error
 from n5zarr.storage import files as local_files
 from tests.remote import servers
-from tests.shards import COMPRESS, write_shards
+from tests.shards import COMPRESS, follow_recipe, write_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from zarr.abc.store import Store
 
 VALUES = np.arange(5 * 11 * 7, dtype="uint16").reshape(5, 11, 7) + 1000
 CHUNK, SHARD = (2, 3, 2), (4, 3, 6)  # N5 order
@@ -50,10 +42,6 @@ COMPRESSIONS = [c for c in COMPRESS if c != "raw"]
 CASES = [
     *(pytest.param("raw", form, id=f"raw, {form}") for form in FORMS),
     *(pytest.param(c, form, id=f"{c}, {form}") for c in COMPRESSIONS for form in ("end", "start")),
-]
-BARE = [
-    pytest.param("gzip", "bare", id="gzip, bare"),
-    pytest.param("zstd", "bare at start", id="zstd, bare at start"),
 ]
 
 
@@ -252,9 +240,6 @@ def test_servers_that_know_no_ranges(tmp_path: Path, backend: Any) -> None:
         with pytest.raises(N5BlockError, match="a shard of Java N5 4") as err:
             n5zarr.open_array(f"{url}/java.n5", path="a", backend=backend)[...]
         assert err.value.kind == "shard"
-        store = N5Store(f"{url}/java.n5", backend=backend, shards_of_java=SHARD[::-1])
-        found = zarr.open_array(store, path="a", mode="r")[...]
-    np.testing.assert_array_equal(found, expected())
 
 
 def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
@@ -268,32 +253,45 @@ def test_a_part_of_a_large_block_on_a_server(tmp_path: Path) -> None:
     np.testing.assert_array_equal(in_memory(tmp_path / "b.n5")[3], values[3])
 
 
-# ---------------------------------------------------------------------- with their size
+# ---------------------------------------------------------------------- by the recipe
+
+START = {'"index_location": "end"': '"index_location": "start"'}
+LITTLE = {'"endian": "big"': '"endian": "little"'}
+NO_CHECKSUM = {'        {"name": "crc32c"},\n': ""}
+BARE = {
+    'document["codecs"]': '[{"name": "transpose", "configuration": {"order": x_fastest[:-1]}}, '
+    '{"name": "bytes", "configuration": {"endian": "big"}}]'
+}
+CHANGES: dict[str, dict[str, str]] = {
+    "end": {},
+    "start": START,
+    "end, no checksum": NO_CHECKSUM,
+    "start, no checksum": START | NO_CHECKSUM,
+    "end, little-endian": LITTLE,
+    "start, little-endian": START | LITTLE,
+    "end, header": {},
+    "bare": BARE,
+    "bare at start": BARE | START,
+}
+READ = [
+    *(pytest.param("raw", form, id=f"raw, {form}") for form in CHANGES),
+    *(pytest.param(c, form, id=f"{c}, {form}") for c in COMPRESSIONS for form in ("end", "start")),
+]
 
 
-@pytest.mark.parametrize(
-    ("compression", "form"),
-    [
-        *CASES,
-        pytest.param("gzip", "bare", id="gzip, bare"),
-        pytest.param("zstd", "bare at start", id="zstd, bare at start"),
-    ],
-)
-def test_the_size_of_the_shards_gives_the_values(
-    tmp_path: Path, compression: str, form: str
-) -> None:
+def by_recipe(root: Path, changes: dict[str, str], shard: tuple[int, ...] = SHARD) -> Any:
+    return follow_recipe(root / "a", shard[::-1], root.with_name("plain.n5"), changes)
+
+
+@pytest.mark.parametrize(("compression", "form"), READ)
+def test_the_recipe_gives_the_values(tmp_path: Path, compression: str, form: str) -> None:
     root = write(tmp_path, compression, form)
-    store = N5Store(root, shards_of_java=SHARD[::-1])
-    array: Any = n5zarr.open(store, path="a")
-    np.testing.assert_array_equal(array[...], expected())
-    np.testing.assert_array_equal(array[3, 4:9, 2:5], expected()[3, 4:9, 2:5])
+    array = by_recipe(root, CHANGES[form])
+    np.testing.assert_array_equal(array[...].T, expected())
+    np.testing.assert_array_equal(array[2:5, 4:9, 3], expected()[3, 4:9, 2:5].T)
     out = tmp_path / "plain.n5"
-    done = n5zarr.convert(root, out, shards_of_java=SHARD[::-1], verify=True)
-    assert done.arrays[0].way == "blocks"
     np.testing.assert_array_equal(array_of(out, "a")[...], expected())
-    grid = {(x, y, z) for x in range(4) for y in range(4) for z in range(3)}
-    blocks = {p.relative_to(out / "a").as_posix() for p in out.rglob("*/*/*") if p.is_file()}
-    assert blocks - {"attributes.json"} == {"/".join(map(str, p)) for p in grid - GONE}
+    assert array_of(out, "a").chunks == CHUNK[::-1]
     assert n5zarr.validate(out).by_severity["error"] == 0
 
 
@@ -302,77 +300,39 @@ def test_the_document_may_hide_the_compression(tmp_path: Path, compression: str)
     root = write(tmp_path, compression, document="raw")
     with pytest.raises(N5BlockError, match="a shard of Java N5 4 with 6 chunks"):
         opened(root)[...]
-    array: Any = n5zarr.open(N5Store(root, shards_of_java=SHARD[::-1]), path="a")
-    np.testing.assert_array_equal(array[...], expected())
+    with pytest.raises(N5BlockError, match=f"^a block in a shard: .* got a {compression} stream"):
+        by_recipe(root, {})
+    shutil.rmtree(tmp_path / "plain.n5")
+    block = {"compression": {"type": compression}, "axis_order": "F"}
+    told = {'document["codecs"]': repr([{"name": "n5zarr.block", "configuration": block}])}
+    np.testing.assert_array_equal(by_recipe(root, told)[...].T, expected())
 
 
-def test_keys_are_those_of_plain_n5(tmp_path: Path) -> None:
-    """A store with ``shards_of_java`` lists and reads the keys of a converted copy."""
+def test_the_recipe_keeps_attributes(tmp_path: Path) -> None:
     root = write(tmp_path, "gzip")
-    out = tmp_path / "plain.n5"
-    n5zarr.convert(root, out, shards_of_java=SHARD[::-1])
+    n5zarr.set_attribute(root, "a", "resolution", [4, 4, 40])
+    by_recipe(root, {})
+    assert n5zarr.get_attribute(tmp_path / "plain.n5", "a", "resolution") == [4, 4, 40]
 
-    async def read(store: Store) -> dict[str, bytes]:
-        kind = zarr.buffer.default_buffer_prototype()
-        keys = [key async for key in store.list()]
-        assert sorted(keys) == sorted({key async for key in store.list_prefix("a/1")} | {
-            key for key in keys if not key.startswith("a/1")
-        })  # fmt: skip
-        found = {}
-        for key in keys:
-            value = await store.get(key, kind)
-            assert value is not None
-            part = await store.get(key, kind, RangeByteRequest(3, 9))
-            last = await store.get(key, kind, SuffixByteRequest(5))
-            rest = await store.get(key, kind, OffsetByteRequest(7))
-            whole = found[key] = value.to_bytes()
-            assert [p and p.to_bytes() for p in (part, last, rest)] == [
-                whole[3:9], whole[-5:], whole[7:]
-            ]  # fmt: skip
-            assert await store.exists(key)
-            assert await store.getsize(key) == len(whole)
-        assert not await store.exists("a/0/0/1")
-        assert await store.get("a/0/0/1", kind) is None
+
+def test_the_recipe_reads_only_the_blocks_that_it_needs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write(tmp_path)
+    array = by_recipe(root, {})
+    asked: list[Any] = []
+    get = zarr.storage.LocalStore.get
+
+    async def noted(self: Any, key: str, *rest: Any, **options: Any) -> Any:
+        found = await get(self, key, *rest, **options)
+        asked.append((key, 0 if found is None else len(found)))
         return found
 
-    unsharded = N5Store(root, shards_of_java=SHARD[::-1]).store
-    found, plain = asyncio.run(read(unsharded)), asyncio.run(read(N5Store(out).store))
-    for files_of in (found, plain):
-        files_of["a/attributes.json"] = repr(
-            sorted(json.loads(files_of["a/attributes.json"]).items())
-        ).encode()
-    assert found == plain
-    assert pickle.loads(pickle.dumps(unsharded)) == unsharded
-
-
-def test_the_view_is_read_only(tmp_path: Path) -> None:
-    root = write(tmp_path)
-    before = files(root)
-    store = N5Store(root, shards_of_java=SHARD[::-1])
-    assert store.read_only
-    with pytest.raises(ValueError, match="read-only"):
-        zarr.open_array(store, path="a")[0] = 1
-    with pytest.raises(N5Error, match="expected only reading") as err:
-        store.with_read_only(read_only=False)
-    assert err.value.kind == "read-only"
-    with pytest.raises(N5Error, match="shards_of_java: expected a number"):
-        N5Store(root, shards_of_java=(0, 1, 2))
-    assert files(root) == before
-
-
-def test_other_datasets_stay_as_they_are(tmp_path: Path) -> None:
-    """Datasets of plain blocks, and of shards of another size, stay as they are."""
-    root = write(tmp_path)
-    plain: Any = n5zarr.create_array(
-        root, path="plain", shape=VALUES.shape, chunks=CHUNK[::-1], dtype="uint16"
-    )
-    plain[...] = VALUES
-    write_shards(root / "other", VALUES, CHUNK, (2, 3, 6))
-    store = N5Store(root, shards_of_java=SHARD[::-1])
-    np.testing.assert_array_equal(array_of(store, "plain")[...], VALUES)
-    np.testing.assert_array_equal(array_of(store, "a")[...], expected())
-    with pytest.raises(N5BlockError, match=r"other: block .* with 3 chunks"):
-        array_of(store, "other")[...]
+    monkeypatch.setattr(zarr.storage.LocalStore, "get", noted)
+    monkeypatch.setattr(zarr.storage.LocalStore, "_supports_sync_io", False, raising=False)
+    assert array[2, 1, 1] == VALUES[1, 1, 2]
+    block = 16 + 2 * CHUNK[0] * CHUNK[1] * CHUNK[2]
+    assert sorted(asked) == [("a/0/0/0", block), ("a/0/0/0", 6 * 16 + 4)]
 
 
 def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
@@ -382,28 +342,8 @@ def test_a_block_among_shards_is_an_error(tmp_path: Path) -> None:
     )
     plain[...] = VALUES
     shutil.copy(root / "b/1/2/0", root / "a/1/2/0")
-    store = N5Store(root, shards_of_java=SHARD[::-1])
-    with pytest.raises(N5BlockError, match=r"a: file a/1/2/0: expected a shard .* 6 chunks"):
-        array_of(store, "a")[...]
-    n5zarr.write_block(root, "a", (2, 2, 0), VALUES[:2, :3, :2])  # outside of the grid of shards
-    with pytest.raises(N5BlockError, match=r"a: expected shards of .* got a/2, outside"):
-        array_of(N5Store(root, shards_of_java=SHARD[::-1]), "a")[...]
-
-
-@pytest.mark.parametrize("dimensions", [(32, 32, 8), (64, 64, 64)])
-@pytest.mark.parametrize("sizes", [(32, 16, 8), (16, 32, 8), (8, 32, 16)])
-def test_sizes_in_another_order_are_an_error(
-    dimensions: tuple[int, ...], sizes: tuple[int, ...], tmp_path: Path
-) -> None:
-    """Sizes in another order are an error, though the number of chunks is the same."""
-    values = np.arange(1, 1 + np.prod(dimensions), dtype="uint32").reshape(dimensions[::-1])
-    root = tmp_path / "java.n5"
-    write_shards(root / "a", values, (4, 4, 4), (32, 16, 8))  # C order: 8, 16, 32
-    for verify in (False, True):
-        with pytest.raises(N5BlockError, match=r"expected shards of .* validate prints"):
-            n5zarr.convert(root, tmp_path / f"{verify}.n5", shards_of_java=sizes, verify=verify)
-    with pytest.raises(N5BlockError, match="expected shards of"):
-        array_of(N5Store(root, shards_of_java=sizes), "a")[...]
+    with pytest.raises(ValueError, match="shard is too short to hold its index"):
+        by_recipe(root, {})
 
 
 # ---------------------------------------------------------------------- validate
@@ -417,10 +357,8 @@ def test_validate_names_the_size(tmp_path: Path) -> None:
     (size,) = (each for each in found.findings if each.kind == "shard-size")
     assert size.severity == "error"
     assert "shards of 6,3,4 elements (z, y, x), 3,1,2 chunks of 2,3,2 elements" in size.message
-    command = size.message.partition("; n5zarr ")[2].replace("copy.n5", str(tmp_path / "copy.n5"))
-    run = CliRunner().invoke(app, shlex.split(command))
-    assert run.exit_code == 0, run.output
-    np.testing.assert_array_equal(array_of(tmp_path / "copy.n5", "a")[...], expected())
+    assert 'the recipe "Read shards of Java N5 4"' in size.message
+    assert all("index at the start" in f.message for f in found.findings if f.kind == "shard")
     before = files(root)
     n5zarr.quarantine_blocks(root, found.findings)
     assert files(root) == before

@@ -168,3 +168,10 @@ def test_a_broken_dataset_has_no_document(tmp_path: Path) -> None:
     assert "not JSON" in done.left_out["a"]
     assert (tmp_path / "c.n5" / "b" / "zarr.json").exists()
     assert not (tmp_path / "c.n5" / "a" / "zarr.json").exists()
+
+
+def test_label_multisets_have_no_document(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5/a", shape=(2, 3), chunks=(2, 3), label_multiset=True)
+    done = n5zarr.sidecar(tmp_path / "c.n5")
+    assert "expected numbers, got labels" in done.left_out["a"]
+    assert not (tmp_path / "c.n5/a/zarr.json").exists()

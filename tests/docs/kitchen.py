@@ -19,6 +19,7 @@ from yaozarrs import validate_zarr_store
 
 import n5zarr
 from tests.contract.bigstitcher import write_project
+from tests.shards import write_shards
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -151,6 +152,10 @@ def _damaged() -> None:
     block.write_bytes(block.read_bytes()[:100])
 
 
+def _java() -> None:
+    write_shards(Path("java.n5/em/s0"), volume(), (32, 24, 16), (64, 48, 32), compression="gzip")
+
+
 def _changed() -> None:
     _sample("changed.n5")
     spec = {"driver": "n5", "kvstore": {"driver": "file", "path": "changed.n5/em/s2"}}
@@ -189,6 +194,7 @@ INPUTS: dict[str, Callable[[], object]] = {
     "lost.n5": _lost,
     "dead.n5": _dead,
     "damaged.n5": _damaged,
+    "java.n5": _java,
     "changed.n5": _changed,
     "stopped.zarr": _stopped,
     "out.n5": _out,

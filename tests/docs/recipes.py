@@ -577,6 +577,14 @@ def _(done: Done) -> None:
     said(done, "missing-blocks", "26 of 27 blocks", "1/1/1")
 
 
+@after("Read shards of Java N5 4")
+def _(done: Done) -> None:
+    said(done, "shards of 32,48,64 elements (z, y, x)", "index at the end", str(volume()[0, :8, 0]))
+    same(done.names["array"][...].T, volume())
+    same(read("plain.n5/em/s0"), volume())
+    assert document("plain.n5/em/s0")["blockSize"] == document("java.n5/em/s0")["blockSize"]
+
+
 @after("Check a huge container in a SLURM job array")
 def _(done: Done) -> None:
     stored = [p for p in Path("sample.n5").rglob("*") if p.is_file()]

@@ -49,6 +49,7 @@ __all__ = [
     "check_writable",
     "hidden_stores",
     "warn_of_fill_values",
+    "warn_of_multisets",
 ]
 
 
@@ -228,6 +229,18 @@ def warn_of_fill_values(found: SourceTree, target: Destination) -> None:
         message = (
             f"{target}: {what} with a fill value other than 0, such as {example}: programs "
             "other than n5zarr read missing chunks as 0, as N5 has no fill value"
+        )
+        warnings.warn(message, N5Warning, stacklevel=3)
+
+
+def warn_of_multisets(found: SourceTree, target: Destination) -> None:
+    """Warn of label multisets of which a copy in Zarr holds the most frequent labels only."""
+    paths = [path for path, source in found.arrays.items() if source.holds_multisets]
+    if paths and not isinstance(target, N5Destination):
+        what = f"{len(paths)} arrays" if len(paths) > 1 else "an array"
+        message = (
+            f"{target}: {what} of label multisets, such as /{paths[0]}: Zarr gets the most "
+            "frequent label of each voxel; a copy to N5 keeps all labels and counts"
         )
         warnings.warn(message, N5Warning, stacklevel=3)
 

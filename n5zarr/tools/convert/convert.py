@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.container.options import check_sizes, listed
+from n5zarr.container.options import listed
 from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.images.find import images_in, ome_tree
 from n5zarr.images.from_ome import from_ome
@@ -18,14 +18,14 @@ from n5zarr.tools.convert.checks import (
     check_options,
     check_places,
     check_whole,
+    warn_of_multisets,
 )
-from n5zarr.tools.convert.drafts import check_drafts, with_multisets
 from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.paintera import as_paintera
-from n5zarr.tools.convert.places import open_destination, open_shards, open_source
+from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.resave import Resaving
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
@@ -36,10 +36,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import CTuple
     from n5zarr.images.ome_version import OmeVersion
     from n5zarr.images.source import SourceTree
-    from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.places import Format
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
@@ -60,11 +59,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     labels: str | Sequence[str] = (),
     paintera_labels: str | Sequence[str] = (),
     coords: bool = False,
-    drafts: bool = False,
     chunks: int | Sequence[int] | None = None,
     shards: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
-    shards_of_java: int | Sequence[int] | None = None,
     overwrite: bool = False,
     resume: bool = False,
     part: str | tuple[int, int] | None = None,
@@ -114,9 +111,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     coords : bool, optional
         From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
         so that ``xr.open_zarr`` finds positions and units.
-    drafts : bool, optional
-        Copy label multisets whole to Zarr v3, and back, in a draft of Zarr extensions that may
-        change; see :func:`n5zarr.register_drafts`. Else Zarr gets the most frequent labels.
     chunks, shards : int or sequence of int, optional
         Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
         Several numbers apply only to arrays with as many axes. Default: the source's chunks, no
@@ -124,10 +118,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     compression : mapping or str, optional
         As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
         the source, or zstd if Zarr has no codec for it that every reader knows.
-    shards_of_java : int or sequence of int, optional
-        Extent in elements, C order, of the shards that Java N5 4 wrote under a plain document; one
-        number for all axes. :func:`n5zarr.validate` finds it. Datasets without shards are copied
-        too.
     overwrite, resume : bool, optional
         Remove an existing destination, after all checks; continue an interrupted run, or compare a
         finished one.
@@ -195,19 +185,22 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resume=resume,
         n_workers=n_workers,
     )
-    check_drafts(target, drafts=drafts, shown=ome or coords)
     layout = Layout.of(chunks, shards, compression)
-    sizes = check_sizes("shards_of_java", shards_of_java)
     with asking_once():
         paths = PathPatterns(patterns, excluded)
-        tree = _open(source_place, target, paths, sizes, coords=coords)
+        tree = (
+            coords_tree(source_place, paths)
+            if coords
+            else open_source(source_place, target.zarr_format, paths)
+        )
         found = tree.only(paths, level)
         folders = opaque_folders(found, target)
         check_found(found, folders, patterns, level, excludes=bool(excluded))
         check_places(found, target)
+        warn_of_multisets(found, target)
         resaving = None if new is None else Resaving.of(found, new)
         written = (
-            _as_written(found, target, version, wanted_labels, drafts=drafts)
+            _as_written(found, target, version, wanted_labels)
             if resaving is None
             else resaving.tree(found)
         )
@@ -226,8 +219,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         "coords": coords,
         "labels": wanted_labels,
         "paintera_labels": of_paintera,
-        "drafts": drafts,
-        "shards_of_java": sizes,
     }
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     if resaving is not None and not (dry_run or division.part):
@@ -235,32 +226,13 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     return done if new is None else replace(done, destination=str(new.file))
 
 
-def _open(
-    source: Place,
-    target: Destination,
-    paths: PathPatterns,
-    shards_of_java: CTuple | None,
-    *,
-    coords: bool,
-) -> SourceTree:
-    if shards_of_java is not None:
-        source = open_shards(source, shards_of_java)
-    if coords:
-        return coords_tree(source, paths)
-    return open_source(source, target.zarr_format, paths)
-
-
 def _as_written(
     found: SourceTree,
     target: Destination,
     version: OmeVersion | None,
     labels: Sequence[str],
-    *,
-    drafts: bool,
 ) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
-    if drafts:
-        found = with_multisets(found, target)
     container = found.container
     if isinstance(target, N5Destination) and container is None:
         return from_ome(found if found.storage is None else reordered(found, to_n5=True))

@@ -25,6 +25,7 @@ from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.reading import for_reading
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -172,10 +173,10 @@ def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
 
 
 def _with_blocks(store: N5Store, source: ArraySource) -> ArraySource:
-    """Add the stored blocks to an array that is a dataset."""
+    """Add the stored blocks to an array that is a dataset of its elements or of label multisets."""
     assert source.encoded is not None  # noqa: S101 - it is presented without shards
-    found = store.run(store.dataset_of(source.encoded.path, 3))
-    if found is None:
+    found = store.run(store.dataset_of(source.encoded.path, 3, as_blocks=True))
+    if found is None or not (found[1].holds_elements or found[1].content is Content.LABELS):
         return source
     plain = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)
     blocks = N5Blocks(plain, *found)

@@ -19,7 +19,6 @@ from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
 from n5zarr.store.geometry import geometry
 from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -127,7 +126,7 @@ def _check_free(
 
 def _as_multisets(source: ArraySource, max_id: int) -> ArraySource:
     """Return an array whose copy holds label multisets, unless it does itself."""
-    if source.blocks is not None and source.blocks.view.content is Content.LABELS:
+    if source.holds_multisets:
         return source
     attributes = {**source.attributes, "maxId": max_id}
     return replace(source, blocks=None, encoded=None, label_multiset=True, attributes=attributes)

@@ -21,7 +21,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
-from n5zarr.storage.opening import open_storage, unsharded
+from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.store.bdv_xml import xml_file
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
@@ -42,12 +42,11 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.format.foreign import Foreign
-    from n5zarr.format.order import CTuple
     from n5zarr.images.ome_version import OmeVersion
     from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Format", "open_destination", "open_shards", "open_source"]
+__all__ = ["Format", "open_destination", "open_source"]
 
 type Format = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 
@@ -139,12 +138,6 @@ def _open_zarr(place: StorePath, node: Foreign) -> AnyArray | zarr.Group:
     if node.kind == "group":
         return zarr.open_group(place, mode="r", zarr_format=node.zarr_format)
     return zarr.open(place, mode="r")
-
-
-def open_shards(place: Place, sizes: CTuple) -> Place:
-    """Return a location of N5 with the blocks inside of shards of Java at their own keys."""
-    store, path = open_container(place, read_only=True)
-    return Place(unsharded(store.storage, sizes).store, path)
 
 
 def open_destination(

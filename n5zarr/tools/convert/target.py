@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, override
 
@@ -319,8 +319,6 @@ class ZarrDestination(Destination):
     @override
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> ZarrTarget:
         full, chunks = join(self.path, path), layout.chunks_of(source)
-        if source.label_multiset:
-            layout, chunks = replace(layout, shards=None), source.chunks
         array = create_like(
             self._memory,
             full,

@@ -120,8 +120,7 @@ class N5Destination(Destination):
     @override
     def create_array(self, path: str, source: ArraySource, layout: Layout) -> N5Target:
         full = join(self.path, path)
-        is_draft = source.label_multiset and source.encoded is not None
-        chunks = source.chunks if is_draft else layout.chunks_of(source)
+        chunks = layout.chunks_of(source)
         blocks = source.blocks
         if blocks is not None and (chunks == source.chunks or not _is_read_only(blocks)):
             self.add_file(join(path, ATTRIBUTES_JSON), _changed(blocks, chunks, layout))

@@ -20,8 +20,8 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.drafts import multiset_copy
 from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
+from n5zarr.tools.convert.multisets import multiset_copy
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.unchanged import check_made, only_unchanged

@@ -243,7 +243,7 @@ class _Check:
             yield from self._check_parts(suspicious, known, run, "validate padding", total)
         yield from self._judge_odd()
         for path, grids in self.grids.items():
-            yield size_finding(str(self.store), path, self.datasets[path], grids)
+            yield size_finding(path, self.datasets[path], grids)
         self.gaps.forget([*self.grids, *self.unlisted])
         yield from self.gaps.errors() if self.expect_complete else self.gaps.notes()
 

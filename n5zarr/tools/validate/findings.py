@@ -184,12 +184,12 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "error",
         "a file is a shard of Java N5 4: it holds several blocks, of which other programs see the "
         "first one, at a wrong place; a warning if it holds a single block",
-        "copy the dataset with `n5zarr convert --shards-of-java`",
+        "the recipe for shards of Java N5 4 in the cookbook reads the dataset, and copies it",
     ),
     "shard-size": Rule(
         "error",
         "the size of the shards of Java N5 4, as their files tell it, which the document does not",
-        "the command in the message copies the dataset to plain N5",
+        "the recipe takes this size",
     ),
     "misplaced-block": Rule(
         "warning",

@@ -6,14 +6,13 @@ and its index has one entry for each block, x fastest, also for those outside of
 
 from __future__ import annotations
 
-import shlex
 from operator import mul
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from n5zarr.format.attributes import READ_SHARDS
 from n5zarr.format.order import N5Tuple, to_c, to_n5
-from n5zarr.format.path import join
 from n5zarr.tools.validate.findings import finding
 
 if TYPE_CHECKING:
@@ -75,15 +74,13 @@ def _is_inside(there: np.ndarray, grid: N5Tuple, position: N5Tuple, blocks: N5Tu
     return all(f + k < n for f, k, n in zip(first, last, blocks, strict=True))
 
 
-def size_finding(
-    container: str, path: str, dataset: DatasetAttributes, grids: Iterable[N5Tuple]
-) -> Finding:
+def size_finding(path: str, dataset: DatasetAttributes, grids: Iterable[N5Tuple]) -> Finding:
     """Make the finding that names the size of the shards of a dataset.
 
     Parameters
     ----------
-    container, path : str
-        Name of the container, and path of the dataset.
+    path : str
+        Of the dataset.
     dataset : DatasetAttributes
         Its document.
     grids : iterable of tuple of int
@@ -91,15 +88,13 @@ def size_finding(
     """
     grids = list(grids)
     sizes = [_text(map(mul, grid, dataset.block_size)) for grid in grids]
-    where, copy = (shlex.quote(join(place, path)) for place in (container, "copy.n5"))
-    command = f"n5zarr convert {where} {copy} --shards-of-java"
     if len(sizes) == 1:
         chunks = f"{_text(grids[0])} chunks of {_text(dataset.block_size)} elements"
-        message = f"shards of {sizes[0]} elements (z, y, x), {chunks}; {command} {sizes[0]}"
+        message = f"shards of {sizes[0]} elements (z, y, x), {chunks}; {READ_SHARDS}"
     elif sizes:
         message = (
             f"these sizes of shards (z, y, x) fit the files: {' or '.join(sizes)}; ask who wrote "
-            f"them, then {command} SIZE"
+            f"them; {READ_SHARDS}"
         )
     else:
         message = "no size of shards fits all files: blocks may have been written among them"

@@ -18,8 +18,6 @@ from n5zarr.codecs.shard import (
     find_shard,
     in_memory,
     is_likely,
-    most_index_bytes,
-    shard_with,
     stored_shard,
 )
 from n5zarr.errors import N5BlockError
@@ -104,9 +102,6 @@ def test_each_form_is_found(form: dict[str, Any], n_missing: int, end: str) -> N
     assert found is not None
     blocks = [None if at is None else data[at[0] : sum(at)] for at in found.ranges]
     assert blocks == chunks
-    n_bytes = most_index_bytes(6, 3)
-    assert shard_with(6, 3, len(data), data[:n_bytes], data[-n_bytes:]) == found
-    assert shard_with(4, 3, len(data), data[:n_bytes], data[-n_bytes:]) is None
 
 
 @each_form
