@@ -26,9 +26,9 @@ from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_vie
 from n5zarr.store.bdv_xml import XmlFile, project_or_container, read_project
 from n5zarr.store.geometry import warn_of_problems
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.lazy_arrays import StackedViews
 from n5zarr.xarray.options import preferred_chunks
+from n5zarr.xarray.positions import coordinate
 
 if TYPE_CHECKING:
     import os
