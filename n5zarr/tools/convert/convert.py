@@ -89,7 +89,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     Parameters
     ----------
     source : path, URL or zarr store
-        N5, Zarr (also zipped) or HDF5, whole or a part; BigDataViewer's XML, TIFF, files of BioIO.
+        N5, Zarr (also zipped) or HDF5, whole or a part; BigDataViewer's XML, TIFF.
         In N5, OME-Zarr images get N5's attributes, and levels named ``s0``, ``s1``, ....
     destination : path, URL or zarr store
         Where to write the copy: ``"out.zarr"``, ``"out.n5/em/s0"``. The path of an XML file,

@@ -166,8 +166,7 @@ class ArrayCopy(Copy):
 
     def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the extent of the boxes to read, if most chunks are stored, and if few are."""
-        read = self.source.read_in or self.source.chunks
-        sizes = self.source.shape, self.target.unit, read
+        sizes = self.source.shape, self.target.unit, self.source.chunks
         # in such a box no chunk is cut, and none is decoded twice
         each = zip(*sizes, strict=True)
         whole = (min(math.lcm(unit, chunk), -(-n // unit) * unit) for n, unit, chunk in each)
