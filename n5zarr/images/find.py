@@ -153,7 +153,7 @@ def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree
     ----------
     found : Images
         The images.
-    version : {"0.5", "0.4", "0.6.dev4"}, optional
+    version : {"0.5", "0.4", "0.6rc0"}, optional
         The version of OME-Zarr.
     """
     levels = {level.path: level.array for image in found.images for level in image.levels}
