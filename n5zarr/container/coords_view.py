@@ -19,7 +19,7 @@ import numpy as np
 from numcodecs.vlen import VLenUTF8
 
 from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
-from n5zarr.container.key_listing import names_below
+from n5zarr.container.hierarchy import names_below
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.requests import Steps, Warn, each_once

@@ -49,7 +49,7 @@ from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import with_ome
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
-from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
+from n5zarr.xarray.bdv import dataset_of_views, is_description, open_described
 from n5zarr.xarray.lazy_arrays import LazyArray
 from n5zarr.xarray.options import Decoding, preferred_chunks
 from n5zarr.xarray.positions import coordinate

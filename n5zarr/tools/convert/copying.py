@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, box_shape, boxes, least_box, touched_boxes
-from n5zarr.arrays.join_shard import join_shard
+from n5zarr.arrays.encoder import join_shard
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.codecs.block import format_block, parse_block
