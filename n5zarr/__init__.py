@@ -12,7 +12,7 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from n5zarr.arrays.described import set_html
+from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:

@@ -1,13 +1,13 @@
-"""Zarr arrays and groups that describe themselves in N5's terms, also in notebooks."""
+"""Zarr arrays and groups of a container that describe themselves in N5's terms."""
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING, Any, override
 
 import zarr
 
 from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, sync
+from n5zarr.arrays.html import html_of
 from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
@@ -16,9 +16,6 @@ from n5zarr.store.inspect import info_of
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from zarr import Group
     from zarr.abc.buffer import BufferPrototype, NDBuffer
     from zarr.abc.store import Store
     from zarr.types import AnyArray
@@ -27,27 +24,7 @@ if TYPE_CHECKING:
     from n5zarr.store.info import Info
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-    type MakeHtml = Callable[[AnyArray | Group], str | None]
-
-__all__ = ["DescribedArray", "html_of", "own_info", "set_html"]
-
-_makers: list[MakeHtml] = []
-
-
-def set_html(make: MakeHtml) -> None:
-    """Set the function that makes HTML of an array or group; None leaves it as text."""
-    _makers[:] = [make]
-
-
-def html_of(node: AnyArray | Group) -> str:
-    """Return an array or group as HTML; its text if no function is set or the function fails."""
-    text = None
-    try:
-        for make in _makers:
-            text = make(node)
-    except Exception:  # noqa: S110 - a picture must not keep anybody from the array
-        pass
-    return text or f"<pre>{html.escape(repr(node))}</pre>"
+__all__ = ["DescribedArray", "own_info"]
 
 
 class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Metadata]):

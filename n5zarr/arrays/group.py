@@ -13,7 +13,8 @@ import zarr
 
 from n5zarr._zarr import ArrayV3Metadata, async_group
 from n5zarr.arrays.array import N5Array
-from n5zarr.arrays.described import DescribedArray, html_of, own_info
+from n5zarr.arrays.described import DescribedArray, own_info
+from n5zarr.arrays.html import html_of
 from n5zarr.arrays.nodes import as_zarr, kinds_below, node_at, nodes_below, tree_of
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.store.block_codec import N5BlockCodec
