@@ -68,7 +68,6 @@ RIGHT_SKIPS = {
     "no Chromium|no node, or no zarrita": "not every machine lets .ci/run install them",
     "installs several other projects": "it takes minutes, and changes with their releases only",
     "torch takes 5 GB": "the other projects of tests/peers/stuck go the same way",
-    "no bioio-czi": "it brings cmake, of 90 MB; other readers of BioIO go the same way",
     # of xarray's own tests
     "requires (cftime|netcdf)": "calendars and netCDF4 files are no matter of a Zarr store",
     "float32 will be treated as float64 in zarr": "xarray's, of every Zarr store",

@@ -19,14 +19,8 @@ from zarr.buffer import cpu
 from n5zarr._zarr import ArrayV3Metadata, chunk_spec, max_workers
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
-from n5zarr.arrays.box import Box
-from n5zarr.arrays.described import DescribedArray
-from n5zarr.arrays.many_boxes import read_boxes, read_grouped
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
-from n5zarr.arrays.placing import Memory, host_batch, memory_of
-from n5zarr.arrays.python_blocks import BlockReader, read_blocks
-from n5zarr.arrays.python_writing import BlockWriter, write_blocks
-from n5zarr.arrays.selections import (
+from n5zarr.arrays.box import (
+    Box,
     Points,
     Rows,
     box_of_chunks,
@@ -34,6 +28,12 @@ from n5zarr.arrays.selections import (
     points_of_mask,
     rows_of,
 )
+from n5zarr.arrays.described import DescribedArray
+from n5zarr.arrays.many_boxes import read_boxes, read_grouped
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
+from n5zarr.arrays.placing import Memory, host_batch, memory_of
+from n5zarr.arrays.python_blocks import BlockReader, read_blocks
+from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 

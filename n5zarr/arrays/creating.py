@@ -12,7 +12,7 @@ import zarr
 from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.group import with_fast_path
-from n5zarr.arrays.labels import labels_to_write, make_multisets
+from n5zarr.arrays.label_multisets import labels_to_write, make_multisets
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.codecs.compress import codec_of

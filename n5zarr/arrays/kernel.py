@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from n5zarr._zarr import BatchItem
-    from n5zarr.arrays.groups import Groups
+    from n5zarr.arrays.box import Groups
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.format.order import AxisOrder
 

@@ -1,4 +1,7 @@
-"""``n5zarr.read_label_multisets``, ``write_label_multisets``: all labels of voxels, with counts."""
+"""``n5zarr.read_label_multisets``, ``write_label_multisets``: all labels of voxels, with counts.
+
+New datasets of labels become datasets of label multisets here, too.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +20,10 @@ from n5zarr.codecs.multisets import LabelMultisets
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.options import require
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
 from n5zarr.store.location import check_writable_store, open_container
@@ -30,11 +35,21 @@ from n5zarr.zarr_view.element import Content
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    import numpy.typing as npt
+
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["LabelDataset", "read_label_multisets", "write_label_multisets"]
+__all__ = [
+    "LabelDataset",
+    "as_multisets",
+    "labels_to_write",
+    "largest_id",
+    "make_multisets",
+    "read_label_multisets",
+    "write_label_multisets",
+]
 
 _AT_ONCE = 64  # blocks in one batch of requests
 
@@ -283,3 +298,72 @@ class LabelDataset(NamedTuple):
 
     def _name(self, position: N5Tuple) -> str:
         return self.store.container.chunks.block_name(self.path, position)
+
+
+def labels_to_write(
+    labels: np.ndarray | None, dtype: npt.DTypeLike | None, fill_value: object
+) -> tuple[np.ndarray | None, str]:
+    """Return labels as uint64, with that type.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        They are no integers, another dtype than uint64 is asked for, or a fill value other than the
+        background (``kind="option"``).
+    """
+    if labels is not None and labels.dtype.kind not in "iu":
+        raise option_error(f"data: expected integers for label_multiset, got {labels.dtype}")
+    if dtype is not None and np.dtype(dtype) != np.uint64:
+        raise option_error(f"dtype: expected uint64 for label_multiset, got {np.dtype(dtype)}")
+    if fill_value not in (None, 0):
+        raise option_error(
+            f"fill_value: expected 0, the background of label_multiset, got {fill_value!r}"
+        )
+    return None if labels is None else labels.astype("u8", copy=False), "uint64"
+
+
+def largest_id(labels: np.ndarray) -> int:
+    """Return the largest label, compared as int64 as in Java; 0 for none."""
+    return int(labels.astype("u8", copy=False).view("i8").max(initial=0))
+
+
+def as_multisets(document: bytes, max_id: int | None = None) -> bytes:
+    """Return the document of a dataset of uint64 as one of label multisets.
+
+    imglib2 ``N5LabelMultisets.saveLabelMultiset``; ``maxId`` as ``ConvertToLabelMultisetType`` of
+    label-utilities-spark writes it.
+
+    Parameters
+    ----------
+    document : bytes
+        The ``attributes.json``.
+    max_id : int, optional
+        Largest label.
+    """
+    raw = RawObject.parse(document)
+    raw.set("dataType", "uint8")
+    raw.set("isLabelMultiset", True)  # noqa: FBT003 - a value of JSON
+    if max_id is not None:
+        raw.set("maxId", max_id)
+    return raw.to_bytes()
+
+
+def make_multisets(store: N5Store, path: str, labels: np.ndarray | None) -> None:
+    """Turn a new dataset of uint64, without blocks, into one of label multisets.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    path : str
+        Path of the dataset.
+    labels : numpy.ndarray or None
+        The labels that will be written, if they are known.
+    """
+    max_id = None if labels is None else largest_id(labels)
+
+    def change(document: bytes | None) -> bytes:
+        return as_multisets(document or b"{}", max_id)
+
+    store.run(request_each([Update(join(path, ATTRIBUTES_JSON), change)]))
+    store.container.chunks.memory.forget(path)

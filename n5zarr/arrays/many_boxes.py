@@ -14,7 +14,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr import sync
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
-from n5zarr.arrays.groups import Groups
+from n5zarr.arrays.box import Groups
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
 from n5zarr.arrays.placing import fill, memory_of
 from n5zarr.errors import option_error

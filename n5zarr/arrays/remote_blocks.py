@@ -2,6 +2,10 @@
 
 Requests as many blocks at a time as the store allows, and decodes or encodes each in a thread at
 the same time. Memory holds only these blocks and the output.
+
+Parts of chunks that need zarr's codecs (text, structures, chunks with filters) are written here,
+too: zarr itself reads such a chunk, changes it and writes it, so that of two writers of a chunk one
+loses its changes. Here the chunk is changed under the lock of its block.
 """
 
 from __future__ import annotations
@@ -9,10 +13,13 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import contextmanager, suppress
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr import max_workers
+from zarr.buffer import cpu
+
+from n5zarr._zarr import max_workers, merge_and_encode_chunk
 from n5zarr.arrays.workers import NoThreadError, on_thread, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
@@ -20,13 +27,16 @@ from n5zarr.storage.requests import Ends, Get, Steps
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from n5zarr._zarr import BatchItem, GetResult
+    from zarr.abc.buffer import NDBuffer
+
+    from n5zarr._zarr import BatchItem, ChunkTransform, GetResult
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
     from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.format.order import N5Tuple
+    from n5zarr.store.n5_store import N5Store
 
-__all__ = ["read_remote", "run_each", "write_remote"]
+__all__ = ["read_remote", "run_each", "update_chunks", "write_remote"]
 
 _SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than passing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
@@ -232,3 +242,54 @@ async def run_each(work: Callable[[int], Awaitable[None]], n: int, concurrency: 
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def update_chunks(
+    transform: ChunkTransform,
+    items: Sequence[BatchItem],
+    value: NDBuffer,
+    drop_axes: tuple[int, ...],
+) -> None:
+    """Write parts of chunks, many at a time.
+
+    Parameters
+    ----------
+    transform : ChunkTransform
+        The codecs of the array.
+    items : sequence
+        The chunks, at least one, of one array.
+    value : zarr.abc.buffer.NDBuffer
+        The elements to write.
+    drop_axes : tuple of int
+        Axes of the selections that the value does not have.
+    """
+    store: N5Store = items[0][0].store
+
+    async def update(k: int) -> None:
+        change = partial(_change_part, transform, items[k], value, drop_axes)
+        await store.run_async(store.container.update(items[k][0].path, change))
+
+    await run_each(update, len(items), store.concurrency)
+
+
+def _change_part(
+    transform: ChunkTransform,
+    item: BatchItem,
+    value: NDBuffer,
+    drop_axes: tuple[int, ...],
+    old: bytes | None,
+) -> bytes | None:
+    """Return a chunk with a part of it replaced; None if it is to be removed."""
+    _, spec, selection, value_selection, is_complete = item
+    new = merge_and_encode_chunk(
+        None if old is None else cpu.Buffer.from_bytes(old),
+        value,
+        chunk_spec=spec,
+        chunk_selection=selection,
+        out_selection=value_selection,
+        is_complete=is_complete,
+        drop_axes=drop_axes,
+        decode=transform.decode_chunk,
+        encode=transform.encode_chunk,
+    )
+    return None if new is None else new.to_bytes()

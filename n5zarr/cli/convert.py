@@ -51,9 +51,9 @@ _Format = Annotated[
     ),
 ]
 _OmeVersion = Annotated[
-    Literal["0.4", "0.5", "0.6.dev4"] | None,
+    Literal["0.4", "0.5", "0.6rc0"] | None,
     typer.Option(
-        help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3, 0.6.dev4 is a draft with coordinate "
+        help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3, 0.6rc0 is a draft with coordinate "
         "systems, in Zarr v3. Default: that of --to, or 0.5; of a project its own, or 0.4, which "
         "each BigStitcher reads."
     ),

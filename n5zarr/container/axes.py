@@ -19,10 +19,14 @@ from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, distinct_names
 from n5zarr.conventions.bdv import Description, setup_of, write_setup
 from n5zarr.conventions.factors import unlisted_level
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.levels import counted_axes, renamed_axes
-from n5zarr.conventions.listed import first_listed, listed_levels
+from n5zarr.conventions.levels import (
+    by_shapes,
+    counted_axes,
+    first_listed,
+    listed_levels,
+    renamed_axes,
+)
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupView, level_of
-from n5zarr.conventions.shapes import by_shapes
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join

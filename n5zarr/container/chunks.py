@@ -16,8 +16,8 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
+from n5zarr.container.memory import check_still_there, gone
 from n5zarr.container.node_names import ReplacedError
-from n5zarr.container.still_there import check_still_there, gone
 from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader

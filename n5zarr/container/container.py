@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from n5zarr.container.chunks import Chunks
 from n5zarr.container.formats import in_format
-from n5zarr.container.hierarchy import Hierarchy
-from n5zarr.container.key_listing import KeyListing, names
+from n5zarr.container.hierarchy import Hierarchy, KeyListing, names
 from n5zarr.container.memory import Memory, Node
 from n5zarr.container.nodes import Nodes, check_of_node
 from n5zarr.container.updates import (

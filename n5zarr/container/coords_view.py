@@ -19,7 +19,7 @@ import numpy as np
 from numcodecs.vlen import VLenUTF8
 
 from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
-from n5zarr.container.key_listing import names_below
+from n5zarr.container.hierarchy import names_below
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.requests import Steps, Warn, each_once
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LONGEST_AXIS",
+    "TOO_LONG",
     "Coordinate",
     "CoordsGroup",
     "CoordsView",
@@ -46,7 +47,10 @@ __all__ = [
 
 _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
 LONGEST_AXIS = 2**27
-"""Largest number of positions that xarray may load; it computes those of longer axes on demand."""
+"""Largest number of positions of an axis that gets a coordinate, which xarray loads: 1 GiB."""
+TOO_LONG = (
+    "gets no coordinate: its {} positions would fill the memory; select by index, as isel does"
+)
 # units that xarray decodes as lengths of time; it does not decode the singular
 _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")
 
@@ -303,10 +307,6 @@ def add_coordinates(
     """Add a coordinate for each axis; warn of an axis that is too long for xarray."""
     for dim, (axis, size) in axes.items():
         if size > LONGEST_AXIS and dim not in members:
-            message = (
-                f"{dim!r} gets no coordinate: xarray would load all of its {size} positions; use "
-                "xr.open_dataset(..., engine='n5', lazy_coords=True), which needs no memory"
-            )
-            yield [Warn(message)]
+            yield [Warn(f"{dim!r} {TOO_LONG.format(size)}")]
         else:
             members.setdefault(dim, Coordinate(dim, axis, size))

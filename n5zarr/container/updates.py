@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
+from n5zarr.container.memory import check_document, check_still_there, opened_dataset
 from n5zarr.container.resizing import pad_blocks
-from n5zarr.container.still_there import check_document, check_still_there, opened_dataset
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import (

@@ -3,6 +3,10 @@
 ``BdvN5Format``, ``MipmapTransforms.getMipmapTransformDefault``; N5 order, three dimensions. The
 registration of a view (spimdata ``ViewRegistration``) maps elements of full resolution to world
 coordinates; views without one have the voxel size as scale.
+
+``NAME.settings.xml`` (bigdataviewer-core ``SetupAssignments.toXml``) has limits and colours: an
+element ``ConverterSetup`` for each setup, with ``id``, ``min``, ``max`` and ``color``, the number
+of an ``ARGBType``.
 """
 
 from __future__ import annotations
@@ -11,7 +15,7 @@ import math
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -43,6 +47,8 @@ __all__ = [
     "NEAR",
     "Description",
     "Setup",
+    "SetupSettings",
+    "parse_settings",
     "parse_xml",
     "problem_of",
     "read",
@@ -370,3 +376,50 @@ def _ranges_of_pattern(pattern: str) -> list[range]:
             raise ValueError(f"expected a step of at least 1, got {entry}")
         found.append(range(start, end + 1, by) if end > start else range(start, end - 1, -by))
     return found
+
+
+class SetupSettings(NamedTuple):
+    """The display settings of a setup.
+
+    Parameters
+    ----------
+    limits : tuple of float
+        Values of the darkest and the brightest shade.
+    color : str
+        Six hexadecimal digits, red first.
+    """
+
+    limits: tuple[float, float]
+    color: str
+
+
+def parse_settings(xml: bytes) -> Mapping[int, SetupSettings]:
+    """Parse the settings of BigDataViewer; skip invalid entries.
+
+    Examples
+    --------
+    >>> parse_settings(b'''<Settings><SetupAssignments><ConverterSetups><ConverterSetup>
+    ... <id>3</id><min>90.0</min><max>1200.0</max><color>-65281</color>
+    ... </ConverterSetup></ConverterSetups></SetupAssignments></Settings>''')
+    {3: SetupSettings(limits=(90.0, 1200.0), color='FF00FF')}
+    """
+    root = parsed_xml(xml)
+    if isinstance(root, str):
+        return {}
+    found = {}
+    for element in root.iterfind(".//ConverterSetups/ConverterSetup"):
+        entry = _parse(element)
+        if entry is not None:
+            found[entry[0]] = entry[1]
+    return found
+
+
+def _parse(element: ElementTree.Element) -> tuple[int, SetupSettings] | None:
+    texts = [element.findtext(tag) or "" for tag in ("id", "min", "max", "color")]
+    try:
+        number, low, high, color = int(texts[0]), float(texts[1]), float(texts[2]), int(texts[3])
+    except ValueError:
+        return None
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        return None
+    return number, SetupSettings((low, high), f"{color & 0xFFFFFF:06X}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, first_of, mapping
 from n5zarr.format.order import to_n5
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.listed import entries_of
+from n5zarr.conventions.levels import entries_of
 from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, mapping, numbers
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from n5zarr.conventions.model import (
     listed_factors,
     numbers,
 )
-from n5zarr.conventions.offset import offset_at, unit_in
+from n5zarr.conventions.units import offset_at, unit_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

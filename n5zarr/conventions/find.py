@@ -5,6 +5,8 @@ lacks or reads from groups; then ImageJ, which n5-universe does not try by defau
 then factors alone, which n5-universe's generic parser reads last; then names of axes alone, and
 last shapes, of levels without any description. COSEM on groups and render come before n5-viewer,
 because their levels have n5-viewer's ``pixelResolution`` too.
+
+Of a dataset that none of them places, the attributes of axes that none can use are said.
 """
 
 from __future__ import annotations
@@ -27,28 +29,25 @@ from n5zarr.conventions import (
     ngff,
     paintera,
     render,
-    shapes,
 )
-from n5zarr.conventions.ignored import ignored
+from n5zarr.conventions.levels import entries_in, entries_of, images_in, level_by_shapes, path_of
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
     MisfitError,
     Node,
     axes_of,
+    brief,
     downsampling_factors,
+    level_of,
+    numbers,
 )
 from n5zarr.conventions.units import is_unit, symbol
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "CONVENTIONS",
-    "GeometryAndProblems",
-    "find_geometry",
-    "other_attributes",
-]
+__all__ = ["CONVENTIONS", "GeometryAndProblems", "find_geometry", "ignored", "other_attributes"]
 
 
 def _names_only(node: Node) -> Geometry | None:
@@ -63,7 +62,7 @@ def _by_factors(node: Node) -> Geometry | None:
 
 
 def _by_shapes(node: Node) -> Geometry | None:
-    return None if node.first is None else shapes.read(node, _geometry_of_finest(node))
+    return level_by_shapes(node, _geometry_of_finest(node))
 
 
 def _geometry_of_finest(node: Node) -> Geometry | None:
@@ -236,3 +235,52 @@ def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
     if isinstance(value, list):
         return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
     return isinstance(value, Mapping) and key in _OBJECTS
+
+
+_SCALES = "resolution, pixelResolution, voxel_size or downsamplingFactors"
+
+
+def ignored(node: Node) -> list[str]:
+    """Return a message for each attribute that would place a dataset if it were complete or valid.
+
+    Parameters
+    ----------
+    node : Node
+        A dataset without positions.
+
+    Returns
+    -------
+    list of str
+        Empty if nothing seems to be about positions.
+    """
+    return [*_on_dataset(node), *_on_group(node)]
+
+
+def _on_dataset(node: Node) -> Iterator[str]:
+    own = node.attributes
+    if numbers(own.get("offset"), node.ndim) is not None:
+        yield f"offset: expected {_SCALES} beside it, got none"
+    if own.get("voxel_size") is not None and not isinstance(own["voxel_size"], list):
+        yield f"voxel_size: expected a list of numbers, got {brief(own['voxel_size'])}"
+    transforms = own.get("coordinateTransformations")
+    if transforms is not None and not isinstance(transforms, list):
+        yield f"coordinateTransformations: expected a list, got {brief(transforms)}"
+
+
+def _on_group(node: Node) -> Iterator[str]:
+    group = node.ancestors[0] if node.ancestors else {}
+    size = group.get("voxel_size")
+    if node.level is not None and size is not None:  # others in the group may have other axes
+        expected = f"at most {node.ndim} numbers"
+        yield f"voxel_size of the group: expected a list of {expected}, got {brief(size)}"
+    found = [*entries_of(node.path, node.ancestors)]
+    for image, _ in found:
+        axes = image.get("axes")
+        if axes is not None and not isinstance(axes, list):
+            yield f"multiscales: axes: expected a list of {node.ndim} axes, got {brief(axes)}"
+    listed = [str(path_of(entry)) for image in images_in(group) for entry in entries_in(image)]
+    # a level beside listed ones has been added later
+    are_others = all(level_of(path) is None for path in listed)
+    if node.level is not None and not found and listed and are_others:
+        got = ", ".join(listed[:8])
+        yield f"multiscales of the group: expected an entry for {node.path[-1]}, got {got}"

@@ -12,6 +12,7 @@ from __future__ import annotations
 from itertools import compress
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions.levels import factors_to_first
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -21,8 +22,7 @@ from n5zarr.conventions.model import (
     numbers,
     texts,
 )
-from n5zarr.conventions.offset import unit_in
-from n5zarr.conventions.shapes import factors_to_first
+from n5zarr.conventions.units import unit_in
 from n5zarr.format.order import to_c, to_n5
 
 if TYPE_CHECKING:

@@ -1,27 +1,119 @@
-"""Make the axes of a level from those of the finest level."""
+"""Find the levels that ``multiscales`` list, and make axes of levels from those of the finest.
+
+A level without any description is placed by the ratio of the shapes, as n5-universe does for
+OME-NGFF 0.3 (``OmeNgffV03MetadataProcessor``): it is not rounded, and levels have no shift.
+"""
 
 from __future__ import annotations
 
 import math
+import posixpath
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
+    Node,
     axes_of,
     centre_shifts,
     downsampling_factors,
+    mapping,
     numbers,
     resolution_in,
 )
+from n5zarr.format.path import is_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from n5zarr.conventions.model import Node
+    from n5zarr.format.lenient_json import JSON
 
-__all__ = ["counted_axes", "level_from", "renamed_axes", "scaled_axes"]
+__all__ = [
+    "by_shapes",
+    "counted_axes",
+    "entries_in",
+    "entries_of",
+    "factors_to_first",
+    "first_listed",
+    "images_in",
+    "level_by_shapes",
+    "level_from",
+    "listed_levels",
+    "path_of",
+    "ratios",
+    "renamed_axes",
+    "scaled_axes",
+]
+
+
+def images_in(group: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
+    """Return the images of a group: those of OME-NGFF 0.5's ``ome``, then of ``multiscales``.
+
+    ``multiscales`` of the canonical convention is an object: a single image.
+    """
+    if not group:  # as most are, of which trees read very many
+        return []
+    found = (holder.get("multiscales") for holder in (mapping(group.get("ome")), group))
+    return [mapping(m) for each in found for m in (each if isinstance(each, list) else [each])]
+
+
+def entries_of(
+    path: Sequence[str], ancestors: Sequence[Mapping[str, JSON]]
+) -> Iterator[tuple[Mapping[str, JSON], Mapping[str, JSON]]]:
+    """Find a dataset in ``multiscales`` of the groups above it, the nearest first.
+
+    Yields
+    ------
+    image, entry : mapping
+        An image, and the entry of the dataset in it.
+    """
+    for depth, group in enumerate(ancestors, 1):
+        wanted = "/".join(path[-depth:])
+        for image in images_in(group):
+            for entry in entries_in(image):
+                if path_of(entry) == wanted:
+                    yield image, mapping(entry)
+                    break
+
+
+def first_listed(path: Sequence[str], ancestors: Sequence[Mapping[str, JSON]]) -> str | None:
+    """Return the name of the finest level of the image that lists a dataset.
+
+    None if no image lists it, or if the finest level is not in the same group, or its name that of
+    no node.
+    """
+    for image, entry in entries_of(path, ancestors):
+        first, own = path_of(entries_in(image)[0]), path_of(entry)
+        if first is not None and own is not None:
+            group, name = posixpath.split(first)
+            return name if group == posixpath.dirname(own) and is_name(name) else None
+    return None
+
+
+def listed_levels(group: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the levels of the first image in ``multiscales`` of a group."""
+    listed = next(filter(None, map(entries_in, images_in(group))), [])
+    return [path for path in map(path_of, listed) if path is not None]
+
+
+def path_of(entry: JSON) -> str | None:
+    """Return the path in an entry of ``multiscales``, as n5-universe's ``canonicalPath``.
+
+    Examples
+    --------
+    >>> [path_of({"path": path}) for path in ("s0", "./s0", "/s0", "s0/", "a//s0", 5)]
+    ['s0', 's0', 's0', 's0', 'a/s0', None]
+    """
+    path = mapping(entry).get("path")
+    found = posixpath.normpath(path.lstrip("/")) if isinstance(path, str) else None
+    return "" if found == "." else found
+
+
+def entries_in(image: Mapping[str, JSON]) -> list[JSON]:
+    """Return the entries of an image; an empty list if it has none."""
+    levels = image.get("datasets")
+    return levels if isinstance(levels, list) else []
 
 
 def scaled_axes(
@@ -89,3 +181,71 @@ def _full_resolutions(node: Node) -> Iterator[tuple[float, ...]]:
         for resolution in (resolution_in(attributes), numbers(attributes.get("resolution"))):
             if resolution:
                 yield resolution
+
+
+def level_by_shapes(node: Node, first: Geometry | None) -> Geometry | None:
+    """Scale a level without any description by the ratio of the shapes; None for other datasets."""
+    level = node.first
+    if level is None or not node.is_like_first or ratios(level.dimensions, node.dimensions) is None:
+        return None
+    axes = None if first is None else first.axes
+    return by_shapes(node.dimensions, level.dimensions, axes, node.names)
+
+
+def by_shapes(
+    dimensions: Sequence[int],
+    other: Sequence[int],
+    axes: Sequence[Axis] | None,
+    names: Sequence[str] | None,
+) -> Geometry | None:
+    """Scale a level by the ratio of its shape to that of another one; None if there is none.
+
+    Parameters
+    ----------
+    dimensions, other : sequence of int
+        Extent of the level, and of the other one, finer or coarser, in elements.
+    axes : sequence of Axis or None
+        Those of the other one, N5 order.
+    names : sequence of str or None
+        Names of the axes of the level; by default those of the other one, or none.
+    """
+    by: Sequence[float] | None = (1.0,) * len(other)
+    if tuple(other) != tuple(dimensions):
+        by, finer = ratios(other, dimensions), ratios(dimensions, other)
+        by = by or (finer and [1 / f for f in finer])
+    if by is None:
+        return None
+    known = axes_of(len(by), names=("",) * len(by)) if axes is None else axes
+    return Geometry(convention="shapes", axes=scaled_axes(renamed_axes(known, names), by))
+
+
+def factors_to_first(node: Node) -> tuple[float, ...] | None:
+    """Return how many elements of ``s0`` one of a level is; None if nothing gives it."""
+    by = downsampling_factors(node)
+    if by is not None:
+        return by
+    if node.first is None:
+        return None if node.level else (1.0,) * node.ndim
+    return ratios(node.first.dimensions, node.dimensions)
+
+
+def ratios(first: Sequence[int], dimensions: Sequence[int]) -> tuple[float, ...] | None:
+    """Return the ratios of two shapes; None unless the second is a plausible level of the first.
+
+    Some axis is shorter, none is longer, and each is shorter by a whole factor, rounded up or down.
+
+    Examples
+    --------
+    >>> ratios((12, 7, 5), (6, 4, 5)), ratios((12, 7, 5), (12, 7, 5)), ratios((100,), (37,))
+    ((2.0, 1.75, 1.0), None, None)
+    """
+    if len(first) != len(dimensions) or not all((*first, *dimensions)):
+        return None
+    pairs = [*zip(first, dimensions, strict=True)]
+    if all(n == m for n, m in pairs) or not all(_is_level(n, m) for n, m in pairs):
+        return None
+    return tuple(n / m for n, m in pairs)
+
+
+def _is_level(n: int, m: int) -> bool:
+    return any(n // f <= m <= -(-n // f) for f in (n // m, n // m + 1) if f)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import level_of, mapping
 from n5zarr.format.order import to_c
 

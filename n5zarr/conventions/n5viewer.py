@@ -28,8 +28,7 @@ from n5zarr.conventions.model import (
     resolution_in,
     texts,
 )
-from n5zarr.conventions.offset import unit_in
-from n5zarr.conventions.units import symbol
+from n5zarr.conventions.units import symbol, unit_in
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -14,7 +14,7 @@ from dataclasses import replace
 from operator import mul
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import level_from
+from n5zarr.conventions.levels import factors_to_first, level_from
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -30,7 +30,6 @@ from n5zarr.conventions.model import (
     resolution_in,
     texts_at,
 )
-from n5zarr.conventions.shapes import factors_to_first
 from n5zarr.conventions.units import spelled, symbol
 
 if TYPE_CHECKING:

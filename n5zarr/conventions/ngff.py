@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.listed import entries_of, images_in
+from n5zarr.conventions.levels import entries_of, images_in
 from n5zarr.conventions.model import (
     Axis,
     Geometry,

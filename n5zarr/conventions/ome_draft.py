@@ -1,6 +1,6 @@
-"""Write and read the draft 0.6.dev4 of OME-Zarr: coordinate systems, and transforms between them.
+"""Write and read the draft 0.6rc0 of OME-Zarr: coordinate systems, and transforms between them.
 
-Source: ome/ngff-spec, tag 0.6.dev4 (44ffdf77), "coordinateSystems", "coordinateTransformations" and
+Source: ome/ngff-spec, 0.6rc0 (277f209d), "coordinateSystems", "coordinateTransformations" and
 "multiscales". The levels of an image lead to one coordinate system, the intrinsic one, by a scale
 or a scale and a translation. Further transforms lead from there to other systems: here the affine
 of a view that BigStitcher has registered, to ``world``.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, brief, first_of, mapping, numbers
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ __all__ = [
     "other_systems",
 ]
 
-DRAFT = "0.6.dev4"
+DRAFT = "0.6rc0"
 REGISTRATION = "registration"
 """Member of an image, as an attribute of its group in N5 and older versions: three rows of four
 numbers, which map positions ``[x, y, z, 1]`` to world coordinates."""
@@ -176,13 +176,13 @@ def other_systems(image: Mapping[str, JSON]) -> list[str]:
         return []
     name = intrinsic_of(image)
     rows = _registration(image, name)
-    return [
-        str(output.get("name"))
-        for step in _list(image.get(_TRANSFORMS))
-        if (output := mapping(mapping(step).get("output"))) and (
-            rows is None or _rows_of(step, image, name) != rows
-        )
-    ]  # fmt: skip
+    found: list[str] = []
+    for step in map(mapping, _list(image.get(_TRANSFORMS))):
+        if rows is None or _rows_of(step, image, name) != rows:
+            ends = [mapping(step.get(end)) for end in ("output", "input")]  # one is intrinsic
+            others = [e for e in ends if e and (e.get("name"), e.get("path") or "") != (name, "")]
+            found += [str(other.get("name")) for other in others[:1]]
+    return found
 
 
 def _registration(image: Mapping[str, JSON], name: str) -> tuple[float, ...] | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from n5zarr.conventions import ngff
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
-from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ome_draft import REGISTRATION, from_06, is_06

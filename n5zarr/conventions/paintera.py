@@ -18,7 +18,7 @@ from n5zarr.conventions.model import (
     numbers,
     numbers_at,
 )
-from n5zarr.conventions.offset import offset_at, unit_in
+from n5zarr.conventions.units import offset_at, unit_in
 
 __all__ = ["KEYS", "read", "read_group"]
 

@@ -16,14 +16,13 @@ from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
-from n5zarr.images.ome import image_attributes
+from n5zarr.images.ome import METADATA_XML, image_attributes, ome_xml
 from n5zarr.images.ome_version import (
     DEFAULT_VERSION,
     OME_FORMATS,
     OmeVersion,
     ome_attributes,
 )
-from n5zarr.images.ome_xml import METADATA_XML, ome_xml
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_xml import xml_file
@@ -153,7 +152,7 @@ def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree
     ----------
     found : Images
         The images.
-    version : {"0.5", "0.4", "0.6.dev4"}, optional
+    version : {"0.5", "0.4", "0.6rc0"}, optional
         The version of OME-Zarr.
     """
     levels = {level.path: level.array for image in found.images for level in image.levels}

@@ -33,8 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.container.axes import Placed
-    from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.bdv_settings import SetupSettings
+    from n5zarr.conventions.bdv import Description, SetupSettings
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image
     from n5zarr.images.source import ArraySource, SourceTree

@@ -18,7 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_layout, read_placed
-from n5zarr.conventions.listed import listed_levels
+from n5zarr.conventions.levels import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
 from n5zarr.conventions.ome_zarr import ome_part, plate_or_well
 from n5zarr.errors import N5UnrepresentableError, option_error

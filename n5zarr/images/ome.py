@@ -4,6 +4,9 @@ Source: https://ngff.openmicroscopy.org/0.5/, "multiscales", "labels" and "biofo
 0.4 has the same in other places (:mod:`n5zarr.images.ome_version`).
 Documents only, all in OME-Zarr's C order; index 0 is the centre of the first element, in OME-Zarr
 and in the conventions of N5.
+
+``OME/METADATA.ome.xml`` is beside the list ``series`` of ``bioformats2raw.layout``. Bio-Formats and
+napari-ome-zarr find the images by it. Source: the schema of OME, 2016-06.
 """
 
 from __future__ import annotations
@@ -11,12 +14,13 @@ from __future__ import annotations
 from dataclasses import replace
 from posixpath import relpath
 from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree
 
 from n5zarr.container.options import require
-from n5zarr.conventions.model import MisfitError
+from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.conventions.ome_draft import DRAFT, REGISTRATION, is_registration
 from n5zarr.conventions.ome_zarr import without_ome
-from n5zarr.conventions.units import in_full, is_count, ratio
+from n5zarr.conventions.units import in_full, is_count, ratio, symbol
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
@@ -31,10 +35,12 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
 
 __all__ = [
+    "METADATA_XML",
     "Aligned",
     "align_axes",
     "image_attributes",
     "labels_metadata",
+    "ome_xml",
     "series_metadata",
 ]
 
@@ -252,3 +258,73 @@ def series_metadata(images: Sequence[str]) -> dict[str, dict[str, JSON]]:
         Metadata by path of the group.
     """
     return {"": {"bioformats2raw.layout": 3}, "OME": {"series": [*images]}}
+
+
+METADATA_XML = "OME/METADATA.ome.xml"
+
+_NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
+_TYPES = {"bool": "bit", "float32": "float", "float64": "double"} | {
+    f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32)
+}
+_UNITS = {"um": "µm"} | {unit: unit for unit in ("pm", "nm", "mm", "cm", "m")}
+
+
+def ome_xml(images: Mapping[str, Image]) -> bytes | None:
+    """Describe images, in the order of the series; None if OME cannot express one of them.
+
+    Parameters
+    ----------
+    images : mapping of str to Image
+        The images by ID: their paths, usually.
+    """
+    if not all(_is_known(*named) for named in images.items()):
+        return None
+    root = ElementTree.Element("OME", xmlns=_NAMESPACE, Creator="n5zarr")
+    for name, image in images.items():
+        _add(root, name, image)
+    written: bytes = ElementTree.tostring(root, encoding="utf-8", xml_declaration=True)
+    return written
+
+
+def _is_known(name: str, image: Image) -> bool:
+    """Whether OME has this data type, this size and this ID."""
+    has_spaces = name.split() != [name]
+    return image.dtype.name in _TYPES and image.levels[0].n_elements > 0 and not has_spaces
+
+
+def _add(root: ElementTree.Element, name: str, image: Image) -> None:
+    element = ElementTree.SubElement(root, "Image", ID=f"Image:{name}", Name=image.name)
+    letters = _letters([axis.type for axis in image.axes])
+    finest = image.levels[0]
+    sizes = dict.fromkeys("XYZCT", 1) | dict(zip(letters, finest.shape, strict=True))
+    attributes = {f"Size{letter}": str(size) for letter, size in sizes.items()}
+    for letter, axis, size in zip(letters, image.axes, finest.scale, strict=True):
+        unit = _UNITS.get(symbol(axis.unit)[0]) if axis.unit else None
+        if letter in "XYZ" and unit and size > 0:
+            attributes[f"PhysicalSize{letter}"] = repr(size)
+            attributes[f"PhysicalSize{letter}Unit"] = unit
+    attributes |= {
+        "ID": f"Pixels:{name}",
+        "DimensionOrder": "XYZCT",
+        "Type": _TYPES[image.dtype.name],
+    }
+    pixels = ElementTree.SubElement(element, "Pixels", attributes)
+    channels = mapping(image.omero).get("channels")
+    for i in range(sizes["C"]):
+        channel = mapping(channels[i] if isinstance(channels, list) else None)
+        named = {"Name": str(channel["label"])} if "label" in channel else {}
+        own = {"ID": f"Channel:{name}:{i}", "SamplesPerPixel": "1"}
+        ElementTree.SubElement(pixels, "Channel", own | named)
+    ElementTree.SubElement(pixels, "MetadataOnly")
+
+
+def _letters(types: Sequence[str]) -> list[str]:
+    """Return the letters of OME for axes of some types; those of space end in Y, X.
+
+    Examples
+    --------
+    >>> _letters(["time", "", "space", "space"])
+    ['T', 'C', 'Y', 'X']
+    """
+    space = iter("ZYX"[-types.count("space") :])
+    return [next(space) if t == "space" else "T" if t == "time" else "C" for t in types]

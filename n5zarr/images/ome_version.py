@@ -2,7 +2,7 @@
 
 - 0.5 is Zarr v3: https://ngff.openmicroscopy.org/0.5/. One attribute, ``ome``, has the metadata and
   the version.
-- 0.6.dev4 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.conventions.ome_draft`.
+- 0.6rc0 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.conventions.ome_draft`.
 - 0.4 is Zarr v2: https://ngff.openmicroscopy.org/0.4/. Each part of the metadata is an attribute,
   and those that describe images have the version. Groups that hold levels name their axes, too.
 
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_VERSION", "OME_FORMATS", "OmeVersion", "ome_attributes"]
 
-type OmeVersion = Literal["0.4", "0.5", "0.6.dev4"]
+type OmeVersion = Literal["0.4", "0.5", "0.6rc0"]
 
-OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6.dev4": 3}
+OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6rc0": 3}
 """The format of Zarr that each version prescribes."""
 
 DEFAULT_VERSION: OmeVersion = "0.5"
@@ -40,7 +40,7 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
 
     Parameters
     ----------
-    version : {"0.4", "0.5", "0.6.dev4"}
+    version : {"0.4", "0.5", "0.6rc0"}
         The version to write.
     metadata : mapping
         ``multiscales``, ``omero``, ``labels`` and so on, without a version.

@@ -96,8 +96,6 @@ class ArraySource:
         Data type of Zarr's.
     chunks : tuple of int
         Extent in elements of the best unit to read, and of the chunks of a copy.
-    read_in : tuple of int, optional
-        Extent of the best unit to read, if chunks of a copy should have another one.
     encoded : zarr.Array, optional
         The same array with chunks that any reader of Zarr decodes, for passing them through.
     blocks : N5Blocks, optional
@@ -123,7 +121,6 @@ class ArraySource:
     values: Values
     dtype: Any
     chunks: tuple[int, ...]
-    read_in: tuple[int, ...] | None = None
     encoded: AnyArray | None = None
     blocks: N5Blocks | None = None
     parts: tuple[ArraySource | None, ...] = ()

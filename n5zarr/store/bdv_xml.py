@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
 from urllib.parse import quote
 
 from n5zarr.container.options import require
-from n5zarr.conventions.bdv import Description, parse_xml, problem_of
+from n5zarr.conventions.bdv import Description, SetupSettings, parse_settings, parse_xml, problem_of
 from n5zarr.conventions.bdv_loader import LEFT_IN_PATHS
-from n5zarr.conventions.bdv_settings import SetupSettings, parse_settings
 from n5zarr.conventions.interest_points import labels_in
 from n5zarr.errors import option_error
 from n5zarr.format.foreign import format_of_name
@@ -25,9 +24,8 @@ from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
-from n5zarr.store.bdv_hdf5_views import Hdf5Views
 from n5zarr.store.bdv_images import BdvImages
-from n5zarr.store.bdv_ome_views import OmeViews
+from n5zarr.store.bdv_levels import Hdf5Views, OmeViews
 from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import with_ome

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from n5zarr._zarr import sync
 from n5zarr.container.axes import read_placed_by_each
-from n5zarr.container.block_listing import n_bytes_of, stored_positions
+from n5zarr.container.block_listing import blocks_by_prefix, n_bytes_of, stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes
-from n5zarr.container.prefix_listing import blocks_by_prefix
 from n5zarr.container.walk import Selection, Unreadable, Walk, WalkNode
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError

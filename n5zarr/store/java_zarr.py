@@ -1,8 +1,21 @@
-"""Open Zarr v3 of Java's n5-zarr 2, whose documents zarr-python refuses."""
+"""Open Zarr v3 of Java's n5-zarr 2, whose documents zarr-python refuses.
+
+Java: ``ZarrV3Compressor`` and ``DefaultShardCodecInfo`` (n5-zarr at b1fb6dd, n5 at 7ba6b144) add
+members that Zarr does not have, write values that it does not allow, and may write a compression
+inside of shards as in ``attributes.json``::
+
+    {"name": "gzip", "configuration": {"level": -1, "useZlib": false}}
+    {"name": "blosc", "configuration": {"typesize": 0, "nthreads": 1, ...}}
+    {"type": "gzip", "level": 6, "useZlib": false}
+    {"name": "xz", "configuration": {"preset": 6}}
+
+The stored bytes are those of the codecs, so only the document changes.
+"""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Self, override
 
@@ -10,8 +23,11 @@ import zarr
 from zarr.storage import StorePath, WrapperStore
 
 from n5zarr._zarr import REFUSALS
+from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import N5Error, option_error
-from n5zarr.zarr_view.java_document import as_specified
+from n5zarr.format.compression import parse_compression
+from n5zarr.format.data_type import DataType
+from n5zarr.zarr_view.compressors import zarr_compressors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,7 +35,81 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-__all__ = ["JavaZarrStore", "in_own_store", "zarr_documents"]
+    from n5zarr.format.lenient_json import JSON
+
+__all__ = ["JavaZarrStore", "as_specified", "in_own_store", "zarr_documents"]
+
+_GZIP_LEVELS = range(10)
+_DEFAULT_LEVEL = 6  # of Deflater.DEFAULT_COMPRESSION, -1
+_OF_N5 = ("bzip2", "xz")  # names that Zarr does not have
+_RAW = {"type": "raw"}  # no codec in Zarr
+
+
+def as_specified(document: Mapping[str, Any]) -> dict[str, JSON]:
+    """Return a document with codecs that any reader of Zarr v3 knows; others stay as they are.
+
+    Parameters
+    ----------
+    document : mapping
+        A ``zarr.json``.
+
+    Raises
+    ------
+    N5AttributesError
+        A compression of N5 has a value that it does not allow.
+
+    Examples
+    --------
+    >>> java = [{"name": "gzip", "configuration": {"useZlib": False, "level": -1}}]
+    >>> as_specified({"data_type": "uint16", "codecs": java})["codecs"]
+    [{'name': 'gzip', 'configuration': {'level': 6}}]
+    """
+    codecs, data_type = document.get("codecs"), document.get("data_type")
+    if not isinstance(codecs, list):
+        return {**document}
+    sizes = {each.value: each.dtype.itemsize for each in DataType if each.is_numeric}
+    item_size = sizes.get(data_type, 1) if isinstance(data_type, str) else 1
+    return {**document, "codecs": _codecs(codecs, item_size)}
+
+
+def _codecs(codecs: list[JSON], item_size: int) -> list[JSON]:
+    return [_codec(each, item_size) for each in codecs if each != _RAW]
+
+
+def _codec(codec: JSON, item_size: int) -> JSON:
+    if not isinstance(codec, Mapping):
+        return codec
+    name, members = codec.get("name"), codec.get("configuration")
+    if name is None and "type" in codec:
+        return _of_n5(codec)
+    if not isinstance(members, Mapping):
+        return codec
+    if name in _OF_N5:
+        return _of_n5({"type": name, **members})
+    return {**codec, "configuration": _configuration(name, members, item_size)}
+
+
+def _configuration(name: JSON, members: Mapping[str, JSON], item_size: int) -> JSON:
+    if name == "sharding_indexed":
+        inner = members.get("codecs")
+        codecs = _codecs(inner, item_size) if isinstance(inner, list) else inner
+        return {**members, "codecs": codecs}
+    if name == "gzip":
+        # Java: reads and writes gzip even if useZlib is true
+        level = members.get("level")
+        return {"level": level if level in _GZIP_LEVELS else _DEFAULT_LEVEL}
+    if name == "blosc":
+        kept = {key: value for key, value in members.items() if key != "nthreads"}
+        return kept if kept.get("typesize") else {**kept, "typesize": item_size}
+    return {**members}
+
+
+def _of_n5(compression: Mapping[str, JSON]) -> JSON:
+    """Translate a compression of N5; what has other bytes in Zarr stays, and zarr refuses it."""
+    parsed = parse_compression(compression)
+    codecs = zarr_compressors(parsed)
+    return codecs[0] if codecs and codec_of(parsed).passes else {**compression}
+
 
 _DOCUMENT = "zarr.json"
 

@@ -15,7 +15,7 @@ from n5zarr.conventions.describe import (
     describe_levels,
     describe_setup,
 )
-from n5zarr.conventions.listed import entries_in, images_in, listed_levels, path_of
+from n5zarr.conventions.levels import entries_in, images_in, listed_levels, path_of
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, level_of, numbers
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ngff import misread_images

@@ -28,10 +28,9 @@ from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.url import is_url
-from n5zarr.store.buffers import as_buffer, as_bytes
+from n5zarr.store.buffers import StoreMapping, as_buffer, as_bytes
 from n5zarr.store.flows import FlowRunner
 from n5zarr.store.info import Info
-from n5zarr.store.mapping import StoreMapping
 from n5zarr.store.roots import read_root
 
 if TYPE_CHECKING:

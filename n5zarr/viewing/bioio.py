@@ -14,8 +14,7 @@ from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
 from n5zarr.images.find import open_images
-from n5zarr.images.ome import image_attributes
-from n5zarr.images.ome_xml import ome_xml
+from n5zarr.images.ome import image_attributes, ome_xml
 from n5zarr.storage.url import is_url
 from n5zarr.viewing.recognise import is_n5
 

@@ -10,7 +10,6 @@ import xarray as xr
 
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
-from n5zarr.xarray.affine_index import AffineIndex
 from n5zarr.xarray.pyramids import open_level
 
 if TYPE_CHECKING:
@@ -39,8 +38,6 @@ class Origin:
         The convention that gave the coordinates.
     forced : str or None
         The option ``convention``: the only convention to try.
-    lazy_coords : bool
-        The option of this name.
     scale : float or None
         For a computed coordinate, the distance between elements.
     """
@@ -49,7 +46,6 @@ class Origin:
     path: str
     convention: str | None = None
     forced: str | None = None
-    lazy_coords: bool = False
     scale: float | None = None
 
     def __str__(self) -> str:
@@ -124,7 +120,7 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
         """
         data = self._data
         for dim, (first, last) in between.items():
-            if dim not in data.xindexes:  # `indexes` would compute lazy coordinates
+            if dim not in data.xindexes:
                 raise KeyError(
                     f"{dim!r}: expected a dimension with coordinates, there are "
                     + (", ".join(map(repr, data.xindexes)) or "none")
@@ -132,7 +128,8 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
             ends = [first, last]
             if first is not None and last is not None:
                 ends.sort()
-            if _is_decreasing(data, dim):
+            values = data.indexes[dim]
+            if len(values) > 1 and values.is_monotonic_decreasing:
                 ends.reverse()
             data = data.sel({dim: slice(*ends)})
         return data
@@ -159,7 +156,6 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
             path=origin.path.rpartition("/")[0],
             level=k,
             convention=origin.forced,
-            lazy_coords=origin.lazy_coords,
             chunks={} if self._data.chunks else None,
         )
 
@@ -169,21 +165,10 @@ class N5Accessor[T: (xr.Dataset, xr.DataArray)]:
         return (origin for array in arrays if (origin := origin_of(array.encoding)) is not None)
 
 
-def _is_decreasing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> bool:
-    index = data.xindexes[dim]
-    if isinstance(index, AffineIndex):
-        return index.step < 0
-    values = data.indexes[dim]
-    return len(values) > 1 and bool(values.is_monotonic_decreasing)
-
-
 def _spacing(data: xr.Dataset | xr.DataArray, dim: Hashable) -> float | None:
     """Return the distance of neighbours; None if the coordinate is not evenly spaced."""
     if data.sizes[dim] < 2 or dim not in data.coords or data[dim].dtype.kind not in "fiu":
         return None
-    index = data.xindexes.get(dim)
-    if isinstance(index, AffineIndex):
-        return index.step
     values = data[dim].values
     steps = np.diff(values.astype(np.float64))
     tolerance = 1e-6 * abs(steps[0])

@@ -32,7 +32,7 @@ from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
-from n5zarr.container.coords_view import LONGEST_AXIS
+from n5zarr.container.coords_view import LONGEST_AXIS, TOO_LONG
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.find import CONVENTIONS
@@ -49,10 +49,10 @@ from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import with_ome
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
-from n5zarr.xarray.affine_index import AffineIndex, coordinate
-from n5zarr.xarray.bdv_engine import dataset_of_views, is_description, open_described
+from n5zarr.xarray.bdv import dataset_of_views, is_description, open_described
 from n5zarr.xarray.lazy_arrays import LazyArray
 from n5zarr.xarray.options import Decoding, preferred_chunks
+from n5zarr.xarray.positions import coordinate
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -73,7 +73,6 @@ class GroupOptions(Decoding, total=False):
     group: str | None
     axis_order: AxisOrder
     convention: str | None
-    lazy_coords: bool
     storage_options: StorageOptions | None
     backend: Backend | None
 
@@ -112,7 +111,6 @@ class N5BackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         axis_order: AxisOrder = "C",
         convention: str | None = None,
-        lazy_coords: bool = False,
         storage_options: StorageOptions | None = None,
         backend: Backend | None = None,
     ) -> xr.Dataset:
@@ -134,9 +132,6 @@ decode_timedelta : optional
             ``"C"``: dimensions ``z, y, x``. ``"F"``: ``x, y, z``.
         convention : str, optional
             The only convention of axes to try.
-        lazy_coords : bool, optional
-            Whether coordinates are computed when needed, as those of axes of over 2^27 elements
-            always are, with the limits of :class:`~n5zarr.xarray.affine_index.AffineIndex`.
         storage_options, backend : optional
             Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
         """
@@ -153,17 +148,16 @@ decode_timedelta : optional
             "decode_timedelta": decode_timedelta,
         }
         with asking_once():
-            reader = _NodeReader.open(place, group, axis_order, convention, decoding, lazy_coords)
+            reader = _NodeReader.open(place, group, axis_order, convention, decoding)
             return reader.read_dataset()
 
-    def open_groups_as_dict(  # type: ignore[override] # noqa: PLR0913 - as above
+    def open_groups_as_dict(  # type: ignore[override]
         self,
         filename_or_obj: Location,
         *,
         group: str | None = None,
         axis_order: AxisOrder = "C",
         convention: str | None = None,
-        lazy_coords: bool = False,
         storage_options: StorageOptions | None = None,
         backend: Backend | None = None,
         **decoding: Unpack[Decoding],
@@ -173,7 +167,7 @@ decode_timedelta : optional
         if views := open_described(place, group, axis_order):
             return views
         with asking_once():
-            source = _NodeReader.open(place, group, axis_order, convention, decoding, lazy_coords)
+            source = _NodeReader.open(place, group, axis_order, convention, decoding)
             found = source.read(deep=True)
         if isinstance(found, Placed):
             return {"/": source.dataset_of_one(found)}
@@ -234,7 +228,6 @@ class _NodeReader:
     store: N5Store
     path: str
     convention: str | None
-    lazy_coords: bool
     decoding: Decoding
 
     @classmethod
@@ -245,7 +238,6 @@ class _NodeReader:
         axis_order: AxisOrder,
         convention: str | None,
         decoding: Decoding,
-        lazy_coords: bool,  # noqa: FBT001 - as a user gives it
     ) -> _NodeReader:
         known = sorted({name for name, _ in CONVENTIONS})
         expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
@@ -259,7 +251,6 @@ class _NodeReader:
             store=store,
             path=path,
             convention=convention,
-            lazy_coords=lazy_coords,
             decoding=decoding,
         )
 
@@ -393,10 +384,8 @@ class _NodeReader:
         for dim, (axis, size) in axes.items():
             if dim not in dims:
                 continue
-            if (self.lazy_coords or size > LONGEST_AXIS) and axis.labels is None:
-                index = AffineIndex.along(dim, size, axis.scale, axis.translation)
-                dataset = dataset.assign_coords(xr.Coordinates.from_xindex(index))
-                dataset[dim].attrs.update({"units": axis.unit} if axis.unit else {})
+            if size > LONGEST_AXIS:
+                self.warn(f"{dim!r} {TOO_LONG.format(size)}")
             else:
                 computed = coordinate(dim, axis, size)
                 # the position of a single element does not give the distance to the next
@@ -430,7 +419,6 @@ class _NodeReader:
                 path=placed.path,
                 convention=None if placed.geometry is None else placed.geometry.convention,
                 forced=self.convention,
-                lazy_coords=self.lazy_coords,
             ),
         }
         return xr.Variable(placed.dims, data, attrs, encoding)

@@ -1,4 +1,4 @@
-"""Stack BigDataViewer's setups and time points into one array for each level: ``open_bdv``."""
+"""Stack BigDataViewer's setups and time points into arrays, for ``open_bdv`` and the engine."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ from xarray.core import indexing
 from n5zarr.container.axes import read_placed
 from n5zarr.container.bdv_description import read_description
 from n5zarr.container.options import require
+from n5zarr.conventions.bdv import parse_xml
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.grid import join_blocks
+from n5zarr.format.path import normalize_path
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
-from n5zarr.store.bdv_xml import XmlFile, project_or_container, read_project
+from n5zarr.store.bdv_xml import XmlFile, project_or_container, read_project, xml_file
 from n5zarr.store.geometry import warn_of_problems
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.xarray.affine_index import coordinate
 from n5zarr.xarray.lazy_arrays import StackedViews
 from n5zarr.xarray.options import preferred_chunks
+from n5zarr.xarray.positions import coordinate
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Iterable
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description
@@ -40,7 +43,14 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.options import StorageOptions
 
-__all__ = ["Laziness", "open_bdv", "views_tree"]
+__all__ = [
+    "Laziness",
+    "dataset_of_views",
+    "is_description",
+    "open_bdv",
+    "open_described",
+    "views_tree",
+]
 
 # names of coordinates and variables in the tree
 _NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}
@@ -365,3 +375,69 @@ def _setup_coords(numbers: list[int], description: Description | None) -> dict[s
             for i, axis in enumerate("xyz"):
                 values[f"tile_{axis}"] = [setup.tile_location[i] for setup in setups]
     return {name: xr.Variable(("setup",), np.array(column)) for name, column in values.items()}
+
+
+def is_description(location: str | os.PathLike[str]) -> bool:
+    """Return whether a location is a local XML file of BigDataViewer."""
+    place = place_of(location)
+    file = xml_file(place)
+    if file is None or place.is_url:
+        return False
+    try:
+        return parse_xml(file.read()) is not None
+    except OSError:
+        return False
+
+
+def open_described(
+    place: Place, group: str | None, axis_order: AxisOrder
+) -> dict[str, xr.Dataset] | None:
+    """Open the nodes of :func:`open_bdv` at and below a group; None if there is no XML.
+
+    Parameters
+    ----------
+    place : Place
+        Any location.
+    group : str or None
+        A node of the tree.
+    axis_order : {"C", "F"}
+        As for :func:`open_bdv`.
+
+    Raises
+    ------
+    FileNotFoundError
+        The tree has no such node, or there are no setups.
+    N5UnrepresentableError
+        The XML is not BigDataViewer's, or of another format (``kind="option"``).
+    """
+    file = xml_file(place)
+    if file is None:
+        return None
+    tree = views_tree(place, "", None, axis_order)
+    nodes = {node.path.strip("/"): node for node in tree.subtree}
+    path = normalize_path(group or "")
+    if path not in nodes:
+        listed = ", ".join(node.path.strip("/") for node in tree.leaves)
+        raise FileNotFoundError(f"{file}: group: expected one of {listed}, got {path}")
+    top = nodes[path]
+    found = {
+        f"/{node.path.removeprefix(top.path).strip('/')}": node.to_dataset() for node in top.subtree
+    }
+    for dataset in found.values():  # xarray would store the URL, with its token
+        dataset.encoding["source"] = str(file)
+    return found
+
+
+def dataset_of_views(
+    nodes: Mapping[str, xr.Dataset], drop_variables: str | Iterable[str] | None
+) -> xr.Dataset:
+    """Return the Dataset of the first node; warn if only the other nodes have data."""
+    first, *others = nodes
+    if others and not nodes[first].data_vars:
+        listed = ", ".join(path.lstrip("/") for path in others if nodes[path].data_vars)
+        message = (
+            f"the views are in nodes: open one with group=, or all with xr.open_datatree: {listed}"
+        )
+        warnings.warn(message, N5Warning, stacklevel=3)
+    dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
+    return nodes[first].drop_vars(dropped, errors="ignore")

@@ -20,7 +20,7 @@ from n5zarr.errors import option_error
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.store.levels import is_level as is_name_of_level
 from n5zarr.xarray.accessor import origin_of
-from n5zarr.xarray.affine_index import coordinate
+from n5zarr.xarray.positions import coordinate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Mapping, Sequence

@@ -15,13 +15,13 @@ from n5zarr.container.options import require
 from n5zarr.conventions.interest_points import (
     CONTAINER,
     CORRESPONDENCES,
+    PACKED_CONTAINER,
     POINTS,
     PointList,
     base_path,
     listed_in,
     with_lists,
 )
-from n5zarr.conventions.packed_points import PACKED_CONTAINER
 from n5zarr.errors import ErrorsAt, N5Error, N5FormatError
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
@@ -39,8 +39,7 @@ from n5zarr.xarray.interest_point_tables import (
     numbers_of,
     rows_by_list,
 )
-from n5zarr.xarray.points_in_n5 import PointsInN5
-from n5zarr.xarray.points_in_zarr import PointsInZarr
+from n5zarr.xarray.stored_points import PointsInN5, PointsInZarr
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -1,23 +1,39 @@
-"""Compare the positions of data with those of the datasets to write to."""
+"""Make coordinates of axes, and compare those of data with those of the datasets to write to."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import numpy as np
+import xarray as xr
 
+from n5zarr.container.axes import positions
 from n5zarr.container.options import require
-from n5zarr.xarray.affine_index import coordinate
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping
 
-    import xarray as xr
-
     from n5zarr.conventions.model import Axis
     from n5zarr.xarray.options import Region
 
-__all__ = ["check_positions", "expected_after", "find_region"]
+__all__ = ["check_positions", "coordinate", "expected_after", "find_region"]
+
+
+def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
+    """Compute the coordinate of an axis.
+
+    Parameters
+    ----------
+    dim : str
+        The dimension of the axis.
+    axis : Axis
+        Scale, translation and unit, or labels.
+    size : int
+        The number of elements.
+    """
+    if axis.labels is not None:
+        return xr.Variable((dim,), np.array(axis.labels))
+    return xr.Variable((dim,), positions(axis, size), {"units": axis.unit} if axis.unit else {})
 
 
 def find_region(

@@ -17,11 +17,10 @@ from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
 from n5zarr.format.order import AxisOrder, N5Tuple, from_presented
-from n5zarr.zarr_view.codec_bounds import excess
 from n5zarr.zarr_view.compressors import same_codecs
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
 from n5zarr.zarr_view.keys import ChunkNames
-from n5zarr.zarr_view.record import Record
+from n5zarr.zarr_view.record import Record, excess
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON

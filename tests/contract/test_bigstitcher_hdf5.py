@@ -21,7 +21,7 @@ import n5zarr
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.images.find import find_images
 from n5zarr.storage.hdf5_file import hdf5_file
-from n5zarr.store.bdv_hdf5_views import Hdf5Views
+from n5zarr.store.bdv_levels import Hdf5Views
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels

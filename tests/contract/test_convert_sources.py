@@ -7,26 +7,20 @@ Axes of HDF5: "HDF5 Dimension Scales Specification" and netCDF's ``units``; lazy
 from __future__ import annotations
 
 import json
-import sys
 import zipfile
 from typing import TYPE_CHECKING, Any
 
-import bioio
-import dask.array as da
 import h5py
-import mrc
 import numpy as np
 import pytest
 import zarr
-from bioio_base.types import PhysicalPixelSizes
 from zarr.storage import ZipStore
 
 import n5zarr
-from n5zarr.errors import N5FormatError, N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.errors import N5FormatError, N5UnrepresentableError
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract import test_bigstitcher_hdf5 as bdv_hdf5
-from tests.memory import traced
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,165 +215,3 @@ def test_hdf5_of_bigdataviewer_needs_its_xml(tmp_path: Path) -> None:
     ]
     for copy in copies:
         np.testing.assert_array_equal(copy[...], project.elements(0, 2, 0))
-
-
-# --------------------------------------------------------------------------------------- BioIO
-
-
-PIXEL: dict[str, Any] = {"dx": 0.2, "dy": 0.3, "dz": 1.5}
-
-
-def write_dv(path: Path, values: np.ndarray[Any, Any] = VALUES) -> Path:
-    """Write DeltaVision's format: axes t, z, y, x; pixels of 0.2 x 0.3 x 1.5 µm."""
-    save: Any = mrc.save
-    save(values, str(path), zAxisOrder="tz", metadata=PIXEL)
-    return path
-
-
-def test_a_file_of_a_microscope_becomes_n5(tmp_path: Path) -> None:
-    source = write_dv(tmp_path / "a.dv")
-    expected = np.asarray(mrc.imread(str(source)))
-    assert expected.shape == VALUES.shape
-    printed("convert", source, tmp_path / "o.n5/em/s0", "--verify")
-    copy: Any = n5zarr.open(tmp_path / "o.n5/em/s0")
-    np.testing.assert_array_equal(copy[...], expected)
-    np.testing.assert_array_equal(copy[...], VALUES)
-    assert copy.chunks == (1, 5, 17, 23)
-    found = n5zarr.geometry(tmp_path / "o.n5/em/s0")
-    assert (found.names, found.units) == (("t", "z", "y", "x"), (None, "µm", "µm", "µm"))
-    np.testing.assert_allclose(found.scale, (1, 1.5, 0.3, 0.2), rtol=1e-6)
-    n5zarr.convert(source, tmp_path / "o.zarr", chunks=(2, 3, 7, 11), verify=True)
-    array: Any = zarr.open(tmp_path / "o.zarr")
-    np.testing.assert_array_equal(array[...], VALUES)
-    assert array.metadata.dimension_names == ("t", "z", "y", "x")
-
-
-def test_axes_of_one_element_are_left_out(tmp_path: Path) -> None:
-    source = write_dv(tmp_path / "a.dv", VALUES[:1, :1])
-    n5zarr.convert(source, tmp_path / "o.n5", verify=True)
-    assert n5zarr.geometry(tmp_path / "o.n5").names == ("y", "x")
-    copy: Any = n5zarr.open(tmp_path / "o.n5")
-    np.testing.assert_array_equal(copy[...], VALUES[0, 0])
-
-
-def scenes_of(*arrays: Any, **options: Any) -> Any:
-    """Replace BioIO's opening of a file: its own reader of arrays has them as scenes."""
-    original = bioio.BioImage
-
-    def opened(_: str, **__: Any) -> Any:
-        scenes: list[Any] = list(arrays)
-        return original(scenes, **options)
-
-    return opened
-
-
-def test_scenes_become_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Names of channels become those of OME-Zarr."""
-    (tmp_path / "a.lif").write_bytes(b"")
-    first, second = VALUES.astype("f4"), VALUES[:2, :3, ::2]
-    sizes = PhysicalPixelSizes(Z=1.5, Y=0.3, X=0.2)
-    opened = scenes_of(
-        first, second, dim_order="CZYX", physical_pixel_sizes=sizes,
-        channel_names=[["DAPI", "GFP", "RFP"], ["a", "b"]],
-    )  # fmt: skip
-    monkeypatch.setattr(bioio, "BioImage", opened)
-    done = n5zarr.convert(tmp_path / "a.lif", tmp_path / "o.n5", n_workers=2, verify=True)
-    assert [array.path for array in done.arrays] == ["Image_0/s0", "Image_1/s0"]
-    for name, values in (("Image_0", first), ("Image_1", second)):
-        copy: Any = n5zarr.open(tmp_path / "o.n5", path=f"{name}/s0")
-        np.testing.assert_array_equal(copy[...], values)
-        assert n5zarr.geometry(copy).names == ("c", "z", "y", "x")
-    # BioIO's reader of arrays has sizes for the first scene only
-    assert n5zarr.geometry(tmp_path / "o.n5", "Image_0/s0").scale == (1, 1.5, 0.3, 0.2)
-    assert not n5zarr.geometry(tmp_path / "o.n5", "Image_1/s0").units[1]
-    n5zarr.convert(tmp_path / "o.n5", tmp_path / "o.zarr", ome=True)
-    ome: Any = zarr.open_group(tmp_path / "o.zarr")["Image_0"].attrs["ome"]
-    labels = [channel["label"] for channel in ome["omero"]["channels"]]
-    assert labels == ["DAPI", "GFP", "RFP"]
-
-
-def test_a_czi_file_becomes_n5(tmp_path: Path) -> None:
-    """Times and channels, written and read by Zeiss' own library."""
-    pytest.importorskip("bioio_czi", reason="no bioio-czi")
-    czi: Any = pytest.importorskip("pylibCZIrw.czi", reason="no bioio-czi")
-    values = np.random.default_rng(3).integers(0, 60000, (2, 3, 5, 17, 23)).astype("u2")
-    file = tmp_path / "a.czi"
-    with czi.create_czi(str(file)) as written:
-        for t, c, z in np.ndindex(values.shape[:3]):
-            written.write(values[t, c, z][..., None], plane={"T": t, "C": c, "Z": z})
-        written.write_metadata(
-            "a", channel_names={0: "DAPI", 1: "GFP", 2: "RFP"},
-            scale_x=0.2e-6, scale_y=0.3e-6, scale_z=1.5e-6,
-        )  # fmt: skip
-    n5zarr.convert(file, tmp_path / "o.n5", verify=True)
-    copy: Any = n5zarr.open(tmp_path / "o.n5")
-    with czi.open_czi(str(file)) as opened:
-        for t, c, z in np.ndindex(values.shape[:3]):
-            plane = opened.read(plane={"T": t, "C": c, "Z": z})[..., 0]
-            np.testing.assert_array_equal(copy[t, c, z], plane)
-    np.testing.assert_array_equal(copy[...], values)
-    found = n5zarr.geometry(copy)
-    assert found.names == ("t", "c", "z", "y", "x")
-    np.testing.assert_allclose(found.scale, (1, 1, 1.5, 0.3, 0.2))
-    assert copy.attrs["coordinateArrays"] == {"c": ["DAPI", "GFP", "RFP"]}
-
-
-def plane(z: int) -> np.ndarray[Any, Any]:
-    return np.add.outer(z + 7 * np.arange(521), np.arange(1031)).astype("u2")
-
-
-def test_large_files_are_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Memory holds some planes, not the file, whatever the blocks are."""
-    n_planes, read = 61, []
-
-    def block(block_info: Any) -> np.ndarray[Any, Any]:
-        z = block_info[None]["chunk-location"][1]
-        read.append(z)
-        return plane(z)[None, None]
-
-    chunks = ((1,), (1,) * n_planes, (521,), (1031,))
-    map_blocks: Any = da.map_blocks
-    lazy = map_blocks(block, dtype="u2", chunks=chunks, meta=np.empty((0, 0, 0, 0), "u2"))
-    (tmp_path / "a.nd2").write_bytes(b"")
-    n5zarr.convert(write_dv(tmp_path / "b.dv"), tmp_path / "b.n5")  # imports what is needed
-    monkeypatch.setattr(bioio, "BioImage", scenes_of(lazy, dim_order="CZYX"))
-    n_bytes = n_planes * 521 * 1031 * 2
-    with traced() as memory:
-        n5zarr.convert(
-            tmp_path / "a.nd2", tmp_path / "o.n5", chunks=64, max_memory=2**22, n_workers=1
-        )
-    assert memory.peak < n_bytes / 3
-    copy: Any = n5zarr.open(tmp_path / "o.n5")
-    for z in (0, 31, 60):
-        np.testing.assert_array_equal(copy[z], plane(z))
-    read.clear()
-    n5zarr.convert(tmp_path / "a.nd2", tmp_path / "p.n5", chunks=64, n_workers=1)
-    assert sorted(read) == list(range(n_planes))  # with memory for it, each once
-
-
-def test_missing_readers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name, package in (("a.nd2", "bioio-nd2"), ("b.IMS", "bioio-bioformats")):
-        (tmp_path / name).write_bytes(b"any")
-        with pytest.raises(N5MissingDependencyError, match=rf"pip install {package}$"):
-            n5zarr.convert(tmp_path / name, tmp_path / "o.n5")
-    monkeypatch.setitem(sys.modules, "bioio", None)
-    with pytest.raises(N5MissingDependencyError, match=r"reading \.nd2 .*n5zarr\[bioio\]"):
-        n5zarr.convert(tmp_path / "a.nd2", tmp_path / "o.n5")
-    assert not (tmp_path / "o.n5").exists()
-
-
-def test_damaged_files_are_told(tmp_path: Path) -> None:
-    file = tmp_path / "a.dv"
-    file.write_bytes(b"no image of a microscope")
-    with pytest.raises(
-        N5FormatError, match=r"a\.dv: expected a file that a reader of BioIO"
-    ) as err:
-        n5zarr.convert(file, tmp_path / "o.n5")
-    assert err.value.kind == "foreign"
-    save: Any = mrc.save
-    save(VALUES, str(file), zAxisOrder="tz")
-    file.write_bytes(file.read_bytes()[:2000])
-    with pytest.raises((N5FormatError, ValueError, OSError), match=r"a\.dv|size|bytes|mmap"):
-        n5zarr.convert(file, tmp_path / "o.n5", verify=True)
-    with pytest.raises(FileNotFoundError, match=r"b\.dv"):
-        n5zarr.convert(tmp_path / "b.dv", tmp_path / "o.n5")

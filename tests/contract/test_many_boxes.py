@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import kernel
-from n5zarr.arrays.groups import Groups
+from n5zarr.arrays.box import Groups
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5BlockError, N5UnrepresentableError

@@ -1,4 +1,4 @@
-"""The draft 0.6.dev4 of OME-Zarr: valid by its JSON schemas, with affines of registered views."""
+"""The draft 0.6rc0 of OME-Zarr: valid by its JSON schemas, with affines of registered views."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from referencing import Registry, Resource
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.conventions.ome_draft import as_06, from_06
+from n5zarr.conventions.ome_draft import as_06, from_06, other_systems
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import find_images
 from tests.command import CliRunner
@@ -26,9 +26,9 @@ from tests.contract.test_ome_pyramid import mean
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-SCHEMAS = Path(__file__).parents[1] / "data" / "ngff-0.6.dev4"
+SCHEMAS = Path(__file__).parents[1] / "data" / "ngff-0.6rc0"
 JAVA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
-DRAFT: Any = "0.6.dev4"
+DRAFT: Any = "0.6rc0"
 
 
 def documents() -> dict[str, Any]:
@@ -83,7 +83,7 @@ def groups(path: Path) -> Iterator[tuple[str, Any]]:
 
 
 def convert(source: Any, out: Path, **options: Any) -> None:
-    with pytest.warns(N5Warning, match=r"OME-Zarr 0\.6\.dev4 is a draft"):
+    with pytest.warns(N5Warning, match=r"OME-Zarr 0\.6rc0 is a draft"):
         n5zarr.convert(source, out, ome=True, ome_version=DRAFT, **options)
 
 
@@ -195,6 +195,18 @@ def test_the_intrinsic_system_need_not_be_the_first(tmp_path: Path) -> None:
     with pytest.warns(N5Warning, match="the transform to 'physical' is omitted, as N5 has no"):
         n5zarr.convert(tmp_path / "in.zarr", tmp_path / "out.n5")
     assert n5zarr.geometry(tmp_path / "out.n5", "s0").scale == (1.0, 1.0)
+
+
+def test_a_transform_may_lead_to_the_intrinsic_system() -> None:
+    """One of its ends is intrinsic, the other is told as omitted; of labels, too."""
+    document = json.loads((SCHEMAS / "multiscales_transformations.json").read_text())
+    image = document["attributes"]["ome"]["multiscales"][0]
+    assert other_systems(image) == ["physical"]
+    (step,) = image["coordinateTransformations"]
+    step["input"], step["output"] = step["output"], step["input"]
+    assert other_systems(image) == ["physical"]
+    step["input"] = {"path": "labels/cells", "name": "intrinsic"}
+    assert other_systems(image) == ["intrinsic"]
 
 
 @pytest.mark.parametrize("output", [{"name": "none"}, {}], ids=["unknown", "missing"])

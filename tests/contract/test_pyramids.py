@@ -94,9 +94,8 @@ def test_levels_in_every_convention(path: str) -> None:
 # ---------------------------------------------------------------------- ds.n5
 
 
-@pytest.mark.parametrize("lazy_coords", [False, True])
-def test_the_accessor(lazy_coords: bool) -> None:
-    dataset = xr.open_dataset(SAMPLE, engine="n5", group="em/s1", lazy_coords=lazy_coords)
+def test_the_accessor() -> None:
+    dataset = xr.open_dataset(SAMPLE, engine="n5", group="em/s1")
     size = {"z": 40, "y": 16, "x": 16}
     for data in (dataset, dataset["s1"]):
         assert data.n5.voxel_size == size
@@ -373,9 +372,11 @@ def test_real_documents_give_positions(
     document = json.loads((METADATA.parents[1] / "attributes" / name).read_text())
     (tmp_path / "c.n5" / group).mkdir(parents=True)
     (tmp_path / "c.n5" / group / "attributes.json").write_text(json.dumps(document))
-    found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group=group, lazy_coords=True)
+    found = xr.open_dataset(tmp_path / "c.n5", engine="n5", group=group)
     assert found.n5.convention == expected
-    size = found.n5.voxel_size
+    placed = n5zarr.geometry(tmp_path / "c.n5", group)
+    size = dict(zip(placed.names, placed.scale, strict=True))
+    assert found.n5.voxel_size == pytest.approx(size, rel=1e-12)  # measured between positions
     if expected == "cosem":
         scale = document["transform"]["scale"]
         in_c = document["transform"].get("ordering") != "F"

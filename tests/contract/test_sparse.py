@@ -23,7 +23,7 @@ from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.errors import N5Error, N5Warning
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images, open_images
-from n5zarr.images.ome_keys import OmeZarrKeys
+from n5zarr.images.zarr_documents import OmeZarrKeys
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, Remove
 from n5zarr.tools.convert.writing import verify_copies

@@ -88,7 +88,7 @@ def _scans() -> None:
 
 def _cells() -> None:
     mrc = pytest.importorskip("mrc", reason="peer: uv sync installs it")
-    mrc.imsave("cells.dv", volume(0, (5, 53, 67)))
+    mrc.imsave("cells.dv", volume(0, (5, 53, 67)), metadata={"dx": 0.2, "dy": 0.3, "dz": 1.5})
 
 
 def _session() -> None:

@@ -378,7 +378,14 @@ def _(done: Done) -> None:
 
 @after("CZI, LIF or ND2 to N5")
 def _(done: Done) -> None:
-    same(read("cells.n5/em/s0"), volume(0, (5, 53, 67)))
+    copy = read("cells.n5/image0/s0")
+    assert copy.shape == (1, 1, 5, 53, 67)
+    same(copy[0, 0], volume(0, (5, 53, 67)))
+    written = document("cells.n5/image0/s0")
+    assert written["axes"] == ["x", "y", "z", "c", "t"]
+    np.testing.assert_allclose(written["resolution"], (0.2, 0.3, 1.5, 1, 1), rtol=1e-6)
+    assert written["units"] == ["um", "um", "um", "", ""]
+    assert written["coordinateArrays"] == {"c": ["0"]}
 
 
 @after("Convert many files: a folder in one batch")

@@ -32,7 +32,7 @@ from n5zarr.conventions.find import CONVENTIONS
 from n5zarr.errors import N5Error, N5MissingDependencyError
 from n5zarr.format.compression import COMPRESSIONS
 from n5zarr.format.data_type import DataType
-from n5zarr.store.mapping import StoreMapping
+from n5zarr.store.buffers import StoreMapping
 from tests.conformance import test_peers
 
 if TYPE_CHECKING:

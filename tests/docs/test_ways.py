@@ -63,7 +63,7 @@ OPENS = re.compile(
     r"|store\.bdv_xml\.(xml_file|project_or_container)"
     r"|store\.n5_store\.N5Store\.__init__"
     r"|tools\.convert\.(convert\.convert|places\.[a-z_].*)|images\.from_n5\..*"
-    r"|xarray\.(bdv_engine\.open_described|backend\.(N5BackendEntrypoint|_NodeReader)\..*)"
+    r"|xarray\.(bdv\.open_described|backend\.(N5BackendEntrypoint|_NodeReader)\..*)"
     r"|arrays\.(nodes\.as_zarr|group\.(values_of|with_fast_path))"
     r"|viewing\.serve\.(app\.make_app|location\..*))"
 )

@@ -25,7 +25,7 @@ import n5zarr
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.find import ome_tree
 from n5zarr.viewing.serve.app import HeldValues, make_app
-from n5zarr.viewing.serve.protocol import PatientProtocol
+from n5zarr.viewing.serve.guard import PatientProtocol
 from n5zarr.viewing.serve.views import N5View
 from tests.waiting import PATIENCE, wait_until
 

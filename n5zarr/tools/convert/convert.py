@@ -86,7 +86,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     Parameters
     ----------
     source : path, URL or zarr store
-        N5, Zarr (also zipped) or HDF5, whole or a part; BigDataViewer's XML, TIFF, files of BioIO.
+        N5, Zarr (also zipped) or HDF5, whole or a part; BigDataViewer's XML, TIFF.
         In N5, OME-Zarr images get N5's attributes, and levels named ``s0``, ``s1``, ....
     destination : path, URL or zarr store
         Where to write the copy: ``"out.zarr"``, ``"out.n5/em/s0"``. The path of an XML file,
@@ -99,7 +99,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         Path patterns, such as ``"em/*"``, of arrays to copy (default: all), and to leave out.
     level : int, optional
         Copy only this level of each pyramid ``s0``, ``s1``, ....
-    ome, ome_version : bool, {"0.5", "0.4", "0.6.dev4"}, optional
+    ome, ome_version : bool, {"0.5", "0.4", "0.6rc0"}, optional
         Write OME-Zarr: images with axes, units, scale and offset from any convention, and an image
         for each setup of BigDataViewer's XML. 0.5 is Zarr v3, 0.4 is Zarr v2; ``to`` chooses, too.
         In a project there is an image for each view, by default of the source's version, or 0.4.

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, box_shape, boxes, least_box, touched_boxes
-from n5zarr.arrays.join_shard import join_shard
+from n5zarr.arrays.encoder import join_shard
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.codecs.block import format_block, parse_block
@@ -166,8 +166,7 @@ class ArrayCopy(Copy):
 
     def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
         """Return the extent of the boxes to read, if most chunks are stored, and if few are."""
-        read = self.source.read_in or self.source.chunks
-        sizes = self.source.shape, self.target.unit, read
+        sizes = self.source.shape, self.target.unit, self.source.chunks
         # in such a box no chunk is cut, and none is decoded twice
         each = zip(*sizes, strict=True)
         whole = (min(math.lcm(unit, chunk), -(-n // unit) * unit) for n, unit, chunk in each)

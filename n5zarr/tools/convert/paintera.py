@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.arrays.boxes import box_shape, boxes, least_box
-from n5zarr.arrays.labels import largest_id
+from n5zarr.arrays.label_multisets import largest_id
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require

@@ -29,7 +29,6 @@ from n5zarr.store.location import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
 from n5zarr.tools.convert.checks import check_writable
-from n5zarr.tools.convert.from_bioio import bioio_tree, is_for_bioio
 from n5zarr.tools.convert.from_hdf5 import hdf5_tree
 from n5zarr.tools.convert.from_tiff import tiff_tree
 from n5zarr.tools.convert.from_zarr import zarr_tree
@@ -60,9 +59,8 @@ def open_source(
 ) -> SourceTree:
     """Open a source in any format, N5 if nothing tells another one.
 
-    Names tell XML, TIFF, HDF5, archives, files of BioIO's readers, and N5 with ``.n5``; else
-    documents tell N5 and Zarr. Of N5 and Zarr, only the nodes that ``paths`` select are read, and
-    the groups that hold them.
+    Names tell XML, TIFF, HDF5, archives, and N5 with ``.n5``; else documents tell N5 and Zarr. Of
+    N5 and Zarr, only the nodes that ``paths`` select are read, and the groups that hold them.
 
     Raises
     ------
@@ -102,8 +100,6 @@ def _file_tree(path: Path) -> SourceTree | Place | None:
     """Open a file in another format, or return the place in an archive; None for a directory."""
     if format_of_name(path.name) == "tiff":
         return tiff_tree(str(path))
-    if is_for_bioio(path.name) and path.is_file():
-        return bioio_tree(str(path))
     for above in (path, *path.parents):
         kind = format_of_name(above.name)
         if kind in ("hdf5", "zip") and above.is_file():
@@ -151,7 +147,7 @@ def open_destination(
         Where to write.
     to : {"zarr", "zarr2", "n5", "ome-zarr"} or None
         The format; None chooses it by the suffix.
-    ome_version : {"0.5", "0.4", "0.6.dev4"}, optional
+    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
         The version of OME-Zarr, which chooses the format of Zarr unless ``to`` does.
 
     Raises

@@ -24,7 +24,7 @@ from uuid import uuid4
 
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.options import require
-from n5zarr.conventions.listed import entries_of
+from n5zarr.conventions.levels import entries_of
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import ATTRIBUTES_JSON, is_dataset
 from n5zarr.format.foreign import ZARR_DOCUMENTS

@@ -17,7 +17,7 @@ from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
-from n5zarr.conventions.listed import entries_in, path_of
+from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import centre_shifts, mapping
 from n5zarr.conventions.ome_draft import intrinsic_of, is_06, level_transforms
 from n5zarr.conventions.ome_zarr import image_in

@@ -14,7 +14,7 @@ from zarr.storage import StorePath
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
-from n5zarr.conventions.listed import entries_in
+from n5zarr.conventions.levels import entries_in
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.conventions.ome_draft import from_06, is_06
 from n5zarr.conventions.ome_zarr import image_in, level_paths, ome_part, paths_in, read_levels

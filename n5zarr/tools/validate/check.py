@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, get_args
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import read_document
 from n5zarr.container.walk import Unreadable, Walk, WalkNode
-from n5zarr.conventions.listed import listed_levels
+from n5zarr.conventions.levels import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name

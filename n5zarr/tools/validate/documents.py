@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
 from n5zarr.conventions.find import CONVENTIONS
-from n5zarr.conventions.listed import entries_in, images_in, path_of
+from n5zarr.conventions.levels import entries_in, images_in, path_of
 from n5zarr.conventions.model import level_of, resolution_in
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.conventions.units import ratio

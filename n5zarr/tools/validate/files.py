@@ -7,7 +7,7 @@ import re
 from itertools import batched
 from typing import TYPE_CHECKING
 
-from n5zarr.container.prefix_listing import StoredBlocks, blocks_by_prefix
+from n5zarr.container.block_listing import StoredBlocks, blocks_by_prefix
 from n5zarr.errors import N5Error, N5FormatError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.block import BlockHeader, BlockMode

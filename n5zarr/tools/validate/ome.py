@@ -15,7 +15,7 @@ from zarr.storage import StorePath
 from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.options import require
-from n5zarr.conventions.listed import entries_in, listed_levels, path_of
+from n5zarr.conventions.levels import entries_in, listed_levels, path_of
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.conventions.ome_draft import is_06
 from n5zarr.conventions.ome_zarr import (

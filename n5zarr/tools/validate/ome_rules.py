@@ -10,7 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.conventions.listed import path_of
+from n5zarr.conventions.levels import path_of
 from n5zarr.conventions.model import MisfitError, brief, mapping, numbers
 from n5zarr.conventions.ome_draft import DRAFT
 from n5zarr.conventions.ome_zarr import is_inside, level_paths, ome_part

@@ -1,7 +1,12 @@
-"""Serve the files of Neuroglancer, which runs in the browser, from its Python package."""
+"""Serve the files of Neuroglancer, which runs in the browser, from its Python package.
+
+A Content-Security-Policy names inline scripts and styles, so that no others run.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,14 +16,26 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from n5zarr.errors import N5MissingDependencyError
-from n5zarr.viewing.serve.policy import source_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-__all__ = ["CLIENT_PATH", "check_client", "client_routes", "has_client"]
+__all__ = ["CLIENT_PATH", "check_client", "client_routes", "has_client", "source_of"]
+
+
+def source_of(text: str) -> str:
+    """Return the source expression that allows one inline script or style.
+
+    Examples
+    --------
+    >>> source_of("alert(1)")
+    "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
+    """
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
 
 CLIENT_PATH = "/neuroglancer/v/n5zarr/"
 """Path of the client: it starts only if a name of a viewer follows ``/v/``."""

@@ -15,8 +15,7 @@ import zarr
 
 from n5zarr.viewing.arguments import check_address, texts
 from n5zarr.viewing.serve.app import make_app
-from n5zarr.viewing.serve.guard import LOOPBACK
-from n5zarr.viewing.serve.protocol import PatientProtocol, most_connections
+from n5zarr.viewing.serve.guard import LOOPBACK, PatientProtocol, most_connections
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence

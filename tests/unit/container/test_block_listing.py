@@ -7,8 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from n5zarr.container.block_listing import grid_position_rows, stored_positions, stored_rows
-from n5zarr.container.prefix_listing import blocks_by_prefix
+from n5zarr.container.block_listing import (
+    blocks_by_prefix,
+    grid_position_rows,
+    stored_positions,
+    stored_rows,
+)
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.requests import Entry, KeysBelow, drive
 

@@ -13,9 +13,8 @@ from typing import Any
 import pytest
 
 from n5zarr.conventions.find import find_geometry, other_attributes
-from n5zarr.conventions.listed import first_listed
+from n5zarr.conventions.levels import first_listed, ratios
 from n5zarr.conventions.model import Node
-from n5zarr.conventions.shapes import ratios
 
 REAL = Path(__file__).parents[2] / "data" / "attributes"
 S0 = (13, 11, 7)

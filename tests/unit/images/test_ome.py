@@ -9,7 +9,7 @@ import pytest
 from yaozarrs import v05
 from yaozarrs._axis import ValidSpaceUnit, ValidTimeUnit
 
-from n5zarr.conventions.bdv_settings import parse_settings
+from n5zarr.conventions.bdv import parse_settings
 from n5zarr.conventions.model import Axis
 from n5zarr.conventions.units import in_full, symbol
 from n5zarr.errors import N5UnrepresentableError
