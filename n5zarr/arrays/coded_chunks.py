@@ -11,22 +11,24 @@ from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr import merge_and_encode_chunk
+from n5zarr._zarr import decode_chunk, encode_chunk
+from n5zarr.arrays.batch import merged
 from n5zarr.arrays.remote_blocks import run_each
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from zarr.abc.buffer import NDBuffer
+    from zarr.abc.codec import CodecPipeline
 
-    from n5zarr._zarr import BatchItem, ChunkTransform
+    from n5zarr._zarr import BatchItem
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["update_chunks"]
 
 
 async def update_chunks(
-    transform: ChunkTransform,
+    pipeline: CodecPipeline,
     items: Sequence[BatchItem],
     value: NDBuffer,
     drop_axes: tuple[int, ...],
@@ -35,8 +37,8 @@ async def update_chunks(
 
     Parameters
     ----------
-    transform : ChunkTransform
-        The codecs of the array.
+    pipeline : zarr.abc.codec.CodecPipeline
+        zarr's pipeline for the array.
     items : sequence
         The chunks, at least one, of one array.
     value : zarr.abc.buffer.NDBuffer
@@ -47,30 +49,22 @@ async def update_chunks(
     store: N5Store = items[0][0].store
 
     async def update(k: int) -> None:
-        change = partial(_change_part, transform, items[k], value, drop_axes)
+        change = partial(_change_part, pipeline, items[k], value, drop_axes)
         await store.run_async(store.container.update(items[k][0].path, change))
 
     await run_each(update, len(items), store.concurrency)
 
 
 def _change_part(
-    transform: ChunkTransform,
+    pipeline: CodecPipeline,
     item: BatchItem,
     value: NDBuffer,
     drop_axes: tuple[int, ...],
     old: bytes | None,
 ) -> bytes | None:
     """Return a chunk with a part of it replaced; None if it is to be removed."""
-    _, spec, selection, value_selection, is_complete = item
-    new = merge_and_encode_chunk(
-        None if old is None else cpu.Buffer.from_bytes(old),
-        value,
-        chunk_spec=spec,
-        chunk_selection=selection,
-        out_selection=value_selection,
-        is_complete=is_complete,
-        drop_axes=drop_axes,
-        decode=transform.decode_chunk,
-        encode=transform.encode_chunk,
-    )
-    return None if new is None else new.to_bytes()
+    spec = item[1]
+    stored = None if old is None else decode_chunk(pipeline, cpu.Buffer.from_bytes(old), spec)
+    chunk = merged(item, value, drop_axes, stored)
+    encoded = None if chunk is None else encode_chunk(pipeline, chunk, spec)
+    return None if encoded is None else encoded.to_bytes()

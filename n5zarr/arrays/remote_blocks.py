@@ -20,7 +20,9 @@ from n5zarr.storage.requests import Ends, Get, Steps
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
-    from n5zarr._zarr import BatchItem, GetResult
+    from zarr.abc.codec import GetResult
+
+    from n5zarr._zarr import BatchItem
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
     from n5zarr.arrays.python_writing import BlockWriter

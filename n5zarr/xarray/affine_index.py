@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self, override
 import numpy as np
 import pandas as pd
 import xarray as xr
-from xarray.core.indexing import IndexSelResult
+from xarray import IndexSelResult
 from xarray.indexes import CoordinateTransform, CoordinateTransformIndex, PandasIndex
 
 from n5zarr.container.axes import positions
