@@ -1,58 +1,86 @@
-"""What n5zarr needs of zarr beyond its public names, in two forms with the same names.
+"""What n5zarr needs of zarr and xarray beyond their public names: no other module has private ones.
 
-`n5zarr._zarr_private` is fast, and says for each private name why there is no public one.
-`n5zarr._zarr_public` does the same by public names alone, slower. It is used with
-``N5ZARR_PUBLIC_ONLY=1``, and with a warning if a version of zarr has no such private names any
-more, or others of the same name.
+Private are, each with what it gives:
+
+- ``WrapperStore._store``: zarr's wrappers have no other way to the store inside. Without it, a copy
+  does not see that a wrapped store is its own source, which it then removes.
+- ``FusedCodecPipeline`` and ``V2Codec``, in :func:`zarrs_pipeline`; its ``sync_transform``, in
+  :func:`decode_chunk`. They are faster, and the public way remains where zarr lacks them.
+- ``xarray.core.indexing``: xarray's guide for backends names it, and no public module has it.
+- Types of signatures, for the type checker alone: they are not imported when a program runs.
 """
 
 from __future__ import annotations
 
+import asyncio
+import copy
 import os
+import threading
 import warnings
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast, get_args
 
-from n5zarr._zarr_shared import REFUSALS
-from n5zarr.errors import N5Warning
+import numpy as np
+import zarr
+from zarr.buffer import cpu, default_buffer_prototype
+from zarr.errors import ZarrUserWarning
+from zarr.storage import LocalStore, MemoryStore, StorePath, WrapperStore
+from zarr.types import ArrayV2, ArrayV3
+
+from n5zarr.errors import N5UnrepresentableError
 
 if TYPE_CHECKING:
-    from types import ModuleType
+    from collections.abc import Coroutine
 
-    from n5zarr._zarr_private import *  # noqa: F403 - the types of both
-    from n5zarr._zarr_private import (  # noqa: TC004 - listed for type checkers
-        ArrayConfigLike,
-        ArrayMetadata,
-        ArraySpec,
-        Attributes,
+    from xarray.core.indexing import ExplicitIndexer
+    from zarr.abc.buffer import Buffer, BufferPrototype, NDBuffer
+    from zarr.abc.codec import CodecPipeline, GetResult
+    from zarr.abc.store import Store
+    from zarr.core.array_spec import ArrayConfig, ArrayConfigLike, ArraySpec
+    from zarr.core.attributes import Attributes
+    from zarr.core.buffer import NDArrayLikeOrScalar
+    from zarr.core.common import ShapeLike
+    from zarr.core.dtype import wrapper
+    from zarr.core.indexing import (
         BasicSelection,
-        BatchItem,
-        ChunkGridMetadata,
-        ChunkTransform,
         CoordinateSelection,
         Fields,
         MaskSelection,
-        NDArrayLikeOrScalar,
         OrthogonalSelection,
         Selection,
         SelectorTuple,
-        ShapeLike,
-        ZDType,
     )
+    from zarr.core.metadata.v2 import ArrayV2Metadata
+    from zarr.core.metadata.v3 import ArrayV3Metadata, ChunkGridMetadata
+    from zarr.types import AnyArray, AnyAsyncArray
+
+    type ArrayMetadata = ArrayV3Metadata | ArrayV2Metadata
+    type BatchItem = tuple[Any, ArraySpec, Any, Any, bool]
+    type ZDType = wrapper.ZDType[wrapper.TBaseDType, wrapper.TBaseScalar]
+else:
+    (ArrayV2Metadata,), (ArrayV3Metadata,) = (get_args(a.__value__) for a in (ArrayV2, ArrayV3))
 
 __all__ = [
-    "PUBLIC_ONLY",
+    "MISSING",
+    "PRESENT",
     "REFUSALS",
     "ArrayConfigLike",
     "ArrayMetadata",
     "ArraySpec",
+    "ArrayV2Metadata",
+    "ArrayV3Metadata",
     "Attributes",
     "BasicSelection",
     "BatchItem",
+    "ChunkCodecs",
     "ChunkGridMetadata",
-    "ChunkTransform",
     "CoordinateSelection",
+    "ExplicitIndexer",
     "Fields",
+    "LocalStore",
     "MaskSelection",
     "NDArrayLikeOrScalar",
     "OrthogonalSelection",
@@ -60,37 +88,340 @@ __all__ = [
     "SelectorTuple",
     "ShapeLike",
     "ZDType",
-    "chosen",
+    "async_group",
+    "check_codecs",
+    "chunk_spec",
+    "decode_chunk",
+    "default_pipeline",
+    "default_pipeline_name",
+    "encode_chunk",
+    "from_other_loop",
+    "max_workers",
+    "on_own_loop",
+    "same_data",
+    "spelled",
+    "sync",
+    "with_attributes",
+    "with_zarrs_pipeline",
+    "wrapped",
+    "xarray_indexing",
+    "zarrs_pipeline",
 ]
 
+REFUSALS = (
+    ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, SyntaxError, TypeError,
+    ValueError,
+)  # fmt: skip
+"""The errors of zarr, numcodecs and numpy for invalid documents."""
 
-def chosen(environment: str | None) -> ModuleType:
-    """Return the module whose names are used.
+# ------------------------------------------------------------------------------- event loops
+
+
+class _Task:
+    """Stands for a group of zarr, which runs the methods of its groups on its event loop."""
+
+    def __init__(self, coroutine: Coroutine[object, object, Any]) -> None:
+        self._coroutine = coroutine
+
+    async def nmembers(self, **_: object) -> object:
+        return await self._coroutine
+
+
+def sync[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on zarr's event loop, to which remote stores are bound, and wait for it."""
+    group: Any = zarr.Group(cast("Any", _Task(coroutine)))
+    return cast("T", group.nmembers())
+
+
+async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on zarr's event loop, and wait for it on another one."""
+    loop = _zarrs_loop(os.getpid())
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+
+@lru_cache(maxsize=1)
+def _zarrs_loop(_: int) -> asyncio.AbstractEventLoop:
+    """Return zarr's event loop in this process; a forked one has another."""
+
+    async def running() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    return sync(running())
+
+
+class _Loop:
+    """An event loop of n5zarr's own, for codecs that only exist as coroutines.
+
+    Zarr's loop would deadlock: it may be waiting for the store that decodes here.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def get(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            return self._loop
+
+    def forget(self) -> None:
+        """Drop the loop in a forked process, which does not have its thread."""
+        self._lock, self._loop = threading.RLock(), None
+
+
+_LOOP = _Loop()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_LOOP.forget)
+
+
+def on_own_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on n5zarr's own event loop, and wait for the result."""
+    return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()
+
+
+# ------------------------------------------------------------------------------ documents
+
+
+def _array(document: dict[str, Any] | ArrayMetadata, **config: object) -> AnyAsyncArray:
+    """Make an array of a document or of metadata, in a store in memory."""
+    where, metadata, options = StorePath(MemoryStore()), cast("Any", document), cast("Any", config)
+    return zarr.AsyncArray(metadata=metadata, store_path=where, config=options)
+
+
+def check_codecs(document: dict[str, Any]) -> None:
+    """Raise one of ``REFUSALS`` if zarr cannot open an array with this document."""
+    _array(document)
+
+
+def spelled(document: dict[str, Any]) -> dict[str, Any]:
+    """Rewrite a ``zarr.json`` or ``.zarray`` of an array in zarr's own spelling."""
+    return dict(_array(document).metadata.to_dict())
+
+
+def with_attributes(metadata: ArrayV3Metadata, attributes: dict[str, Any]) -> ArrayV3Metadata:
+    """Return the metadata of an array with other attributes; all else is shared.
+
+    ``dataclasses.replace`` parses the metadata again, which takes as long as opening an array.
+    """
+    copied = copy.copy(metadata)
+    object.__setattr__(copied, "attributes", attributes)  # a frozen dataclass
+    return copied
+
+
+def async_group(group: zarr.Group) -> zarr.AsyncGroup:
+    """Return an asynchronous group for a group, as ``Array.async_array`` does for arrays."""
+    return zarr.AsyncGroup(metadata=group.metadata, store_path=group.store_path)
+
+
+# ------------------------------------------------------------------------------ pipelines
+
+PRESENT: GetResult = {"status": "present"}
+MISSING: GetResult = {"status": "missing"}
+
+
+@dataclass(frozen=True, eq=False)  # zarr looks specifications up by identity
+class _Spec:
+    """The description of a chunk for zarr's codecs and pipelines, as zarr's ``ArraySpec``."""
+
+    shape: tuple[int, ...]
+    dtype: ZDType
+    fill_value: Any
+    config: ArrayConfig
+    prototype: BufferPrototype
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def order(self) -> str:
+        return self.config.order
+
+
+def chunk_spec(
+    array: AnyArray | AnyAsyncArray,
+    shape: tuple[int, ...],
+    prototype: BufferPrototype | None = None,
+) -> ArraySpec:
+    """Return the description of the chunks of this shape of an array, for a pipeline."""
+    metadata: Any = array.metadata
+    made = prototype or default_buffer_prototype()
+    spec = _Spec(shape, metadata.dtype, metadata.fill_value, array.config, made)
+    return cast("ArraySpec", spec)
+
+
+@cache
+def _class(name: str) -> Any:  # noqa: ANN401 - of any kind
+    """Load a class by its name, as zarr does for its configuration; None if there is none."""
+    module, _, member = name.rpartition(".")
+    with suppress(ImportError):
+        return getattr(import_module(module), member, None)
+    return None
+
+
+def default_pipeline_name() -> str:
+    """Return the name of zarr's own default pipeline, whatever is configured."""
+    # a list of mappings; a mapping if zarr types its configuration, as pull request 4101 proposes
+    defaults: Any = getattr(zarr.config, "defaults", {})
+    known = defaults[0] if isinstance(defaults, list) else defaults
+    configured = known.get("codec_pipeline") or zarr.config.get("codec_pipeline")
+    return str(configured["path"])
+
+
+def default_pipeline() -> type[CodecPipeline]:
+    """Return zarr's own default pipeline, whatever is configured."""
+    return cast("type[CodecPipeline]", _class(default_pipeline_name()))
+
+
+def zarrs_pipeline(metadata: ArrayMetadata) -> CodecPipeline:
+    """Return the fastest pipeline of zarr for an array, whatever is configured."""
+    array: Any = _array(metadata)
+    fused = _class("zarr.core.codec_pipeline.FusedCodecPipeline")
+    if fused is None:
+        return cast("CodecPipeline", array.codec_pipeline)
+    if isinstance(metadata, ArrayV2Metadata):
+        shape = metadata.chunks
+    else:  # as zarr for a grid that is not regular: codecs are told the shape of each chunk
+        shape = getattr(metadata.chunk_grid, "chunk_shape", (1,) * len(metadata.shape))
+    spec = chunk_spec(array, shape)
+    return cast(
+        "CodecPipeline", fused.from_codecs(array.codec_pipeline).evolve_from_array_spec(spec)
+    )
+
+
+def with_zarrs_pipeline[T: zarr.Array[Any]](array: T) -> T:
+    """Return an array that reads through :func:`zarrs_pipeline`, whatever is configured."""
+    own = copy.copy(array.async_array)
+    object.__setattr__(own, "codec_pipeline", zarrs_pipeline(own.metadata))  # a frozen dataclass
+    return type(array)(own)
+
+
+def decode_chunk(pipeline: CodecPipeline, stored: Buffer, spec: ArraySpec) -> NDBuffer:
+    """Decode a chunk in this thread, whatever zarr's event loop does."""
+    transform: Any = getattr(pipeline, "sync_transform", None)
+    if transform is not None:
+        return cast("NDBuffer", transform.decode_chunk(stored, spec))
+    (decoded,) = on_own_loop(pipeline.decode([(stored, spec)]))
+    return cast("NDBuffer", decoded)
+
+
+def encode_chunk(pipeline: CodecPipeline, chunk: NDBuffer, spec: ArraySpec) -> Buffer | None:
+    """Encode a chunk in this thread; None for a shard of fill values."""
+    transform: Any = getattr(pipeline, "sync_transform", None)
+    if transform is not None:
+        return cast("Buffer | None", transform.encode_chunk(chunk, spec))
+    (encoded,) = on_own_loop(pipeline.encode([(chunk, spec)]))
+    return encoded
+
+
+def max_workers() -> int:
+    """Return how many chunks are decoded or encoded at once, as zarr's pipelines do."""
+    given = zarr.config.get("codec_pipeline.max_workers", None)
+    with suppress(TypeError, ValueError):
+        return max(1, int(given))
+    n_workers = os.cpu_count() or 1
+    if given is not None:
+        message = f"codec_pipeline.max_workers: expected a number, got {given!r}; uses {n_workers}"
+        warnings.warn(message, ZarrUserWarning, stacklevel=2)
+    return n_workers
+
+
+class ChunkCodecs:
+    """The codecs of one array, to decode and encode chunks without a store.
 
     Parameters
     ----------
-    environment : str or None
-        The value of ``N5ZARR_PUBLIC_ONLY``.
+    document : dict
+        A ``zarr.json`` or ``.zarray``.
     """
-    if environment in (None, "", "0"):
-        try:
-            private = import_module("n5zarr._zarr_private")
-            private.check()
-        except (ImportError, *REFUSALS) as err:
-            warnings.warn(
-                f"n5zarr works with public names of zarr only, more slowly: this version of zarr "
-                f"has changed ({err}); a newer version of n5zarr may know it",
-                N5Warning,
-                stacklevel=2,
-            )
-        else:
-            return private
-    return import_module("n5zarr._zarr_public")
+
+    _dtype: np.dtype | None = None
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        order = document.get("order") or "C"
+        array = _array(document, order=order, write_empty_chunks=False)
+        shape = tuple(document.get("chunks") or document["shape"])
+        self._pipeline = zarrs_pipeline(array.metadata)
+        self._spec = chunk_spec(array, shape, cpu.buffer_prototype)  # not a GPU's
+        config = replace(array.config, write_empty_chunks=True)
+        self._keep_empty = replace(self._spec, config=config)
+        self._dtype = self._filtered_dtype(document, np.zeros(shape, array.dtype))
+
+    def decode(self, chunk: memoryview | bytes) -> np.ndarray:
+        """Decode the bytes of a full-size chunk."""
+        stored = cpu.Buffer.from_bytes(chunk)
+        return decode_chunk(self._pipeline, stored, self._spec).as_numpy_array()
+
+    def encode(self, array: np.ndarray) -> bytes:
+        """Encode a full-size chunk."""
+        if self._dtype is not None:
+            array = array.astype(self._dtype, copy=False)
+        chunk = cpu.NDBuffer.from_numpy_array(array)
+        # a shard omits its empty parts; a whole chunk of fill values was written on purpose
+        encoded = encode_chunk(self._pipeline, chunk, self._spec)
+        if encoded is None:
+            encoded = encode_chunk(self._pipeline, chunk, self._keep_empty)
+        return b"" if encoded is None else encoded.to_bytes()
+
+    def _filtered_dtype(self, document: dict[str, Any], zeros: np.ndarray) -> np.dtype | None:
+        """Return the type, with its byte order, that the filters expect; None without any.
+
+        A filter reads the bytes of a chunk as numbers, in a byte order that only zarr knows.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            Zarr does not decode the filters as it encoded them (``kind="compression"``).
+        """
+        is_filtered = "numcodecs." in str(document) or bool(document.get("filters"))
+        if not is_filtered or zeros.dtype.kind not in "biufc":
+            return None
+        dtype = self.decode(self.encode(zeros)).dtype
+        small = np.arange(251, dtype=np.uint8)
+        probes: list[np.ndarray] = [np.resize(small, zeros.shape).astype(dtype)]
+        if dtype.kind in "iu":  # sums without a carry are right in either byte order
+            numbers = np.resize(small * 89, zeros.nbytes)
+            probes.append(numbers.view(dtype).reshape(zeros.shape))
+        for values in probes:
+            # values that were decoded once; the first need not survive, as some filters are lossy
+            once = self.decode(self.encode(values))
+            again = self.decode(self.encode(once.astype(dtype)))
+            if not np.array_equal(again, once, equal_nan=once.dtype.kind in "fc"):
+                message = (
+                    "filters: expected to decode to the values that were encoded, got others (zarr "
+                    "misreads big-endian filters of Zarr v3); create the array with '<' in its type"
+                )
+                raise N5UnrepresentableError(message, kind="compression")
+        return dtype
 
 
-_MODULE = chosen(os.environ.get("N5ZARR_PUBLIC_ONLY"))
+# ------------------------------------------------------------------------------ stores
 
-PUBLIC_ONLY = _MODULE.__name__.endswith("public")
-"""Whether only public names of zarr are used."""
 
-globals().update({name: getattr(_MODULE, name) for name in _MODULE.__all__})
+def wrapped(store: WrapperStore[Any]) -> Store:
+    """Return the store inside a wrapper, such as one that logs or waits."""
+    inner: Store = store._store  # noqa: SLF001
+    return inner
+
+
+def same_data(one: Store, other: Store) -> bool:
+    """Whether two stores hold the same data, as zarr decides it."""
+    if isinstance(one, MemoryStore) and isinstance(other, MemoryStore):
+        return str(one) == str(other)  # zarr names the dict; equality compares the values in it
+    with suppress(NotImplementedError):
+        one = one.with_read_only(other.read_only)
+    return one == other
+
+
+# ------------------------------------------------------------------------------ xarray
+
+
+@cache
+def xarray_indexing() -> Any:  # noqa: ANN401 - a module without types
+    """Return ``xarray.core.indexing``, whose arrays read what a selection leaves, no more.
+
+    n5zarr imports xarray only when it is used.
+    """
+    return import_module("xarray.core.indexing")

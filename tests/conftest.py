@@ -62,9 +62,6 @@ RIGHT_SKIPS = {
     "fsspec's file systems belong to zarr's loop": "elsewhere it is an error of aiohttp's",
     "no Python without its lock": "few machines have one; the rest is tested with the lock",
     "there are no such subinterpreters": "before Python 3.13",
-    "zarr loads all pipelines": (
-        "with N5ZARR_PUBLIC_ONLY=1; zarrs, of PyO3, does not load in subinterpreters"
-    ),
     "no Chromium|no node, or no zarrita": "not every machine lets .ci/run install them",
     "installs several other projects": "it takes minutes, and changes with their releases only",
     "torch takes 5 GB": "the other projects of tests/peers/stuck go the same way",

@@ -36,9 +36,6 @@ MAP_BEGINS, MAP_ENDS = "<!-- map -->", "<!-- end of the map -->"  # in CONTRIBUT
 # An entry may import the entries before it, and no other.
 LAYERS = (
     "errors",
-    "_zarr_shared",
-    "_zarr_private",
-    "_zarr_public",
     "_zarr",
     "format",
     "codecs",

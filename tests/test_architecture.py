@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MODULES = read_modules(REPOSITORY)
 RANK = {name: rank for rank, name in enumerate(LAYERS)}
 # What is no subject of its own: the package's names, its command, the private names of zarr.
-BESIDES = {"__init__", "__main__", "_zarr", "_zarr_private", "_zarr_public", "_zarr_shared"}
+BESIDES = {"__init__", "__main__", "_zarr"}
 MAX_NAMES = 15
 MAX_FUNCTION = 60  # lines, with its docstring
 
@@ -166,11 +166,10 @@ def names_in(module: Module) -> Iterator[str]:
 
 
 @every_module
-def test_private_names_of_zarr_stand_in_one_module(module: Module) -> None:
-    private = {
-        name for name in names_in(module) if re.match(r"zarr\.(core\b|(\w+\.)*_(?!_))", name)
-    }
-    assert not private or module.room == "_zarr_private"
+def test_private_names_of_zarr_and_xarray_stand_in_one_module(module: Module) -> None:
+    pattern = r"(zarr|xarray)\.core\b|zarr\.(\w+\.)*_(?!_)"
+    private = {name for name in names_in(module) if re.match(pattern, name)}
+    assert not private or module.room == "_zarr"
 
 
 def asks_for_local_store(module: Module) -> bool:

@@ -404,7 +404,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             all_coords: Iterable[tuple[int, ...]] = product(*box.places(size))
         else:
             all_coords = [present(p, dataset.view.axis_order) for p in positions]
-        spec, items = chunk_spec(self), []
+        spec, items = chunk_spec(self.async_array, self.chunks), []
         for coords in all_coords:
             part = box.within(coords, size)
             corner = tuple(place * n for place, n in zip(coords, size, strict=True))

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     import numpy as np
+    from zarr.abc.buffer import NDBuffer
 
-    from n5zarr._zarr import ArrayMetadata, ArraySpec
+    from n5zarr._zarr import ArrayMetadata, ArraySpec, BatchItem
 
-__all__ = ["BatchBox", "chunk_coords", "fill_value_of"]
+__all__ = ["BatchBox", "chunk_coords", "fill_value_of", "merged"]
 
 _SEPARATOR = re.compile(r"[/.]")
 
@@ -34,6 +35,53 @@ def fill_value_of(array: ArraySpec | ArrayMetadata) -> object:
     """Return the value of the elements of missing blocks, from the description of an array."""
     value: object = array.fill_value
     return 0 if value is None else value
+
+
+def merged(
+    item: BatchItem, value: NDBuffer, drop_axes: tuple[int, ...], stored: NDBuffer | None
+) -> NDBuffer | None:
+    """Replace a part of a chunk, as zarr does when it writes.
+
+    Parameters
+    ----------
+    item : tuple
+        The chunk and its part.
+    value : zarr.abc.buffer.NDBuffer
+        The elements of all items of the batch, or one for all.
+    drop_axes : tuple of int
+        Axes of the selections that the value does not have.
+    stored : zarr.abc.buffer.NDBuffer or None
+        The chunk as it is stored; None if it is missing.
+
+    Returns
+    -------
+    zarr.abc.buffer.NDBuffer or None
+        The whole chunk, perhaps a view of the value; None if it is to be removed.
+    """
+    _, spec, selection, value_selection, is_complete = item
+    fill_value = spec.fill_value
+    if fill_value is None:  # of Zarr v2
+        fill_value = spec.dtype.default_scalar()
+    is_scalar = value.shape == ()
+    part = value if is_scalar else value[value_selection]
+    if is_complete and not is_scalar and part.shape == tuple(spec.shape):
+        chunk = part
+    else:
+        if stored is None:
+            chunk = spec.prototype.nd_buffer.create(
+                shape=spec.shape,
+                dtype=spec.dtype.to_native_dtype(),
+                order=spec.config.order,
+                fill_value=fill_value,
+            )
+        else:
+            chunk = stored.copy()
+        if drop_axes and not is_scalar:
+            axes = range(len(spec.shape))
+            part = part[tuple(None if axis in drop_axes else slice(None) for axis in axes)]
+        chunk[selection] = part
+    is_empty = not spec.config.write_empty_chunks and chunk.all_equal(fill_value)
+    return None if is_empty else chunk
 
 
 class BatchBox(NamedTuple):

@@ -16,20 +16,19 @@ import math
 import os
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Self, cast, override
+from typing import TYPE_CHECKING, Any, Self, cast, override
 
 import numpy as np
 import zarr
 from zarr.abc.codec import Codec, CodecPipeline
+from zarr.registry import register_pipeline
 
 from n5zarr._zarr import (
     PRESENT,
-    chunk_transform,
     default_pipeline,
     default_pipeline_name,
-    fused_pipeline,
     max_workers,
-    register_pipeline,
+    zarrs_pipeline,
 )
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import BatchBox, fill_value_of
@@ -48,18 +47,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from zarr.abc.buffer import Buffer, NDBuffer
+    from zarr.abc.codec import GetResult
     from zarr.abc.store import Store
 
-    from n5zarr._zarr import (
-        ArrayMetadata,
-        ArraySpec,
-        BatchItem,
-        ChunkGridMetadata,
-        ChunkTransform,
-        FusedCodecPipeline,
-        GetResult,
-        ZDType,
-    )
+    from n5zarr._zarr import ArrayMetadata, ArraySpec, BatchItem, ChunkGridMetadata, ZDType
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["N5CodecPipeline", "make_default"]
@@ -83,18 +74,13 @@ class N5CodecPipeline(CodecPipeline):
     metadata: ArrayMetadata
 
     @cached_property
-    def zarr_pipeline(self) -> FusedCodecPipeline:
-        """The pipeline that zarr itself makes for the array.
+    def zarr_pipeline(self) -> CodecPipeline:
+        """A pipeline of zarr's own for the array.
 
         For blocks that are not ordinary, and for arrays whose chunks are not the elements of
         blocks. Created on first use: this takes longer than opening the array.
         """
-        return fused_pipeline(self.metadata)
-
-    @cached_property
-    def transform(self) -> ChunkTransform | None:
-        """What decodes and encodes one chunk; None if zarr's codecs are coroutines."""
-        return chunk_transform(self.zarr_pipeline, self.metadata)
+        return zarrs_pipeline(self.metadata)
 
     @cached_property
     def n_names(self) -> int:
@@ -155,7 +141,8 @@ class N5CodecPipeline(CodecPipeline):
         return await self.zarr_pipeline.encode(chunk_arrays_and_specs)
 
     def __iter__(self) -> Iterator[Codec]:
-        return iter(self.zarr_pipeline)
+        codecs: Any = self.zarr_pipeline
+        return iter(codecs)
 
     # ------------------------------------------------------------------ reading
 
@@ -260,14 +247,13 @@ class N5CodecPipeline(CodecPipeline):
         self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
     ) -> None:
         """Write chunks through zarr's codecs; parts of chunks under the lock of their block."""
-        transform = self.transform
-        is_able = transform is not None and not any(item[0].read_only for item in batch[:1])
+        is_able = not any(item[0].read_only for item in batch[:1])
         # zarr may regard a chunk at the end as complete after another program has enlarged it; it
         # would remove a whole chunk of background, with the other labels of multisets
         is_part = [is_able and (not _covers_chunk(i) or self._has_labels(i)) for i in batch]
         parts = [item for item, is_one in zip(batch, is_part, strict=True) if is_one]
-        if transform is not None and parts:
-            await update_chunks(transform, parts, value, drop_axes)
+        if parts:
+            await update_chunks(self.zarr_pipeline, parts, value, drop_axes)
         whole = [item for item, is_one in zip(batch, is_part, strict=True) if not is_one]
         if whole:
             await self.zarr_pipeline.write(whole, value, drop_axes)

@@ -30,7 +30,9 @@ from n5zarr.storage import files
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from n5zarr._zarr import BatchItem, GetResult
+    from zarr.abc.codec import GetResult
+
+    from n5zarr._zarr import BatchItem
     from n5zarr.arrays.open_dataset import OpenDataset
 
 __all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]

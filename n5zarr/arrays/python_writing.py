@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.buffer import cpu
 
-from n5zarr._zarr import merge_and_encode_chunk
-from n5zarr.arrays.batch import fill_value_of
+from n5zarr.arrays.batch import fill_value_of, merged
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
 from n5zarr.arrays.python_blocks import SMALL_BLOCK, share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
@@ -25,9 +24,9 @@ from n5zarr.storage.writing import FileWriter
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from zarr.abc.buffer import Buffer, NDBuffer
+    from zarr.abc.buffer import NDBuffer
 
-    from n5zarr._zarr import ArraySpec, BatchItem
+    from n5zarr._zarr import BatchItem
     from n5zarr.codecs.buffers import BufferLike
 
 __all__ = ["BlockWriter", "write_blocks"]
@@ -170,43 +169,31 @@ class BlockWriter:
         callable
             Takes and returns a block, header first, or None for a missing block.
         """
-        _, spec, selection, value_selection, is_complete = item
+        *others, is_complete = item
         position = self.dataset.position(item[0].path)
-        extent = known = self.dataset.extent(position)
+        known = self.dataset.extent(position)
+        attributes = self._attributes
+        data_type, compression = attributes.data_type, attributes.compression
 
-        def decode(stored: Buffer, _: ArraySpec) -> NDBuffer:
-            block = memoryview(stored.as_numpy_array())
-            attributes = self._attributes
-            chunk = decode_full(
-                block, attributes.block_size, self._view.data_type, attributes.compression,
+        def decoded(old: bytes) -> NDBuffer:
+            block = decode_full(
+                memoryview(old), attributes.block_size, self._view.data_type, compression,
                 fill_value_of(item[1]),
             )  # fmt: skip
-            return spec.prototype.nd_buffer.from_numpy_array(self._presented(chunk))
-
-        def encode(chunk: NDBuffer, _: ArraySpec) -> Buffer:
-            full = self._presented(chunk.as_numpy_array())
-            block = pad_or_truncate(full, to_c(extent))
-            parts = encode_parts(block, self._attributes.data_type, self._attributes.compression)
-            return cpu.Buffer.from_bytes(b"".join(parts))
+            return cpu.NDBuffer(self._presented(block))
 
         def change(old: bytes | None) -> bytes | None:
-            nonlocal extent
             if old is not None:
                 self._check_not_sharded(position, *in_memory(old))
             with ErrorsAt(partial(self.dataset.where, position)):
                 extent = self._extent_now(position, old)
-                new = merge_and_encode_chunk(
-                    None if old is None else cpu.Buffer.from_bytes(old),
-                    self.value,
-                    chunk_spec=spec,
-                    chunk_selection=selection,
-                    out_selection=value_selection,
-                    is_complete=is_complete and extent == known,
-                    drop_axes=drop_axes,
-                    decode=decode,
-                    encode=encode,
-                )
-            return None if new is None else new.to_bytes()
+                now = (*others, is_complete and extent == known)
+                stored = None if old is None else decoded(old)
+                chunk = merged(now, self.value, drop_axes, stored)
+                if chunk is None:
+                    return None
+                block = pad_or_truncate(self._presented(chunk.as_numpy_array()), to_c(extent))
+                return b"".join(encode_parts(block, data_type, compression))
 
         return change
 

@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr import max_workers, merge_and_encode_chunk
+from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
+from n5zarr.arrays.batch import merged
 from n5zarr.arrays.workers import NoThreadError, on_thread, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
@@ -28,8 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
 
     from zarr.abc.buffer import NDBuffer
+    from zarr.abc.codec import CodecPipeline, GetResult
 
-    from n5zarr._zarr import BatchItem, ChunkTransform, GetResult
+    from n5zarr._zarr import BatchItem
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
     from n5zarr.arrays.python_writing import BlockWriter
@@ -245,7 +247,7 @@ async def run_each(work: Callable[[int], Awaitable[None]], n: int, concurrency: 
 
 
 async def update_chunks(
-    transform: ChunkTransform,
+    pipeline: CodecPipeline,
     items: Sequence[BatchItem],
     value: NDBuffer,
     drop_axes: tuple[int, ...],
@@ -254,8 +256,8 @@ async def update_chunks(
 
     Parameters
     ----------
-    transform : ChunkTransform
-        The codecs of the array.
+    pipeline : zarr.abc.codec.CodecPipeline
+        zarr's pipeline for the array.
     items : sequence
         The chunks, at least one, of one array.
     value : zarr.abc.buffer.NDBuffer
@@ -266,30 +268,22 @@ async def update_chunks(
     store: N5Store = items[0][0].store
 
     async def update(k: int) -> None:
-        change = partial(_change_part, transform, items[k], value, drop_axes)
+        change = partial(_change_part, pipeline, items[k], value, drop_axes)
         await store.run_async(store.container.update(items[k][0].path, change))
 
     await run_each(update, len(items), store.concurrency)
 
 
 def _change_part(
-    transform: ChunkTransform,
+    pipeline: CodecPipeline,
     item: BatchItem,
     value: NDBuffer,
     drop_axes: tuple[int, ...],
     old: bytes | None,
 ) -> bytes | None:
     """Return a chunk with a part of it replaced; None if it is to be removed."""
-    _, spec, selection, value_selection, is_complete = item
-    new = merge_and_encode_chunk(
-        None if old is None else cpu.Buffer.from_bytes(old),
-        value,
-        chunk_spec=spec,
-        chunk_selection=selection,
-        out_selection=value_selection,
-        is_complete=is_complete,
-        drop_axes=drop_axes,
-        decode=transform.decode_chunk,
-        encode=transform.encode_chunk,
-    )
-    return None if new is None else new.to_bytes()
+    spec = item[1]
+    stored = None if old is None else decode_chunk(pipeline, cpu.Buffer.from_bytes(old), spec)
+    chunk = merged(item, value, drop_axes, stored)
+    encoded = None if chunk is None else encode_chunk(pipeline, chunk, spec)
+    return None if encoded is None else encoded.to_bytes()

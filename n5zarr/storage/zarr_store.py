@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, assert_never, override
 import zarr
 from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, ObjectStore
+from zarr.storage import FsspecStore, ObjectStore, StorePath
 
 from n5zarr._zarr import on_own_loop, same_data, sync
 from n5zarr.errors import N5UnsupportedError
@@ -169,7 +169,7 @@ class ZarrStorage(Storage):
     async def open(self, *, read_only: bool) -> None:
         # two tasks must not open a store at once; opening it may open another of the same data
         async with holding_async(f"open {id(self)}"):
-            await self.store._ensure_open()  # noqa: SLF001 - as zarr's own WrapperStore
+            await StorePath.open(self.store, "")
         self._is_open = True
 
     @override

@@ -26,9 +26,9 @@ import xarray as xr
 from xarray.backends import BackendEntrypoint
 from xarray.backends.zarr import FillValueCoder
 from xarray.conventions import decode_cf_variables
-from xarray.core import indexing
 from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 
+from n5zarr._zarr import xarray_indexing
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.nodes import as_zarr, standard_codecs
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
@@ -405,7 +405,7 @@ class _NodeReader:
         fill_value = attrs.get("_FillValue")
         if isinstance(fill_value, str) and array.dtype.kind in "fciu":
             attrs["_FillValue"] = FillValueCoder.decode(fill_value, array.dtype)
-        data = indexing.LazilyIndexedArray(LazyArray(array))
+        data = xarray_indexing().LazilyIndexedArray(LazyArray(array))
         # encode with plain Zarr's codecs, so that the result of ds.to_zarr needs no n5zarr
         with ErrorsAt(f"{self.store}: {placed.path or '/'}"):
             codecs = standard_codecs(placed.view)

@@ -12,8 +12,8 @@ from uuid import uuid4
 
 import numpy as np
 import xarray as xr
-from xarray.core import indexing
 
+from n5zarr._zarr import xarray_indexing
 from n5zarr.container.axes import read_placed
 from n5zarr.container.bdv_description import read_description
 from n5zarr.container.options import require
@@ -151,11 +151,12 @@ class Laziness(NamedTuple):
 
     def array(self, views: StackedViews) -> object:
         """Return the array of views for a variable."""
-        lazy = indexing.LazilyIndexedArray(views)
+        indexing = xarray_indexing()
+        lazy: object = indexing.LazilyIndexedArray(views)
         if self.chunks is not None or not self.cache:
             return lazy
-        cached: Any = indexing.MemoryCachedArray(lazy)  # type: ignore[no-untyped-call] # xarray's
-        return indexing.CopyOnWriteArray(cached)
+        kept: object = indexing.CopyOnWriteArray(indexing.MemoryCachedArray(lazy))
+        return kept
 
     def chunked(self, data: xr.Variable) -> xr.Variable:
         """Convert a lazy variable to dask's, as xarray does with the argument of an engine."""

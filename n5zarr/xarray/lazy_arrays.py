@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, override
 import numpy as np
 from xarray.backends import BackendArray
 from xarray.backends.zarr import ZarrArrayWrapper
-from xarray.core import indexing
 from zarr.storage import StorePath
 
+from n5zarr._zarr import xarray_indexing
 from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from zarr.types import AnyArray
 
+    from n5zarr._zarr import ExplicitIndexer
     from n5zarr.store.bdv_views import SetupLevel
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["LazyArray", "StackedViews"]
+
+_indexing = xarray_indexing()
 
 type _Key = tuple[Any, ...]
 type _Array = np.ndarray[Any, np.dtype[Any]]
@@ -81,16 +84,16 @@ class StackedViews(BackendArray):
         """Yield the locations of the datasets."""
         return (StorePath(self.store, view.path) for view in self._existing())
 
-    def __getitem__(self, key: indexing.ExplicitIndexer) -> _Array:
+    def __getitem__(self, key: ExplicitIndexer) -> _Array:
         """Read a selection."""
-        is_of_points = isinstance(key, indexing.VectorizedIndexer)
+        is_of_points = isinstance(key, _indexing.VectorizedIndexer)
         return self._points(key.tuple) if is_of_points else self._box(key.tuple)
 
     @override
-    async def async_getitem(self, key: indexing.ExplicitIndexer) -> _Array:
+    async def async_getitem(self, key: ExplicitIndexer) -> _Array:
         return await asyncio.to_thread(self.__getitem__, key)
 
-    def _read(self, setup: int, timepoint: int, key: indexing.ExplicitIndexer) -> _Array | None:
+    def _read(self, setup: int, timepoint: int, key: ExplicitIndexer) -> _Array | None:
         """Read a selection of a view; None if it has no data."""
         view = self.views[setup][timepoint]
         if view is None:
@@ -104,7 +107,7 @@ class StackedViews(BackendArray):
         setups, timepoints = (np.arange(n)[k] for n, k in zip(self.shape, key[:2], strict=False))
         inner = key[2:]
         is_basic = not any(isinstance(k, np.ndarray) for k in inner)
-        of_view = indexing.BasicIndexer(inner) if is_basic else indexing.OuterIndexer(inner)
+        of_view = _indexing.BasicIndexer(inner) if is_basic else _indexing.OuterIndexer(inner)
         shape = (*setups.shape, *timepoints.shape, *_extent(inner, self.shape[2:]))
         pairs = [(s, t) for s in setups.flat for t in timepoints.flat]
         if len(pairs) == 1:  # no copy of large data
@@ -124,7 +127,7 @@ class StackedViews(BackendArray):
         found = np.zeros(setups.shape, self.dtype)
         for setup, timepoint in np.unique([setups.ravel(), timepoints.ravel()], axis=1).T:
             chosen = (setups == setup) & (timepoints == timepoint)
-            points = indexing.VectorizedIndexer(tuple(k[chosen] for k in inner))
+            points = _indexing.VectorizedIndexer(tuple(k[chosen] for k in inner))
             read = self._read(setup, timepoint, points)
             if read is not None:
                 found[chosen] = read

@@ -12,12 +12,10 @@ import shutil
 import subprocess
 import sys
 import textwrap
-from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from n5zarr._zarr import PUBLIC_ONLY
 from n5zarr.arrays import kernel
 
 ROOT = Path(__file__).parents[2]
@@ -165,8 +163,5 @@ def test_n5zarr_is_refused_where_numpy_is() -> None:
 
 
 @needs_subinterpreters
-@pytest.mark.skipif(
-    PUBLIC_ONLY and find_spec("zarrs") is not None, reason="zarr loads all pipelines: zarrs is one"
-)
 def test_subinterpreters_that_share_the_lock_encode_and_decode_blocks() -> None:
     assert run(sys.executable, IN_SUBINTERPRETER, "legacy", BLOCKS) == "did it\n"

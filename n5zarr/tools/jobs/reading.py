@@ -5,7 +5,7 @@ from __future__ import annotations
 import zarr
 from zarr.abc.store import SupportsSyncStore
 
-from n5zarr._zarr import with_fused_pipeline
+from n5zarr._zarr import with_zarrs_pipeline
 from n5zarr.store.n5_store import N5Store
 
 __all__ = ["for_reading"]
@@ -19,4 +19,4 @@ def for_reading[T](values: T) -> T:
     """
     if not isinstance(values, zarr.Array) or isinstance(values.store, N5Store):
         return values
-    return with_fused_pipeline(values) if isinstance(values.store, SupportsSyncStore) else values
+    return with_zarrs_pipeline(values) if isinstance(values.store, SupportsSyncStore) else values
