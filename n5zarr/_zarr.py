@@ -2,11 +2,11 @@
 
 Private are, each with what it gives:
 
-- ``FusedCodecPipeline``, with its ``sync_transform`` and ``read_sync``: makes arrays of small chunks
-  with filters 2.2 to 3.3 times as fast, text 1.4 to 1.8, shards 2.8 to 4.6. Without it, zarr's
-  default pipeline does the same.
-- ``WrapperStore._store``: the store inside a wrapper, for which there is no other way. Without it, a
-  copy does not see that a wrapped store is its own source, and removes it.
+- ``FusedCodecPipeline``, with its ``sync_transform`` and ``read_sync``: it makes arrays of small
+  chunks with filters 2.2 to 3.3 times as fast, text 1.4 to 1.8, shards 2.8 to 4.6. Without it,
+  zarr's default pipeline does the same.
+- ``WrapperStore._store``: the store inside a wrapper, for which there is no other way. Without it,
+  a copy does not see that a wrapped store is its own source, and removes it.
 - ``xarray.core.indexing``: selections that read only what they need. xarray's guide for backends
   names it, and no public module has its classes.
 - Types of signatures, for the type checker alone: they are not imported when a program runs.
