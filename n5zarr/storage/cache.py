@@ -92,13 +92,14 @@ class CachingStore(WrapperStore["Store"]):
     Parameters
     ----------
     store : zarr.abc.store.Store
-        The store of the container.
+        The store of the container, later ``inner``.
     options : CacheOptions
         Size of the cache, and lifetime of the values.
     """
 
     def __init__(self, store: Store, options: CacheOptions) -> None:
         super().__init__(store)
+        self.inner = store
         self.options = options
         self._forget_all()
 
@@ -114,18 +115,13 @@ class CachingStore(WrapperStore["Store"]):
         if self._lock.locked():
             self._forget_all()
 
-    @property
-    def inner(self) -> Store:
-        """The store without the cache."""
-        return self._store
-
     def __str__(self) -> str:
-        return str(self._store)
+        return str(self.inner)
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, CachingStore)
-            and self._store == other._store
+            and self.inner == other.inner
             and self.options == other.options
         )
 
@@ -139,19 +135,15 @@ class CachingStore(WrapperStore["Store"]):
     def _supports_sync_io(self) -> bool:
         return False  # zarr's synchronous methods would bypass the cache
 
-    def __getstate__(self) -> dict[str, object]:
-        return {"_store": self._store, "options": self.options, "_is_open": self._is_open}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        self.__dict__.update(state)
-        self._forget_all()
+    def __reduce__(self) -> tuple[type[Self], tuple[Store, CacheOptions]]:
+        return type(self), (self.inner, self.options)
 
     @override
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         if byte_range is not None:
-            return await self._store.get(key, prototype, byte_range)
+            return await self.inner.get(key, prototype, byte_range)
         with self._lock:
             kept = self._kept.get(key)
             if kept is not None:
@@ -187,9 +179,9 @@ class CachingStore(WrapperStore["Store"]):
 
     async def _fetch(self, key: str, kept: _Kept | None) -> _Kept:
         now = time.monotonic()
-        if isinstance(self._store, ObjectStore):
-            return await _fetch_object(self._store, key, kept, now)
-        value = await self._store.get(key, cpu.buffer_prototype)
+        if isinstance(self.inner, ObjectStore):
+            return await _fetch_object(self.inner, key, kept, now)
+        value = await self.inner.get(key, cpu.buffer_prototype)
         return _Kept(None if value is None else value.to_bytes(), now, None)
 
     def _keep_value(self, key: str, kept: _Kept, n_changes: int) -> None:
@@ -230,21 +222,21 @@ class CachingStore(WrapperStore["Store"]):
     @override
     async def set(self, key: str, value: Buffer) -> None:
         try:
-            await self._store.set(key, value)
+            await self.inner.set(key, value)
         finally:
             self.forget(key)
 
     @override
     async def delete(self, key: str) -> None:
         try:
-            await self._store.delete(key)
+            await self.inner.delete(key)
         finally:
             self.forget(key)
 
     @override
     async def delete_dir(self, prefix: str) -> None:
         try:
-            await self._store.delete_dir(prefix)
+            await self.inner.delete_dir(prefix)
         finally:
             self.forget(prefix.strip("/"))
 

@@ -79,7 +79,7 @@ class LocalFiles(Storage):
         self._root = root.resolve()
         self._durability: Durability = durability
         self._store_writes = store_writes
-        self._store: LocalStore | None = None  # created on first use
+        self._local_store: LocalStore | None = None  # created on first use
         self._prefix = f"{self._root}/"  # a Path would cost a third of reading a small block
         self._read_only = read_only
 
@@ -99,9 +99,9 @@ class LocalFiles(Storage):
     @property
     @override
     def store(self) -> Store:
-        if self._store is None:
-            self._store = LocalStore(self._root, read_only=not self._store_writes)
-        return self._store
+        if self._local_store is None:
+            self._local_store = LocalStore(self._root, read_only=not self._store_writes)
+        return self._local_store
 
     @property
     @override

@@ -14,7 +14,6 @@ from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, Zip
 
 from n5zarr._zarr import wrapped
 from n5zarr.format.path import join
-from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.objects import name_of_objects
 from n5zarr.storage.url import is_url, local_path
@@ -52,7 +51,7 @@ def places_behind(storage: Storage, path: str = "") -> list[str]:
 def innermost(store: Store) -> Store:
     """Return the store inside all caches and other wrappers of zarr's kind."""
     while isinstance(store, WrapperStore):
-        store = store.inner if isinstance(store, CachingStore) else wrapped(store)
+        store = wrapped(store)
     return store
 
 

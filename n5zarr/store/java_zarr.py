@@ -135,7 +135,7 @@ class JavaZarrStore(WrapperStore["Store"]):
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
-        stored = await self._store.get(key, prototype, byte_range)
+        stored = await self.plain.get(key, prototype, byte_range)
         if stored is not None and key.rpartition("/")[2] == _DOCUMENT:
             with suppress(ValueError):  # zarr reports it
                 document = json.loads(stored.to_bytes())

@@ -85,8 +85,8 @@ class IcechunkWriter:
         repository = icechunk.Repository.open_or_create(storage, config=config)
         repository.save_config()
         self._session = repository.writable_session("main")
-        self._store: Any = self._session.store
-        sync(self._store.clear())
+        self._target: Any = self._session.store
+        sync(self._target.clear())
 
     def add(self, member: Member) -> None:
         """Add the documents of a member, and the chunk of a coordinate."""
@@ -110,7 +110,7 @@ class IcechunkWriter:
                 last_updated_at_checksum=self._time,
             )
             specs.append(spec)
-        refused = self._store.set_virtual_refs(array.path, specs) if specs else None
+        refused = self._target.set_virtual_refs(array.path, specs) if specs else None
         if refused:
             raise N5UnsupportedError(
                 f"{array.path}: icechunk takes no references to chunks {refused[:3]}", kind="option"
@@ -118,7 +118,7 @@ class IcechunkWriter:
 
     def _set(self, key: str, value: bytes) -> None:
         try:
-            sync(self._store.set(key, cpu.Buffer.from_bytes(value)))
+            sync(self._target.set(key, cpu.Buffer.from_bytes(value)))
         except self._icechunk.InvalidInputError as err:
             raise N5UnsupportedError(
                 f"{key}: icechunk does not take it: {str(err).partition(chr(10))[0]}", kind="option"

@@ -112,7 +112,7 @@ class _StoredView(ServedView):
     """A view that reads most of its values from one file each."""
 
     def __init__(self, served: ServedLocation) -> None:
-        self._store = served.store
+        self._n5 = served.store
         self._path = served.path
         self._seconds = 0.0  # moving average of the duration of a read in this thread
 
@@ -128,7 +128,7 @@ class _StoredView(ServedView):
         self, key: str, known: str | None, value: Steps[BufferLike | None], files: Sequence[str]
     ) -> Steps[Found | None]:
         """Read a value that depends on files, unless their stamps tell that the client has it."""
-        requests = [Stamp(file) for file in files] if self._store.storage.has_stamps else []
+        requests = [Stamp(file) for file in files] if self._n5.storage.has_stamps else []
         stamps: Sequence[Any] = (yield requests) if requests else [None]
         latest = time.time_ns() - _SETTLED
         tag = ""
@@ -147,10 +147,10 @@ class _StoredView(ServedView):
         With another thread for each flow, the server would read two fifths fewer small blocks in a
         second, since threads wait for the interpreter after each system call.
         """
-        storage = self._store.storage
+        storage = self._n5.storage
         if not storage.supports_sync:  # zarr's event loop has its clients
-            return await from_other_loop(self._store.run_async(steps))
-        warn = self._store.container.warn
+            return await from_other_loop(self._n5.run_async(steps))
+        warn = self._n5.container.warn
         if self._seconds >= _SLOW:
             self._seconds *= 0.95  # so that after some of them one read here is tried again
             return await asyncio.to_thread(storage.run, steps, warn)
@@ -181,7 +181,7 @@ class N5View(_StoredView):
         [ends] = yield [Ends(key, 1, 0)]
         if ends is not None and ends[0] > _LARGEST:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), key)
-        return (yield from self._store.container.hierarchy.other_file(key))
+        return (yield from self._n5.container.hierarchy.other_file(key))
 
 
 class ZarrView(_StoredView):

@@ -1,0 +1,361 @@
+"""What n5zarr makes of zarr's public names does what zarr does, with and without faster classes."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numcodecs
+import numpy as np
+import pytest
+import tensorstore
+import zarr
+from zarr.buffer import cpu
+from zarr.codecs import numcodecs as filters_v3
+from zarr.core import array as of_arrays  # noqa: TID251 - results are compared with these
+from zarr.core import chunk_utils, codec_pipeline, sync  # noqa: TID251
+from zarr.errors import ZarrUserWarning
+from zarr.storage import LocalStore, LoggingStore, MemoryStore, WrapperStore, ZipStore
+
+import n5zarr
+from n5zarr import N5Store, _zarr
+from n5zarr.arrays.batch import merged
+from n5zarr.container import codec_chain
+from n5zarr.errors import N5UnrepresentableError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.filterwarnings("ignore:Numcodecs codecs are not")
+
+# ------------------------------------------------------------------------- zarr's configuration
+
+ROUND_TRIP = """
+import sys
+import numpy as np, zarr
+where, values = sys.argv[1], np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)
+import n5zarr
+from n5zarr import N5Store
+made = zarr.create_array(
+    N5Store(where), name="a/plain", shape=(5, 7, 11), chunks=(3, 4, 5), dtype=values.dtype
+)
+made[...] = values
+made[1:3, 2:5] = values[1:3, 2:5] + 1  # parts of blocks
+other = n5zarr.create_array(where, path="b", data=values, chunks=(3, 4, 5), compression="zstd")
+assert type(n5zarr.open_array(where, path="b", mode="r")).__name__ == "N5Array"
+assert np.array_equal(n5zarr.open(where)["b"][1:4, 3], values[1:4, 3])
+n5zarr.convert(where + "/b", where.replace("c.n5", "out.zarr"))
+print(zarr.config.get("codec_pipeline.path"), flush=True)
+"""
+# What zarr-python's pull request 4101 does to the configuration: the known keys only, with defaults
+# in one mapping.
+WITH_TYPED_CONFIG = """
+import zarr
+class Typed:
+    kept = zarr.config
+    defaults = kept.defaults[0]
+    def get(self, key, default=...):
+        given = () if default is ... else (default,)
+        return self.kept.get(key, *given)
+    def set(self, values=None, **more):
+        for key in values or {}:
+            self.kept.get(key)  # a KeyError if there is none
+        return self.kept.set(values, **more)
+zarr.config = Typed()
+"""
+
+
+@pytest.mark.parametrize("case", ["as it is", "ours is configured", "the configuration has types"])
+def test_any_configuration_of_zarr(tmp_path: Path, case: str) -> None:
+    name = "n5zarr.arrays.pipeline.N5CodecPipeline"
+    given = {"ZARR_CODEC_PIPELINE__PATH": name} if case == "ours is configured" else {}
+    before = WITH_TYPED_CONFIG if case == "the configuration has types" else ""
+    done = subprocess.run(
+        [sys.executable, "-c", before + ROUND_TRIP, str(tmp_path / "c.n5")],
+        env={**os.environ, **given},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.split() == [name]
+    values = np.arange(5 * 7 * 11, dtype="u2").reshape(5, 7, 11)
+    np.testing.assert_array_equal(stored(tmp_path / "c.n5/b"), values)
+    values[1:3, 2:5] += 1
+    np.testing.assert_array_equal(stored(tmp_path / "c.n5/a/plain"), values)
+    assert (tmp_path / "out.zarr/zarr.json").exists()
+
+
+def stored(path: Path) -> np.ndarray:
+    spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path)}}
+    return np.asarray(tensorstore.open(spec, open=True).result().read().result()).transpose()
+
+
+# ------------------------------------------------------------------------------------- one chunk
+
+
+@pytest.fixture(params=["as it is", "without faster classes"])
+def zarrs(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """Let zarr lack the classes that n5zarr has no public names for."""
+    load = _zarr._class
+    if request.param != "as it is":
+        monkeypatch.setattr(_zarr, "_class", lambda n: None if "Fused" in n else load(n))
+    codec_chain._codecs.cache_clear()
+    yield request.param
+    codec_chain._codecs.cache_clear()
+
+
+def document(*codecs: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "zarr_format": 3, "node_type": "array", "shape": [5, 7], "data_type": "uint16",
+        "chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [5, 7]}},
+        "chunk_key_encoding": {"name": "default"}, "fill_value": 0, "attributes": {},
+        "codecs": list(codecs),
+    }  # fmt: skip
+
+
+def sharded(*codecs: dict[str, Any]) -> dict[str, Any]:
+    index = [{"name": "bytes", "configuration": {"endian": "little"}}]
+    members = {"chunk_shape": [5, 7], "codecs": codecs, "index_codecs": index}
+    return {"name": "sharding_indexed", "configuration": members}
+
+
+BIG: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "big"}}
+LITTLE: dict[str, Any] = {"name": "bytes", "configuration": {"endian": "little"}}
+DELTA: dict[str, Any] = {"name": "numcodecs.delta", "configuration": {"dtype": "<u2"}}
+DELTA_BIG: dict[str, Any] = {"name": "numcodecs.delta", "configuration": {"dtype": ">u2"}}
+TRANSPOSE: dict[str, Any] = {"name": "transpose", "configuration": {"order": [1, 0]}}
+ZLIB: dict[str, Any] = {"name": "numcodecs.zlib", "configuration": {"level": 2}}
+BLOSC: dict[str, Any] = {
+    "name": "blosc", "configuration":
+    {"cname": "lz4", "clevel": 5, "shuffle": "shuffle", "typesize": 2, "blocksize": 0},
+}  # fmt: skip
+CHAINS: dict[str, list[dict[str, Any]]] = {
+    "gzip": [TRANSPOSE, BIG, {"name": "gzip", "configuration": {"level": 5}}],
+    "zstd": [TRANSPOSE, BIG, {"name": "zstd", "configuration": {"level": 1, "checksum": False}}],
+    "blosc": [TRANSPOSE, BIG, BLOSC],
+    "a compressor of numcodecs has no byte order": [BIG, ZLIB],
+    "in shards": [sharded(BIG, ZLIB)],
+    "delta": [DELTA, LITTLE],
+    "delta in shards": [sharded(DELTA, LITTLE)],
+}
+
+
+@pytest.mark.parametrize("chain", CHAINS)
+def test_chunks_are_those_of_an_array_of_zarr(zarrs: str, chain: str) -> None:
+    del zarrs
+    made = document(*CHAINS[chain])
+    codecs = _zarr.ChunkCodecs(made)
+    for values in (np.arange(35, dtype="u2").reshape(5, 7) * 300, np.zeros((5, 7), "u2")):
+        store = MemoryStore()
+        store.set_sync("zarr.json", cpu.Buffer.from_bytes(b"{}"))
+        array: Any = zarr.Array(
+            zarr.AsyncArray(
+                metadata=cast("Any", made), store_path=zarr.storage.StorePath(store),
+                config={"write_empty_chunks": True},
+            )
+        )  # fmt: skip
+        array[...] = values
+        expected: Any = store.get_sync("c/0/0", prototype=cpu.buffer_prototype)
+        assert codecs.encode(values) == expected.to_bytes()
+        np.testing.assert_array_equal(codecs.decode(expected.to_bytes()), values)
+
+
+@pytest.mark.parametrize("codecs", [[DELTA_BIG, BIG], [sharded(DELTA_BIG, BIG)]])
+def test_filters_that_zarr_misreads_are_refused(zarrs: str, codecs: list[dict[str, Any]]) -> None:
+    del zarrs
+    with pytest.raises(N5UnrepresentableError, match="filters: expected to decode"):
+        _zarr.ChunkCodecs(document(*codecs))
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_filters_and_text(zarrs: str, zarr_format: Literal[2, 3], tmp_path: Path) -> None:
+    del zarrs
+    store = N5Store(tmp_path / "c.n5", zarr_format=zarr_format)
+    of: Any = filters_v3 if zarr_format == 3 else numcodecs
+    numbers = np.arange(7 * 11, dtype="i4").reshape(7, 11) * 3
+    words = np.array([f"{k} {'ä' * (k % 5)}" for k in range(77)], object).reshape(7, 11)
+    for name, values, given in (
+        ("a", numbers, {"dtype": "<i4", "filters": [of.Delta(dtype="<i4")]}),
+        ("b", words, {"dtype": str}),
+    ):
+        options: Any = {"shape": (7, 11), "chunks": (5, 3), "zarr_format": zarr_format, **given}
+        array: Any = zarr.create_array(store, name=name, **options)
+        array[...] = values
+        array[1:6, 2:5] = values[:5, :3]
+        expected = values.copy()
+        expected[1:6, 2:5] = values[:5, :3]
+        read = N5Store(tmp_path / "c.n5", zarr_format=zarr_format, read_only=True)
+        opened: Any = zarr.open_array(read, path=name, mode="r", zarr_format=zarr_format)
+        np.testing.assert_array_equal(opened[...].astype(values.dtype), expected)
+        np.testing.assert_array_equal(opened[2:6, ::5].astype(values.dtype), expected[2:6, ::5])
+
+
+@pytest.mark.parametrize("shards", [None, (12, 10)])
+def test_boxes_of_plain_zarr(zarrs: str, shards: Any, tmp_path: Path) -> None:
+    values = np.arange(13 * 11, dtype="u2").reshape(13, 11)
+    array: Any = zarr.create_array(tmp_path / "a.zarr", data=values, chunks=(3, 5), shards=shards)
+    same: Any = _zarr.with_zarrs_pipeline(array)
+    for box in (np.s_[...], np.s_[2:9, ::3], np.s_[4, [1, 7]]):
+        np.testing.assert_array_equal(same[box], values[box])
+    is_other = type(same.async_array.codec_pipeline) is not type(array.async_array.codec_pipeline)
+    assert is_other == (zarrs == "as it is")
+
+
+# -------------------------------------------------------------------------------- parts of chunks
+
+
+@pytest.mark.parametrize("write_empty", [False, True])
+@pytest.mark.parametrize("stored", [None, 5])
+@pytest.mark.parametrize(
+    ("value", "selection", "out", "is_complete", "drop_axes"),
+    [
+        (np.arange(6, dtype="u2").reshape(2, 3), np.s_[1:3, 2:5], np.s_[0:2, 0:3], False, ()),
+        (np.arange(15, dtype="u2").reshape(3, 5), np.s_[0:3, 0:5], np.s_[0:3, 0:5], True, ()),
+        (np.full((3, 5), 7, "u2"), np.s_[0:3, 0:5], np.s_[0:3, 0:5], True, ()),
+        (np.array(9, "u2"), np.s_[0:2, 0:5], np.s_[0:2, 0:5], False, ()),
+        (np.array(7, "u2"), np.s_[0:3, 0:5], np.s_[0:3, 0:5], True, ()),
+        (np.arange(3, dtype="u2"), np.s_[0:3, 1:2], np.s_[0:3], False, (1,)),
+        (np.arange(4, dtype="u2"), ([0, 0, 2, 1], [1, 4, 0, 2]), np.s_[0:4], False, ()),
+    ],
+)
+def test_parts_of_chunks_are_replaced_as_zarr_does(
+    value: np.ndarray, selection: Any, out: Any, *, is_complete: bool, drop_axes: tuple[int, ...],
+    stored: int | None, write_empty: bool,
+) -> None:  # fmt: skip
+    array: Any = zarr.create_array(
+        MemoryStore(), shape=(7, 11), chunks=(3, 5), dtype="u2", fill_value=7,
+        config={"write_empty_chunks": write_empty},
+    )  # fmt: skip
+    spec = _zarr.chunk_spec(array.async_array, array.chunks)
+    old = None if stored is None else cpu.NDBuffer(np.full((3, 5), stored, "u2"))
+    expected = chunk_utils.merge_and_encode_chunk(
+        None if old is None else cpu.Buffer.from_bytes(b"any"),
+        cpu.NDBuffer(value),
+        chunk_spec=spec,
+        chunk_selection=selection,
+        out_selection=out,
+        is_complete=is_complete,
+        drop_axes=drop_axes,
+        decode=lambda _, __: old,  # type: ignore[arg-type, return-value]
+        encode=lambda chunk, _: cpu.Buffer.from_bytes(chunk.as_numpy_array().tobytes()),
+    )
+    item = (None, spec, selection, out, is_complete)
+    found = merged(item, cpu.NDBuffer(value), drop_axes, old)
+    assert (found is None) == (expected is None)
+    if found is not None and expected is not None:
+        assert found.as_numpy_array().tobytes() == expected.to_bytes()
+    assert old is None or (old.as_numpy_array() == stored).all()
+
+
+def test_the_number_of_workers_is_that_of_zarr() -> None:
+    for given in (None, 3, "4", 0, -2):
+        with zarr.config.set({"codec_pipeline.max_workers": given}):
+            assert _zarr.max_workers() == codec_pipeline._resolve_max_workers()
+    with (
+        zarr.config.set({"codec_pipeline.max_workers": "many"}),
+        pytest.warns(ZarrUserWarning, match=r"codec_pipeline\.max_workers: expected a number"),
+    ):
+        assert _zarr.max_workers() == os.cpu_count()
+
+
+# -------------------------------------------------------------------------------------- documents
+
+
+def test_documents_have_the_spelling_of_zarr() -> None:
+    array = n5zarr.open_array(n5zarr.sample_path(), path="em/s0", mode="r")
+    written: Any = dict(array.metadata.to_dict()) | {"attributes": {"a": 1}}
+    spelled = _zarr.spelled({**written, "chunk_key_encoding": {"name": "default"}})
+    assert spelled == written | {"chunk_key_encoding": spelled["chunk_key_encoding"]}
+
+
+def test_other_attributes_leave_the_metadata_alone() -> None:
+    array: Any = zarr.create_array(MemoryStore(), shape=(5,), dtype="u2", attributes={"a": 1})
+    before = array.metadata
+    after = _zarr.with_attributes(before, {"b": 2})
+    assert after.to_dict() == before.to_dict() | {"attributes": {"b": 2}}
+    assert before.attributes == {"a": 1}
+
+
+def test_classes_of_metadata() -> None:
+    options: Any = {"shape": (5,), "dtype": "u2"}
+    second: Any = zarr.create_array(MemoryStore(), zarr_format=2, **options)
+    third: Any = zarr.create_array(MemoryStore(), zarr_format=3, **options)
+    assert type(second.metadata) is _zarr.ArrayV2Metadata
+    assert type(third.metadata) is _zarr.ArrayV3Metadata
+
+
+# ------------------------------------------------------------------------------------ event loops
+
+
+async def running() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+async def failing() -> None:
+    raise LookupError("a")
+
+
+def test_coroutines_run_on_the_loop_of_zarr() -> None:
+    assert _zarr.sync(running()) is sync._get_loop()
+    assert asyncio.run(_zarr.from_other_loop(running())) is sync._get_loop()
+    assert _zarr.on_own_loop(running()) is not sync._get_loop()
+    with pytest.raises(LookupError, match="a"):
+        _zarr.sync(failing())
+    with pytest.raises(LookupError, match="a"):
+        asyncio.run(_zarr.from_other_loop(failing()))
+
+
+@pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited")
+@pytest.mark.filterwarnings("ignore:.*_Task.nmembers:pytest.PytestUnraisableExceptionWarning")
+def test_the_loop_of_zarr_does_not_wait_for_itself() -> None:
+    async def nested() -> None:
+        _zarr.sync(running())
+
+    with pytest.raises(sync.SyncError, match="from within a running loop"):
+        _zarr.sync(nested())
+
+
+def test_threads_of_zarr_are_as_many_as_configured() -> None:
+    code = """
+import asyncio, threading, zarr
+from n5zarr._zarr import sync
+async def names():
+    def name():
+        import time
+        time.sleep(0.05)
+        return threading.current_thread().name
+    return {n for n in await asyncio.gather(*(asyncio.to_thread(name) for _ in range(8)))}
+with zarr.config.set({"threading.max_workers": 2}):
+    print(len(sync(names())))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["2"]
+
+
+# ----------------------------------------------------------------------------------------- stores
+
+
+def test_stores_of_the_same_data_are_those_of_zarr(tmp_path: Path) -> None:
+    one, other = LocalStore(tmp_path / "a-b"), LocalStore(tmp_path / "c")
+    memory = MemoryStore({"a": cpu.Buffer.from_bytes(b"1")})
+    archive = ZipStore(tmp_path / "a.zip", mode="w")
+    pairs: list[tuple[Any, Any]] = [
+        (one, one.with_read_only(read_only=True)), (one, other),
+        (memory, memory.with_read_only(read_only=True)), (memory, MemoryStore()), (memory, one),
+        (memory, MemoryStore({"a": cpu.Buffer.from_bytes(b"1")})),
+        (archive, ZipStore(tmp_path / "a.zip")), (archive, ZipStore(tmp_path / "b.zip")),
+    ]  # fmt: skip
+    for pair in pairs:
+        assert _zarr.same_data(*pair) == of_arrays._stores_share_data(*pair)
+
+
+def test_the_store_in_a_wrapper(tmp_path: Path) -> None:
+    for store in (LocalStore(tmp_path), MemoryStore(), ZipStore(tmp_path / "a.zip", mode="w")):
+        for wrapper in (WrapperStore, LoggingStore):
+            made: Any = wrapper(store)
+            assert _zarr.wrapped(made) is store
