@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from contextlib import nullcontext
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from zarr.buffer import cpu
 from zarr.storage import MemoryStore, WrapperStore
 
 import n5zarr
+from n5zarr.errors import N5Warning
 from n5zarr.images import contrast
 from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
 from n5zarr.images.find import find_images, images_in, open_images
@@ -34,7 +36,9 @@ def test_the_keys_are_those_that_a_conversion_writes(
     source: str, version: Any, tmp_path: Path
 ) -> None:
     location = Path(n5zarr.sample_path()) if source == "sample" else JAVA / source
-    n5zarr.convert(location, tmp_path / "a.zarr", ome=True, ome_version=version)
+    said = "Zarr gets the most frequent label"
+    with pytest.warns(N5Warning, match=said) if source == "labels.n5" else nullcontext():
+        n5zarr.convert(location, tmp_path / "a.zarr", ome=True, ome_version=version)
     ome = OmeZarrKeys(images_in(n5_tree(place_of(location), OME_FORMATS[version])), version)
     written = {
         str(file.relative_to(tmp_path / "a.zarr")): file.read_bytes()
