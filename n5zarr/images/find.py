@@ -160,21 +160,17 @@ def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree
     if OME_FORMATS[version] == 2:
         arrays = {path: _filled(array) for path, array in arrays.items()}
     images = {image.path: image_attributes(image, version) for image in found.images}
-    lists = {
-        path: _beside(found.groups.get(path, {}), metadata) | ome_attributes(version, metadata)
-        for path, metadata in found.lists.items()
-    }
+    lists: dict[str, dict[str, JSON]] = {}
+    for path, metadata in found.lists.items():
+        beside = without_ome(found.groups.get(path, {}))
+        kept = {key: value for key, value in beside.items() if key not in metadata}
+        lists[path] = kept | ome_attributes(version, metadata)
     return replace(
         found.source,
         arrays=arrays,
         groups=dict(sorted({**found.groups, **lists, **images}.items())),
         files=_files(found),
     )
-
-
-def _beside(attributes: Mapping[str, JSON], metadata: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the attributes of a group that its metadata of OME-Zarr do not replace."""
-    return {key: v for key, v in without_ome(attributes).items() if key not in metadata}
 
 
 def _filled(array: ArraySource) -> ArraySource:
