@@ -16,12 +16,14 @@ from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
-from n5zarr.images.ome import METADATA_XML, image_attributes, ome_xml
-from n5zarr.images.ome_version import (
+from n5zarr.images.ome import (
     DEFAULT_VERSION,
+    METADATA_XML,
     OME_FORMATS,
     OmeVersion,
+    image_attributes,
     ome_attributes,
+    ome_xml,
 )
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of

@@ -19,7 +19,7 @@ from n5zarr.format.block import MAX_BLOCK_BYTES
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import CTuple, N5Tuple, to_n5
 from n5zarr.format.path import join
-from n5zarr.images.encoded_chunks import read_chunks
+from n5zarr.images.zarr_documents import read_chunks
 from n5zarr.storage.requests import get_each
 from n5zarr.store.multiset_drafts import LabelMultisetType, compression_of, register_drafts
 from n5zarr.tools.convert.copying import ChunkCopy, ValueCopy

@@ -21,7 +21,7 @@ from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
-from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS, OmeVersion
+from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.images.zarr_documents import OmeZarrKeys
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.local import may_take_long
