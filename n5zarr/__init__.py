@@ -71,13 +71,13 @@ if TYPE_CHECKING:
     from n5zarr.viewing.serve.run import Server, serve
     from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.viewing.view import NeuroglancerView, view
+    from n5zarr.xarray.accessor import open_level, pyramid_levels
     from n5zarr.xarray.bdv import open_bdv
     from n5zarr.xarray.interest_points import (
         InterestPoints,
         read_interest_points,
         write_interest_points,
     )
-    from n5zarr.xarray.pyramids import open_level, pyramid_levels
     from n5zarr.xarray.write import to_n5
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program listens

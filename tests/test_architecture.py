@@ -73,7 +73,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.validate.check.validate": 79,
     "n5zarr.viewing.view.view": 77,
     "n5zarr.xarray.bdv.open_bdv": 71,
-    "n5zarr.xarray.pyramids.open_level": 67,
+    "n5zarr.xarray.accessor.open_level": 67,
     "n5zarr.xarray.write.to_n5": 125,
 }
 # Modules that import others of the package inside functions, with the reason.

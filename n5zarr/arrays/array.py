@@ -19,15 +19,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr import ArrayV3Metadata, chunk_spec, max_workers
 from n5zarr.arrays import kernel
 from n5zarr.arrays.batch import fill_value_of
-from n5zarr.arrays.box import (
-    Box,
-    Points,
-    Rows,
-    box_of_chunks,
-    points_of,
-    points_of_mask,
-    rows_of,
-)
+from n5zarr.arrays.box import Box, Points, Rows, box_of_chunks, points_of, points_of_mask, rows_of
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
@@ -64,10 +56,10 @@ _log = logging.getLogger(__name__)
 class N5Array(DescribedArray[ArrayV3Metadata]):
     """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes of local datasets.
 
-    It behaves like any other array. The compiled kernel reads and writes selections of integers,
-    slices and an ellipsis, if the kernel is built and zarr uses numpy's memory.
-    Other selections, and blocks that are not ordinary, go through
-    :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
+    It behaves like any other array. If the compiled kernel is built and zarr uses numpy's memory,
+    the kernel reads and writes selections of integers, slices and an ellipsis, and reads points,
+    masks, lists along axes, and blocks. Everything else, and blocks that are not ordinary, go
+    through :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
 
     Its metadata name the standard codecs of the dataset's compression. So copies made by zarr, with
     :func:`zarr.from_array` or :func:`zarr.zeros_like`, are plain Zarr.

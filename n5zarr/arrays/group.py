@@ -166,7 +166,9 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     """
     if isinstance(node, zarr.Group):
         return cast("Node", N5Group(async_group(node)))
-    is_fast = _has_own_codec(node.async_array.metadata)
+    metadata = node.async_array.metadata
+    codecs = metadata.codecs if isinstance(metadata, ArrayV3Metadata) else ()
+    is_fast = len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec)
     if not is_fast:
         _log.debug("%s: left to zarr: its codec is not n5zarr's own", node.store_path)
     return cast("Node", (N5Array if is_fast else DescribedArray)(node.async_array))
@@ -187,8 +189,3 @@ def values_of(storage: Storage, path: str, view: DatasetView) -> AnyArray:
     own = N5Store(storage, codecs="n5", zarr_format=3, read_only=True)
     array: Any = with_fast_path(as_zarr(own, path, replace(view, codecs="n5")))
     return cast("AnyArray", array)
-
-
-def _has_own_codec(metadata: object) -> bool:
-    codecs = metadata.codecs if isinstance(metadata, ArrayV3Metadata) else ()
-    return len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec)

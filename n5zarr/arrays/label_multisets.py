@@ -263,7 +263,8 @@ class LabelDataset(NamedTuple):
         with ErrorsAt(self._name(position)):
             if stored is not None:
                 check_not_sharded(*in_memory(stored), dataset.data_type, dataset.compression)
-            if new.lists.size != math.prod(self._extent(position)):
+            extent = block_extent(dataset.dimensions, dataset.block_size, position)
+            if new.lists.size != math.prod(extent):
                 before = None if stored is None else memoryview(stored)
                 new = pasted(self._block(before, position), part, new)
             if new.is_background:
@@ -288,10 +289,6 @@ class LabelDataset(NamedTuple):
         part = box.within(place, size)
         block = Box(tuple(map(mul, place, size)), part.stop)
         return part.relative_to(block), part.relative_to(box)
-
-    def _extent(self, position: N5Tuple) -> N5Tuple:
-        dataset = self.view.dataset
-        return block_extent(dataset.dimensions, dataset.block_size, position)
 
     def _key(self, position: N5Tuple) -> str:
         return join(self.path, block_path(position))

@@ -135,7 +135,8 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
     GeometryAndProblems
         The geometry is None if no convention that was tried describes the axes.
     """
-    if _says_nothing(node):
+    is_alone = node.first is None and node.view is None and node.given_names is None
+    if is_alone and not node.attributes and not any(node.ancestors):
         return GeometryAndProblems(None, ())
     problems: list[str] = []
     geometry = None
@@ -163,12 +164,6 @@ def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
             "the registration turns or shears: positions are along the axes of the view, and "
             "the attribute 'registration' has the matrix that maps them to the world"
         )
-
-
-def _says_nothing(node: Node) -> bool:
-    """Whether there is no input at all, so that no convention has to be tried."""
-    is_alone = node.first is None and node.view is None and node.given_names is None
-    return is_alone and not node.attributes and not any(node.ancestors)
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:

@@ -16,12 +16,14 @@ from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
-from n5zarr.images.ome import METADATA_XML, image_attributes, ome_xml
-from n5zarr.images.ome_version import (
+from n5zarr.images.ome import (
     DEFAULT_VERSION,
+    METADATA_XML,
     OME_FORMATS,
     OmeVersion,
+    image_attributes,
     ome_attributes,
+    ome_xml,
 )
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -160,21 +162,17 @@ def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree
     if OME_FORMATS[version] == 2:
         arrays = {path: _filled(array) for path, array in arrays.items()}
     images = {image.path: image_attributes(image, version) for image in found.images}
-    lists = {
-        path: _beside(found.groups.get(path, {}), metadata) | ome_attributes(version, metadata)
-        for path, metadata in found.lists.items()
-    }
+    lists: dict[str, dict[str, JSON]] = {}
+    for path, metadata in found.lists.items():
+        beside = without_ome(found.groups.get(path, {}))
+        kept = {key: value for key, value in beside.items() if key not in metadata}
+        lists[path] = kept | ome_attributes(version, metadata)
     return replace(
         found.source,
         arrays=arrays,
         groups=dict(sorted({**found.groups, **lists, **images}.items())),
         files=_files(found),
     )
-
-
-def _beside(attributes: Mapping[str, JSON], metadata: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the attributes of a group that its metadata of OME-Zarr do not replace."""
-    return {key: v for key, v in without_ome(attributes).items() if key not in metadata}
 
 
 def _filled(array: ArraySource) -> ArraySource:

@@ -56,7 +56,13 @@ def _described(tree: SourceTree) -> SourceTree:
             groups[group] = describe_image(attributes, group, levels, is_alone=is_alone)
             for level in levels.values():
                 path = join(group, level.path)
-                levels_of_all[path] = join(group, level.name), _placed(tree.arrays[path], level)
+                array = tree.arrays[path]
+                placed = replace(
+                    array,
+                    dimension_names=to_c([axis.name for axis in level.axes]),
+                    attributes={**array.attributes, **level.written.on_dataset(array.attributes)},
+                )
+                levels_of_all[path] = join(group, level.name), placed
     if not levels_of_all:
         return tree
     others = {p: (p, array) for p, array in tree.arrays.items() if p not in levels_of_all}
@@ -85,12 +91,3 @@ def _levels(
         return read_levels(image, shapes)
     except MisfitError as err:
         raise option_error(f"{group or '/'}: {err}") from err
-
-
-def _placed(array: ArraySource, level: OmeLevel) -> ArraySource:
-    """Return the array of a level with the attributes that place it."""
-    return replace(
-        array,
-        dimension_names=to_c([axis.name for axis in level.axes]),
-        attributes={**array.attributes, **level.written.on_dataset(array.attributes)},
-    )

@@ -1,9 +1,16 @@
 """Order the axes of images as OME-Zarr wants them, and make its metadata of images and groups.
 
-Source: https://ngff.openmicroscopy.org/0.5/, "multiscales", "labels" and "bioformats2raw.layout";
-0.4 has the same in other places (:mod:`n5zarr.images.ome_version`).
+Source: https://ngff.openmicroscopy.org/0.5/, "multiscales", "labels" and "bioformats2raw.layout".
 Documents only, all in OME-Zarr's C order; index 0 is the centre of the first element, in OME-Zarr
 and in the conventions of N5.
+
+Images and groups are described without a version, and get that of the destination last:
+
+- 0.5 is Zarr v3: https://ngff.openmicroscopy.org/0.5/. One attribute, ``ome``, has the metadata and
+  the version.
+- 0.6rc0 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.conventions.ome_draft`.
+- 0.4 is Zarr v2: https://ngff.openmicroscopy.org/0.4/. Each part of the metadata is an attribute,
+  and those that describe images have the version. Groups that hold levels name their axes, too.
 
 ``OME/METADATA.ome.xml`` is beside the list ``series`` of ``bioformats2raw.layout``. Bio-Formats and
 napari-ome-zarr find the images by it. Source: the schema of OME, 2016-06.
@@ -13,18 +20,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from posixpath import relpath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from xml.etree import ElementTree
 
 from n5zarr.container.options import require
-from n5zarr.conventions.model import MisfitError, mapping
-from n5zarr.conventions.ome_draft import DRAFT, REGISTRATION, is_registration
+from n5zarr.conventions.axis_names import XARRAY_KEY
+from n5zarr.conventions.model import MisfitError, first_of, mapping
+from n5zarr.conventions.ome_draft import DRAFT, REGISTRATION, as_06, is_registration
 from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
-from n5zarr.images.ome_version import DEFAULT_VERSION, OmeVersion, ome_attributes
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
@@ -33,16 +40,73 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = [
+    "DEFAULT_VERSION",
     "METADATA_XML",
+    "OME_FORMATS",
     "Aligned",
+    "OmeVersion",
     "align_axes",
     "image_attributes",
     "labels_metadata",
+    "ome_attributes",
     "ome_xml",
     "series_metadata",
 ]
+
+type OmeVersion = Literal["0.4", "0.5", "0.6rc0"]
+
+OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6rc0": 3}
+"""The format of Zarr that each version prescribes."""
+
+DEFAULT_VERSION: OmeVersion = "0.5"
+
+_VERSIONED_IN_0_4 = {"omero", "image-label", "plate", "well"}  # beside each image of multiscales
+
+
+def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Make the attributes of a group from its metadata of OME-Zarr.
+
+    Parameters
+    ----------
+    version : {"0.4", "0.5", "0.6rc0"}
+        The version to write.
+    metadata : mapping
+        ``multiscales``, ``omero``, ``labels`` and so on, without a version.
+
+    Examples
+    --------
+    >>> ome_attributes("0.5", {"labels": ["cells"]}), ome_attributes("0.4", {"labels": ["cells"]})
+    ({'ome': {'version': '0.5', 'labels': ['cells']}}, {'labels': ['cells']})
+    >>> ome_attributes("0.4", {"multiscales": [{"axes": [{"name": "x"}]}], "image-label": {}})
+    ... # doctest: +NORMALIZE_WHITESPACE
+    {'multiscales': [{'version': '0.4', 'axes': [{'name': 'x'}]}],
+     'image-label': {'version': '0.4'},
+     '_ARRAY_DIMENSIONS': ['x']}
+    """
+    attributes = dict(metadata)
+    for key in metadata.keys() & _VERSIONED_IN_0_4:
+        attributes[key] = _stated(metadata[key], version if version == "0.4" else None)
+    images = metadata.get("multiscales")
+    if version == DRAFT and isinstance(images, list):
+        attributes["multiscales"] = [as_06(mapping(image)) for image in images]
+    if version != "0.4":
+        return {"ome": {"version": version, **attributes}}
+    if isinstance(images, list):
+        attributes["multiscales"] = [_stated(image, version) for image in images]
+        axes = first_of(images).get("axes")
+        names: JSON = [mapping(axis).get("name") for axis in axes] if isinstance(axes, list) else []
+        attributes[XARRAY_KEY] = names
+    return attributes
+
+
+def _stated(part: JSON, version: OmeVersion | None) -> dict[str, JSON]:
+    """Return a part of the metadata with the version in it, or without any."""
+    others = {key: value for key, value in mapping(part).items() if key != "version"}
+    return others if version is None else {"version": version, **others}
+
 
 _ORDER = {"time": 0, "space": 2}  # channel, or any other axis, between them
 

@@ -62,9 +62,9 @@ class N5DefaultCodec(N5BlockCodec):
         """
         configuration = data.get("configuration")
         given = configuration.get("codecs") if isinstance(configuration, Mapping) else None
-        codecs = (
-            [_codec_mapping(codec) for codec in given] if isinstance(given, list | tuple) else []
-        )
+        listed = given if isinstance(given, list | tuple) else ()
+        # a codec may be given as a name alone
+        codecs = [c if isinstance(c, Mapping) else {"name": c} for c in listed]
         names = [codec.get("name") for codec in codecs]
         endian = _configured(codecs[1]).get("endian", "big") if len(codecs) > 1 else None
         if names[:2] != ["transpose", "bytes"] or len(names) > 3 or endian != "big":
@@ -85,11 +85,6 @@ class N5DefaultCodec(N5BlockCodec):
         order = _configured(self.codecs[0]).get("order")
         if not isinstance(order, Sequence) or [*order] != [*transposition(len(shape))]:
             raise _refused(f"the order {[*transposition(len(shape))]} of transpose", order)
-
-
-def _codec_mapping(codec: object) -> Mapping[str, Any]:
-    """Return a codec of Zarr v3 as a mapping; it may be given as a name alone."""
-    return codec if isinstance(codec, Mapping) else {"name": codec}
 
 
 def _compression(codec: Mapping[str, Any]) -> Compression:

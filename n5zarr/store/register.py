@@ -9,11 +9,7 @@ import numpy as np
 
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import parse_xml
-from n5zarr.conventions.bdv_registrations import (
-    ViewTransform,
-    read_transforms,
-    with_registrations,
-)
+from n5zarr.conventions.bdv_registrations import ViewTransform, read_transforms, with_registrations
 from n5zarr.conventions.xml_text import parsed_xml
 from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.storage.place import place_of

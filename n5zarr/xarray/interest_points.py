@@ -257,11 +257,12 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
     with ErrorsAt(str(file or "")):
         targets = lists_to_write(found, lists, [] if xml is None else listed_in(xml))
         check_tables(found, pairs, targets)
-        _ = xml and with_lists(xml, list(targets.values()))  # may raise: call it before any writing
+        named = list(targets.values())
+        _ = xml and with_lists(xml, named)  # may raise: call it before any writing
     _check_new(store, targets.values(), _packed_beside(file), overwrite=overwrite)
     _write(store, targets, found, pairs)
     if file is not None:
-        _name_in_xml(file, list(targets.values()))
+        file.update(lambda now: now and with_lists(now, named))
 
 
 def _write(
@@ -283,11 +284,6 @@ def _write(
         raise FileExistsError(
             f"{store}: another program writes these lists at the same time: {err}"
         ) from err
-
-
-def _name_in_xml(file: XmlFile, lists: list[PointList]) -> None:
-    """Add lists to the XML."""
-    file.update(lambda xml: xml and with_lists(xml, lists))
 
 
 def _check_new(

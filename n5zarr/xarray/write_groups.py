@@ -22,9 +22,8 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.store.levels import describe_group, is_level, warn_of_misread
 from n5zarr.xarray.backend import is_aligned
-from n5zarr.xarray.encode_axes import EncodedAxes, encode_axes
 from n5zarr.xarray.encode_variables import encode_new
-from n5zarr.xarray.positions import check_positions
+from n5zarr.xarray.positions import EncodedAxes, check_positions, encode_axes
 from n5zarr.xarray.update import UpdatePlan, join_delayed, open_existing, plan_update
 from n5zarr.zarr_view.dataset_view import DatasetView
 

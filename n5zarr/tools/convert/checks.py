@@ -19,7 +19,7 @@ from n5zarr.errors import (
     option_error,
 )
 from n5zarr.format.path import join
-from n5zarr.images.ome_version import OME_FORMATS
+from n5zarr.images.ome import OME_FORMATS
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url
@@ -29,7 +29,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.places import Format

@@ -32,7 +32,7 @@ from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
-from n5zarr.images.encoded_chunks import read_chunks
+from n5zarr.images.zarr_documents import read_chunks
 from n5zarr.tools.convert.files import BATCH, SMALL, Copied, Copy, FileCopy, Folder, Task
 from n5zarr.tools.convert.source_files import SourceFiles
 from n5zarr.tools.convert.target import ZarrTarget

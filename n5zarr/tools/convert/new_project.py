@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, Self
 
 from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv_write import n5_loader, ome_loader
-from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS
+from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.store.bdv_xml import described, xml_file
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
     from n5zarr.conventions.bdv_registrations import View
-    from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.images.ome import OmeVersion
     from n5zarr.storage.place import Place
     from n5zarr.store.bdv_xml import XmlFile
 

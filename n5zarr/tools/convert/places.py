@@ -19,7 +19,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
 from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree, project_tree
-from n5zarr.images.ome_version import DEFAULT_VERSION, OME_FORMATS
+from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.format.foreign import Foreign
-    from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.images.ome import OmeVersion
     from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
 

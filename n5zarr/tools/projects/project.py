@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from n5zarr.conventions.bdv_registrations import View
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.images.ome import OmeVersion
     from n5zarr.store.register import Registrations
     from n5zarr.tools.projects.views import ViewData
 

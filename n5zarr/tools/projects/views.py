@@ -13,7 +13,7 @@ import xarray as xr
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.xarray.encode_axes import even_axis
+from n5zarr.xarray.positions import even_axis
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence

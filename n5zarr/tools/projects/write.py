@@ -19,13 +19,13 @@ from n5zarr.tools.projects.views import arrays_in, views_in
 from n5zarr.tools.pyramid.build import build_pyramid
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.methods import choose_method
-from n5zarr.xarray.sources import check_not_read
+from n5zarr.xarray.lazy_arrays import check_not_read
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.images.ome_version import OmeVersion
+    from n5zarr.images.ome import OmeVersion
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.register import Registrations
     from n5zarr.tools.convert.new_project import ProjectFormat

@@ -17,11 +17,10 @@ from starlette.routing import Mount
 
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.storage.place import place_of
-from n5zarr.viewing.serve.answers import requested_part
 from n5zarr.viewing.serve.guard import METHODS, Guard
 from n5zarr.viewing.serve.location import ServedLocation
 from n5zarr.viewing.serve.pages import error_page, page_routes
-from n5zarr.viewing.serve.views import VIEWS, is_shown
+from n5zarr.viewing.serve.views import VIEWS, is_shown, requested_part
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

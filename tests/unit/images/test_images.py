@@ -22,7 +22,7 @@ from n5zarr.images.contrast import contrast_limits, n_chunks_sampled
 from n5zarr.images.find import find_images, images_in, open_images
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.image import Channel, Image
-from n5zarr.images.ome_version import OME_FORMATS
+from n5zarr.images.ome import OME_FORMATS
 from n5zarr.images.zarr_documents import OmeZarrKeys
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
