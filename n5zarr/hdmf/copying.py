@@ -7,8 +7,6 @@ version of the schema and drops content outside the schema. Here everything stay
 from __future__ import annotations
 
 from collections import deque
-from functools import reduce
-from operator import getitem
 from typing import TYPE_CHECKING
 
 import h5py
@@ -113,13 +111,17 @@ class _TreeCopier:
 
     def _link(self, path: str, name: str, group: GroupBuilder, link: Builder) -> None:
         old = target_of(link)
+        if self._contents.reference(old) not in self._new and self._contents.is_inside(link):
+            self._add(path, name, group, old)
+        else:
+            group.set_link(LinkBuilder(self._copy_of(old), name, group, self._target))
+
+    def _copy_of(self, old: Builder) -> Builder:
+        """Return the copy of an object; copy it now if it is in another file."""
         reference = self._contents.reference(old)
-        if reference not in self._new:  # in another file
-            if self._contents.is_inside(link):
-                self._add(path, name, group, old)
-                return
-            self._copy_to_own_path(old)  # the schema requires a link here
-        group.set_link(LinkBuilder(self._new[reference], name, group, self._target))
+        if reference not in self._new:
+            self._copy_to_own_path(old)  # the schema requires a link, or a reference, to it
+        return self._new[reference]
 
     def _copy_to_own_path(self, old: Builder) -> None:
         """Copy an object of another file to the same path in this one."""
@@ -181,11 +183,7 @@ class _TreeCopier:
 
     def _attribute(self, key: str, value: object) -> object:
         if isinstance(value, Builder | ReferenceBuilder):
-            old = target_of(value)
-            reference = self._contents.reference(old)
-            if reference not in self._new:
-                self._copy_to_own_path(old)
-            return self._new[reference]
+            return self._copy_of(target_of(value))
         return _hdf5_attribute(key, value) if self._is_for_hdf5 else value
 
     def _data(self, old: DatasetBuilder) -> object:
@@ -281,7 +279,10 @@ def _check_text(what: str, values: Iterable[object]) -> None:
 def _as_compound(fields: _Fields, data_type: DataType, shape: tuple[int, ...]) -> np.ndarray:
     rows = np.empty(shape, dtype=_in_memory(data_type))
     for names, values in fields.items():
-        reduce(getitem, names, rows)[...] = values
+        column = rows
+        for name in names:
+            column = column[name]
+        column[...] = values
     return rows[()]
 
 
