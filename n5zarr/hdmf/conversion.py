@@ -131,8 +131,7 @@ def convert(
     to = _format(to, target_name)
     _check_target(source, destination, target_name, overwrite=overwrite)
     suffix = next(suffix for suffix, known in _SUFFIXES.items() if known == to)
-    name = f".{destination.name}.{uuid.uuid4().hex}.partial{suffix}"
-    unfinished = destination.with_name(name)
+    unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex}.partial{suffix}")
     try:
         _export(source, unfinished, to, Meter("convert", progress))
         lines = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
@@ -159,12 +158,12 @@ def _with_notes[E: Exception](error: E, notes: Iterable[str]) -> E:
     return error
 
 
-def _format(to: str | None, target: str) -> Format:
+def _format(to: Format | None, target: str) -> Format:
     """Return the format to write; by default that of the suffix."""
     suffix = Path(target).suffix
-    for name in _CLASSES:
-        if name == (_SUFFIXES.get(suffix.lower()) if to is None else to):
-            return name
+    name = _SUFFIXES.get(suffix.lower()) if to is None else to
+    if name in _CLASSES:
+        return name
     message = f"expected a suffix of {[*_SUFFIXES]}, or to= (--to), got {suffix!r}"
     if to is not None:
         message = f"to (--to): expected one of {[*_CLASSES]}, got {to!r}"
