@@ -2,14 +2,18 @@
 
 hdmf-zarr accepts an :class:`~n5zarr.N5Store`, but does some things by path: it opens a path,
 follows a link into another container and starts processes that open a path. The classes here do
-these by store. They override hdmf-zarr's methods for that, ``_resolve_store`` and ``_open_file``;
-`parallel` has the processes.
+these by store. They override hdmf-zarr's methods for that, ``_resolve_store`` and ``_open_file``.
+What a process does can be overridden in ``_write_buffer_zarr`` of hdmf-zarr's queue; the class of
+the queue cannot be chosen: ``write``, ``export`` and ``write_dataset`` create the queue and keep it
+in ``ZarrIO.__dci_queue``.
 """
 
 from __future__ import annotations
 
+import os
 import warnings
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
 from zipfile import is_zipfile
@@ -17,14 +21,14 @@ from zipfile import is_zipfile
 import zarr
 from hdmf.utils import docval, get_docval
 from hdmf_zarr import NWBZarrIO, ZarrIO
+from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
 from zarr.abc.store import Store
 from zarr.errors import ZarrUserWarning
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.hdmf.parallel import write_through_store
 from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
 from n5zarr.store.n5_store import N5Store
@@ -35,9 +39,11 @@ if TYPE_CHECKING:
 
     from pynwb import NWBFile
 
-__all__ = ["N5IO", "NWBN5IO", "not_warned_of_consolidation"]
+__all__ = ["N5IO", "NWBN5IO", "N5PathStore", "not_warned_of_consolidation"]
 
 _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
+_QUEUE = "_ZarrIO__dci_queue"  # Python's name for ZarrIO.__dci_queue
+_OPTIONS = ("number_of_jobs", "max_threads_per_process", "multiprocessing_context")
 _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
 
 
@@ -132,10 +138,29 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
     @docval(*get_docval(ZarrIO.write_builder))  # type: ignore[untyped-decorator]
     def write_builder(self, **kwargs: Any) -> None:
         """Write a builder; see :meth:`hdmf_zarr.ZarrIO.write_builder`."""
-        write_through_store(self, self.path)
+        self._write_through_store()
         super().write_builder(**kwargs)
         for link in kwargs["builder"].links.values():  # links of the root, which hdmf-zarr omits
             self.write_link(self._file, link, kwargs["export_source"])
+
+    def _write_through_store(self) -> None:
+        """Replace the queue, still empty, by one whose processes open the store, not its path."""
+        queue, store = getattr(self, _QUEUE), self.path
+        options = {} if queue is None else {name: getattr(queue, name) for name in _OPTIONS}
+        if options.get("number_of_jobs", 1) > 1 and not store.storage.is_shared:
+            message = f"{store}: written by one process: other processes would not see its keys"
+            warnings.warn(message, N5Warning, stacklevel=4)
+            options["number_of_jobs"] = 1
+        queue = ZarrIODataChunkIteratorQueue(**options)
+        # pickled for each process, and called there
+        queue._write_buffer_zarr = partial(_write_buffer, store)  # noqa: SLF001 - see the module
+        setattr(self, _QUEUE, queue)
+
+
+def _write_buffer(
+    store: N5Store, worker_context: dict[str, object], _path: str, *rest: object
+) -> None:
+    ZarrIODataChunkIteratorQueue._write_buffer_zarr(worker_context, store, *rest)  # noqa: SLF001
 
 
 class N5IO(_OpensStores):
@@ -231,6 +256,23 @@ class NWBN5IO(_OpensStores, NWBZarrIO):  # type: ignore[misc] # hdmf has no type
         is_s3 = isinstance(path, str) and path.startswith("s3://")
         options = {"anon": True} if is_s3 else None
         return NWBN5IO(path, mode="r", storage_options=options).read()
+
+
+class N5PathStore(N5Store):
+    """Open a local container as :class:`~n5zarr.N5Store`, and pass as a path to ``os.path``.
+
+    For code of HDMF that calls ``os.path.exists(store)``, as hdmf-zarr's own tests do. Pass it to
+    hdmf and hdmf-zarr only: xarray and dask would replace it by its path, and read or write plain
+    Zarr there.
+
+    Parameters
+    ----------
+    store, **options
+        As for :class:`~n5zarr.N5Store`; the container must be a local one.
+    """
+
+    def __fspath__(self) -> str:
+        return os.fspath(self.root)
 
 
 def _store(path: str | Path | Store, storage_options: dict[str, Any] | None) -> N5Store:

@@ -10,14 +10,12 @@ import numpy as np
 import zarr
 from hdmf.backends.hdf5 import HDF5IO, H5DataIO
 from hdmf.data_utils import GenericDataChunkIterator
-from hdmf.query import HDMFDataset
 from hdmf_zarr import ZarrDataIO
 from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
 
-from n5zarr.hdmf.file_contents import shape_of
+from n5zarr.hdmf.file_contents import n_bytes, shape_of, slab_shape, stored
 from n5zarr.hdmf.schema import is_column
-from n5zarr.hdmf.slabs import ArrayData, n_bytes, slab_shape
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -88,13 +86,13 @@ def wrap(
         meter.total += n_bytes(data)
         wrapper, settings = _settings(data, to)
         return wrapper(_Slabs(data, meter, settings.get("chunks")), **settings)
-    if to != "hdf5" or not shape_of(data) or isinstance(data, h5py.Dataset):
+    source = stored(builder)
+    if to != "hdf5" or not (shape := shape_of(source)) or isinstance(data, h5py.Dataset):
         return data
-    stored = builder.data.dataset if isinstance(builder.data, HDMFDataset) else builder.data
-    if isinstance(stored, h5py.Dataset):
-        maxshape = stored.maxshape if stored.chunks else None
+    if isinstance(source, h5py.Dataset):
+        maxshape = source.maxshape if source.chunks else None
     else:
-        maxshape = (None, *shape_of(data)[1:]) if is_column(manager, builder) else None
+        maxshape = (None, *shape[1:]) if is_column(manager, builder) else None
     return data if maxshape is None else H5DataIO(data, maxshape=maxshape, chunks=True)
 
 
@@ -156,7 +154,9 @@ def _native(compressors: Iterable[Codec]) -> Iterator[Codec]:
 class _Slabs(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no types
     """Iterate over an array on disk, in slabs of whole chunks or shards."""
 
-    def __init__(self, data: ArrayData, meter: Meter, chunks: tuple[int, ...] | None) -> None:
+    def __init__(
+        self, data: h5py.Dataset | _ZarrArray, meter: Meter, chunks: tuple[int, ...] | None
+    ) -> None:
         self._data, self._meter = data, meter
         chunks = chunks or HDF5IO.compute_default_chunk_shape(data.shape, data.dtype, _NEW_CHUNK)
         chunks = tuple(min(c, n) for c, n in zip(chunks, data.shape, strict=True))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
@@ -16,16 +17,18 @@ from hdmf.build import Builder, GroupBuilder
 
 from n5zarr.hdmf.file_contents import (
     DIMENSION_NAMES,
-    Column,
     FileContents,
     Reference,
     children,
+    columns,
+    is_array,
     read_specifications,
     shape_of,
+    slabs,
+    stored,
     target_of,
     type_of,
 )
-from n5zarr.hdmf.slabs import ArrayData, is_array, row_slabs, slabs
 
 if TYPE_CHECKING:
     from hdmf.backends.io import HDMFIO
@@ -136,61 +139,32 @@ class _Comparison:
 
     def _data(self, path: str, a: DatasetBuilder, b: DatasetBuilder) -> Iterator[str]:
         types = type_of(a), type_of(b)
-        shapes = shape_of(a.data), shape_of(b.data)
+        shapes = shape_of(stored(a)), shape_of(stored(b))
         if types[0] != types[1]:
             yield from _unequal(path, "data type", *types)
         elif shapes[0] != shapes[1]:
             yield from _unequal(path, "shape", *shapes)
-        elif is_array(a.data) and is_array(b.data):
-            yield from self._arrays(path, a.data, b.data)
         else:
-            yield from self._rows(path, a, b)
+            yield from self._values(path, a, b)
 
-    def _arrays(self, path: str, a: ArrayData, b: ArrayData) -> Iterator[str]:
-        n_unequal, where = 0, tuple[int, ...]()
-        for box in slabs(a):
-            both = np.asarray(a[box]), np.asarray(b[box])
-            unequal = _unequal_elements(*both)
-            if unequal.any() and not n_unequal:
-                position = np.argwhere(unequal)[0]
-                where = tuple(int(s.start + i) for s, i in zip(box, position, strict=True))
-            n_unequal += int(np.count_nonzero(unequal))
-            self._report(both[0].nbytes)
-        if n_unequal:
-            first = f"{a[where]!r}, then {b[where]!r}"
-            yield f"{path}: {n_unequal} values differ, the first at {where}: {first}"
-
-    def _rows(self, path: str, a: DatasetBuilder, b: DatasetBuilder) -> Iterator[str]:
-        """Compare text, references, compounds and scalars; name the first difference."""
-        for rows in row_slabs(a.data, b.data) if shape_of(a.data) else [None]:
-            ours, theirs = self.a.columns(a, rows), self.b.columns(b, rows)
-            for name, values in ours.items():
-                others = theirs[name]
-                if isinstance(values, np.ndarray):
-                    is_equal = not _unequal_elements(values, np.asarray(others)).any()
-                else:
-                    is_equal = (_without_file(values) if self._depth else values) == others
-                if not is_equal:
-                    place = ".".join((path, *name))
-                    yield f"{place}: value: {_first_difference(values, others, rows)}"
-                    return
-
-
-def _without_file(values: Column) -> Column:
-    """Drop the file from references: targets in other files are copied to the same path."""
-    if isinstance(values, list):
-        return [_without_file(value) for value in values]
-    return Reference(values.path) if isinstance(values, Reference) else values
-
-
-def _first_difference(a: Column, b: Column, rows: slice | None) -> str:
-    """Describe the first row that differs."""
-    if rows is None or isinstance(a, str | Reference) or isinstance(b, str | Reference):
-        return f"{_short(a)}, then {_short(b)}"
-    for row, (ours, theirs) in enumerate(zip(a, b, strict=True), rows.start):
-        if np.any(_unequal_elements(np.asarray(ours), np.asarray(theirs))):
-            return f"row {row}: {_short(ours)}, then {_short(theirs)}"
-    return f"{_short(a)}, then {_short(b)}"
+    def _values(self, path: str, a: DatasetBuilder, b: DatasetBuilder) -> Iterator[str]:
+        """Compare the values, in each field of a compound; name the first that differs."""
+        counts, firsts = Counter[tuple[str, ...]](), dict[tuple[str, ...], str]()
+        for box in slabs(stored(a)):
+            theirs = columns(b, box)
+            for names, ours in columns(a, box).items():
+                unequal = _unequal_elements(ours, theirs[names])
+                if unequal.any():
+                    index = tuple(np.argwhere(unequal)[0].tolist())
+                    where = tuple(s.start + i for s, i in zip(box, index, strict=True))
+                    both = f"{_short(ours[index])}, then {_short(theirs[names][index])}"
+                    firsts.setdefault(names, f"the first at {where}: {both}" if where else both)
+                    counts[names] += int(np.count_nonzero(unequal))
+                if is_array(a):
+                    self._report(ours.nbytes)
+        for names, first in firsts.items():
+            what = f"{counts[names]} values differ," if shape_of(stored(a)) else "value:"
+            yield f"{'.'.join((path, *names))}: {what} {first}"
 
 
 def _unequal_elements(a: np.ndarray, b: np.ndarray) -> np.ndarray:

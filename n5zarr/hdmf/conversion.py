@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import h5py
-import numpy as np
 import zarr
 from hdmf_zarr import NWBZarrIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
@@ -39,14 +38,15 @@ from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.file_contents import (
     FileContents,
+    columns,
+    is_array,
+    n_bytes,
     read_specifications,
-    shape_of,
     type_of,
     write_specifications,
 )
 from n5zarr.hdmf.hdf5 import unreadable
 from n5zarr.hdmf.schema import dimension_names
-from n5zarr.hdmf.slabs import is_array, n_bytes
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.n5_store import N5Store
@@ -61,10 +61,12 @@ if TYPE_CHECKING:
 __all__ = ["convert"]
 
 _CLASSES: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
-_SUFFIXES: dict[Format, tuple[str, ...]] = {
-    "hdf5": (".nwb", ".h5", ".hdf5"),
-    "n5": (".n5",),
-    "zarr": (".zarr",),
+_SUFFIXES: dict[str, Format] = {
+    ".nwb": "hdf5",
+    ".h5": "hdf5",
+    ".hdf5": "hdf5",
+    ".n5": "n5",
+    ".zarr": "zarr",
 }
 
 
@@ -128,8 +130,8 @@ def convert(
     source, destination = _local(source), _local(destination).resolve()
     to = _format(to, target_name)
     _check_target(source, destination, target_name, overwrite=overwrite)
-    name = f".{destination.name}.{uuid.uuid4().hex}.partial{_SUFFIXES[to][0]}"
-    unfinished = destination.with_name(name)
+    suffix = next(suffix for suffix, known in _SUFFIXES.items() if known == to)
+    unfinished = destination.with_name(f".{destination.name}.{uuid.uuid4().hex}.partial{suffix}")
     try:
         _export(source, unfinished, to, Meter("convert", progress))
         lines = [*_compared(source, unfinished, to, Meter("verify", progress))] if verify else []
@@ -156,16 +158,15 @@ def _with_notes[E: Exception](error: E, notes: Iterable[str]) -> E:
     return error
 
 
-def _format(to: str | None, target: str) -> Format:
+def _format(to: Format | None, target: str) -> Format:
     """Return the format to write; by default that of the suffix."""
     suffix = Path(target).suffix
-    for name, suffixes in _SUFFIXES.items():
-        if name == to or (to is None and suffix.lower() in suffixes):
-            return name
-    known = [suffix for suffixes in _SUFFIXES.values() for suffix in suffixes]
-    message = f"expected a suffix of {known}, or to= (--to), got {suffix!r}"
+    name = _SUFFIXES.get(suffix.lower()) if to is None else to
+    if name in _CLASSES:
+        return name
+    message = f"expected a suffix of {[*_SUFFIXES]}, or to= (--to), got {suffix!r}"
     if to is not None:
-        message = f"to (--to): expected one of {[*_SUFFIXES]}, got {to!r}"
+        message = f"to (--to): expected one of {[*_CLASSES]}, got {to!r}"
     raise option_error(message, where=target)
 
 
@@ -272,18 +273,12 @@ def _kind(path: Path) -> str:
 def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
     """Copy the source into a new file."""
     with _reader(source) as reader:
-        try:
-            with _errors_become(N5UnsupportedError, "hdmf cannot read it", source):
-                contents = FileContents(reader)
-        except RecursionError as err:
-            raise _not_copied(source, ["references or links that form a circle"]) from err
-        _warn_of_relative_paths(contents, target)
-        manager = reader.manager
-        names = None if to == "hdf5" else dict(dimension_names(manager, contents.root))
         with _errors_become(N5UnsupportedError, "hdmf cannot read it", source):
-            tree = copied_tree(
-                contents, str(target), names=names, wrap=partial(wrap, manager, to, meter)
-            )
+            contents = FileContents(reader)
+            names = None if to == "hdf5" else dict(dimension_names(reader.manager, contents.root))
+            data_of = partial(wrap, reader.manager, to, meter)
+            tree = copied_tree(contents, str(target), names=names, wrap=data_of)
+        _warn_of_relative_paths(contents, target)
         specifications = read_specifications(reader)
         meter.add(0)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -291,7 +286,7 @@ def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
             _errors_become(
                 N5UnrepresentableError, f"{_CLASSES[to].__name__} cannot write it", source
             ),
-            _CLASSES[to](str(target), mode="w", manager=manager) as writer,
+            _CLASSES[to](str(target), mode="w", manager=reader.manager) as writer,
         ):
             try:
                 if specifications is not None:  # before the rest, which then consolidates both
@@ -308,8 +303,10 @@ def _errors_become(error: type[N5Error], what: str, where: Path) -> Iterator[Non
     """Turn errors of hdmf, h5py and zarr into one that names the file."""
     try:
         yield
-    except (N5Error, OSError, MemoryError, RecursionError):
+    except (N5Error, OSError, MemoryError):
         raise
+    except RecursionError as err:
+        raise _not_copied(where, ["references or links that form a circle"]) from err
     except Exception as err:
         located = error(f"{what}: {type(err).__name__}: {err}", kind="member", where=str(where))
         raise _with_notes(located, getattr(err, "__notes__", ())) from err
@@ -323,8 +320,8 @@ def _not_copied(source: Path, problems: Iterable[str]) -> N5UnsupportedError:
 
 def _compared(source: Path, target: Path, to: Format, meter: Meter) -> Iterator[str]:
     with _reader(source) as first, _CLASSES[to](str(target), mode="r") as second:
-        datasets = (dataset.data for _, dataset in FileContents(first).datasets())
-        meter.total = sum(n_bytes(data) for data in datasets if is_array(data))
+        datasets = (dataset for _, dataset in FileContents(first).datasets())
+        meter.total = sum(n_bytes(each.data) for each in datasets if is_array(each))
         meter.add(0)
         yield from differences(first, second, report=meter.add)
 
@@ -335,9 +332,7 @@ def _warn_of_relative_paths(contents: FileContents, target: Path) -> None:
         is_beside = Path(files.source or contents.source).parent.resolve() == target.parent
         if files.name != "external_file" or is_beside or type_of(files) != "text":
             continue
-        rows = slice(None) if shape_of(files.data) else None
-        (names,) = contents.columns(files, rows).values()
-        for text in map(str, np.ravel(np.asarray(names))):
+        for text in columns(files)[()].flat:
             if "://" not in text and not Path(text).is_absolute():
                 where = path.rpartition("/")[0]
                 message = f"{where}: readers will search for {text!r} in the folder of the new file"

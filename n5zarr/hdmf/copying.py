@@ -18,19 +18,20 @@ from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.hdmf.file_contents import (
     DIMENSION_NAMES,
-    Column,
     DataType,
     FileContents,
     Reference,
     children,
+    columns,
+    is_array,
     shape_of,
+    stored,
     target_of,
     type_of,
 )
-from n5zarr.hdmf.slabs import is_array
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
 __all__ = ["copied_tree"]
 
@@ -68,6 +69,8 @@ def copied_tree(
     return root
 
 
+type _Fields = dict[tuple[str, ...], np.ndarray]
+
 _JSON = (bool, int, float, str, list, dict, type(None))
 
 
@@ -83,7 +86,7 @@ class _TreeCopier:
         self._is_for_hdf5 = names is None
         self._new: dict[Reference, Builder] = {}
         self._links = deque[tuple[str, str, GroupBuilder, Builder]]()
-        self._copied: list[tuple[Builder, Builder]] = []
+        self._unfilled = deque[tuple[Builder, Builder]]()
 
     def group(self, path: str, old: GroupBuilder, name: str) -> GroupBuilder:
         """Copy a group with everything in it, except links and references."""
@@ -100,24 +103,25 @@ class _TreeCopier:
 
     def fill(self) -> None:
         """Add the links, then attributes and data, which may hold references."""
-        self._add_links()
-        for old, new in self._copied:  # grows meanwhile: _fill copies the targets of references too
-            self._fill(old, new)
-            self._add_links()
-
-    def _add_links(self) -> None:
-        while self._links:
-            self._link(*self._links.popleft())
+        while self._links or self._unfilled:  # copying a target adds to both
+            if self._links:
+                self._link(*self._links.popleft())
+            else:
+                self._fill(*self._unfilled.popleft())
 
     def _link(self, path: str, name: str, group: GroupBuilder, link: Builder) -> None:
         old = target_of(link)
+        if self._contents.reference(old) not in self._new and self._contents.is_inside(link):
+            self._add(path, name, group, old)
+        else:
+            group.set_link(LinkBuilder(self._copy_of(old), name, group, self._target))
+
+    def _copy_of(self, old: Builder) -> Builder:
+        """Return the copy of an object; copy it now if it is in another file."""
         reference = self._contents.reference(old)
-        if reference not in self._new:  # in another file
-            if self._contents.is_inside(link):
-                self._add(path, name, group, old)
-                return
-            self._copy_to_own_path(old)  # the schema requires a link here
-        group.set_link(LinkBuilder(self._new[reference], name, group, self._target))
+        if reference not in self._new:
+            self._copy_to_own_path(old)  # the schema requires a link, or a reference, to it
+        return self._new[reference]
 
     def _copy_to_own_path(self, old: Builder) -> None:
         """Copy an object of another file to the same path in this one."""
@@ -175,70 +179,55 @@ class _TreeCopier:
 
     def _register(self, old: Builder, new: Builder) -> None:
         self._new[self._contents.reference(old)] = new
-        self._copied.append((old, new))
+        self._unfilled.append((old, new))
 
     def _attribute(self, key: str, value: object) -> object:
         if isinstance(value, Builder | ReferenceBuilder):
-            old = target_of(value)
-            reference = self._contents.reference(old)
-            if reference not in self._new:
-                self._copy_to_own_path(old)
-            return self._new[reference]
+            return self._copy_of(target_of(value))
         return _hdf5_attribute(key, value) if self._is_for_hdf5 else value
 
-    def _object(self, reference: object) -> Builder:
-        if isinstance(reference, Reference) and reference in self._new:
+    def _data(self, old: DatasetBuilder) -> object:
+        if is_array(old):
+            return old.data
+        fields, data_type = columns(old), type_of(old)
+        if self._is_for_hdf5:
+            for names, values in fields.items():
+                _check_text(".".join(("value", *names)), values.flat)
+        if isinstance(data_type, list):
+            return self._compound(old, fields, data_type)
+        if data_type != "reference":
+            return fields[()][()]
+        targets = self._targets(old, fields[()])
+        if not self._is_for_hdf5:
+            return np.frompyfunc(_path, 1, 1)(targets)
+        return [*targets] if targets.shape else ReferenceBuilder(targets[()])
+
+    def _compound(
+        self, old: DatasetBuilder, fields: _Fields, data_type: list[tuple[str, DataType]]
+    ) -> object:
+        references = [name for name, inner in data_type if inner == "reference"]
+        if not references:
+            return _as_compound(fields, data_type, shape_of(stored(old)))
+        for name in references:
+            fields[name,] = self._targets(old, fields[name,])
+        return [*zip(*fields.values(), strict=True)]
+
+    def _targets(self, old: DatasetBuilder, paths: np.ndarray) -> np.ndarray:
+        """Return the copies of the objects that references of a dataset lead to."""
+        file = self._contents.reference(old).file
+        find = np.frompyfunc(lambda path: self._copy_at(Reference(path, file)), 1, 1)
+        return np.asarray(find(paths), dtype=object)
+
+    def _copy_at(self, reference: Reference) -> Builder:
+        if reference in self._new:
             return self._new[reference]
         message = f"reference to {reference}, which has no link and so is not in the copy"
         raise N5UnrepresentableError(message, kind="path", where=self._contents.source)
 
-    def _path(self, reference: object) -> str:
-        """Return the path of an object in the copy."""
-        _root, _, path = self._object(reference).path.partition("/")
-        return f"/{path}"
 
-    def _data(self, old: DatasetBuilder) -> object:
-        if is_array(old.data):
-            return old.data
-        data_type = type_of(old)
-        if not shape_of(old.data):
-            return self._scalar(old, data_type)
-        columns = self._columns(old, slice(0, len(old.data)))
-        if not isinstance(data_type, list):
-            (values,) = columns.values()
-            if data_type == "reference" and self._is_for_hdf5:
-                return self._objects(values)
-            if data_type == "reference":
-                values = [self._path(value) for value in _rows(values)]
-            return np.array(values, dtype=object).reshape(shape_of(old.data))
-        if any(inner == "reference" for _, inner in data_type):
-            return [*zip(*map(self._objects, columns.values()), strict=True)]
-        return _as_compound(columns, data_type, shape_of(old.data))
-
-    def _columns(
-        self, old: DatasetBuilder, rows: slice | None = None
-    ) -> dict[tuple[str, ...], Column]:
-        columns = self._contents.columns(old, rows)
-        if self._is_for_hdf5:
-            for names, values in columns.items():
-                _check_text(".".join(("value", *names)), values)
-        return columns
-
-    def _scalar(self, old: DatasetBuilder, data_type: DataType) -> object:
-        columns = self._columns(old)
-        if isinstance(data_type, list):
-            return _as_compound(columns, data_type, ())[()]
-        (value,) = columns.values()
-        if data_type == "reference":
-            return ReferenceBuilder(self._object(value)) if self._is_for_hdf5 else self._path(value)
-        return value[()] if isinstance(value, np.ndarray) else value
-
-    def _objects(self, values: Column) -> list[object]:
-        return [self._object(v) if isinstance(v, Reference) else v for v in _rows(values)]
-
-
-def _rows(column: Column) -> list[object]:
-    return [*column] if isinstance(column, list | np.ndarray) else [column]
+def _path(builder: Builder) -> str:
+    """Return the path of an object in a file, without the name of its root."""
+    return f"/{builder.path.partition('/')[2]}"
 
 
 def _hdf5_attribute(name: str, value: object) -> object:
@@ -280,23 +269,21 @@ def _items(value: object) -> Iterator[object]:
         yield value
 
 
-def _check_text(what: str, values: object) -> None:
-    for text in _items(values):
+def _check_text(what: str, values: Iterable[object]) -> None:
+    for text in values:
         if isinstance(text, str) and "\0" in text:
             message = f"{what}: expected text without NUL, as HDF5 has it, got {text!r}"
             raise N5UnrepresentableError(message, kind="member")
 
 
-def _as_compound(
-    columns: Mapping[tuple[str, ...], Column], data_type: DataType, shape: tuple[int, ...]
-) -> np.ndarray:
+def _as_compound(fields: _Fields, data_type: DataType, shape: tuple[int, ...]) -> np.ndarray:
     rows = np.empty(shape, dtype=_in_memory(data_type))
-    for names, values in columns.items():
+    for names, values in fields.items():
         column = rows
         for name in names:
             column = column[name]
         column[...] = values
-    return rows
+    return rows[()]
 
 
 def _in_memory(data_type: DataType) -> np.dtype:

@@ -1,15 +1,16 @@
 """Read the contents of an HDMF file in the same form, whichever backend opened it.
 
 Groups, links and paths are those of hdmf's builders. Values differ between backends: text is bytes
-or str, a reference is an object of h5py or a path. Here text is always ``str`` and a reference is
-always a :class:`Reference`.
+or str, a reference is an object of h5py or a path. Here values are arrays of numpy, in which text
+and the paths of references are ``str``.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import h5py
 import numpy as np
@@ -22,22 +23,30 @@ from hdmf.build import (
 )
 from hdmf.query import HDMFDataset
 
-from n5zarr.hdmf.slabs import TEXT_KINDS
+from n5zarr.arrays.boxes import box_shape, boxes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator
+    from types import EllipsisType
 
     from hdmf.backends.io import HDMFIO
 
+    from n5zarr.arrays.boxes import Box
+
 __all__ = [
     "DIMENSION_NAMES",
-    "Column",
     "DataType",
     "FileContents",
     "Reference",
     "children",
+    "columns",
+    "is_array",
+    "n_bytes",
     "read_specifications",
     "shape_of",
+    "slab_shape",
+    "slabs",
+    "stored",
     "target_of",
     "type_of",
     "write_specifications",
@@ -48,19 +57,18 @@ DIMENSION_NAMES = "_ARRAY_DIMENSIONS"
 
 _SPECLOC = ".specloc"  # attribute with the path of the specifications
 _SPECIFICATIONS = "specifications"  # the only group that hdmf-zarr hides
+_SLAB = 16 << 20  # bytes
+_TEXT = 256  # bytes that a text takes, by a guess
 _NAMES = {
     **dict.fromkeys(
         ("ascii", "bytes", "isodatetime", "str", "str_", "text", "utf", "utf8", "utf-8"), "text"
     ),
     **dict.fromkeys(("object", "ref", "reference"), "reference"),
 }
+_CONVERTED = ("text", "reference")  # each library has its own objects for these
 
 type DataType = str | list[tuple[str, DataType]]
 """``"text"``, ``"reference"``, numpy's name of a number type, or the fields of a compound."""
-
-
-type Column = np.ndarray | str | Reference | list[Column]
-"""Values of one field: numbers as an array, text and references as nested lists."""
 
 
 @dataclass(frozen=True)
@@ -132,67 +140,50 @@ class FileContents:
             case _:
                 return value
 
-    def columns(
-        self, builder: DatasetBuilder, rows: slice | None = None
-    ) -> dict[tuple[str, ...], Column]:
-        """Return the values of a dataset.
 
-        Parameters
-        ----------
-        builder : hdmf.build.DatasetBuilder
-            Any dataset. An array of numbers is better read directly.
-        rows : slice, optional
-            Which rows; a scalar has none.
+def columns(
+    builder: DatasetBuilder, box: Box | EllipsisType = ...
+) -> dict[tuple[str, ...], np.ndarray]:
+    """Read the values of a dataset.
 
-        Returns
-        -------
-        dict
-            Columns, by the names of the fields of a compound; otherwise one column named ``()``.
-        """
-        data = builder.data
-        if isinstance(data, HDMFDataset):
-            data = data.dataset  # hdmf would open the target of each reference
-        data_type, file = type_of(builder), "" if self.is_inside(builder) else builder.source
-        convert = partial(_reference, data, file)
-        if rows is not None:
-            data = data[rows]
-        return dict(_columns((), data, data_type, convert))
+    Parameters
+    ----------
+    builder : hdmf.build.DatasetBuilder
+        Any dataset.
+    box : tuple of slice, optional
+        Which values; all by default.
+
+    Returns
+    -------
+    dict
+        Arrays, by the names of the fields of a compound; otherwise one array named ``()``. Text and
+        the paths of references are ``str``.
+    """
+    data: Any = stored(builder)
+    to_path = partial(_path_in, data)
+    return dict(_columns((), data[box] if shape_of(data) else data, type_of(builder), to_path))
 
 
 def _columns(
-    names: tuple[str, ...],
-    data: object,
-    data_type: DataType,
-    convert: Callable[[object], Reference],
-) -> Iterable[tuple[tuple[str, ...], Column]]:
+    names: tuple[str, ...], data: Any, data_type: DataType, to_path: Callable[[object], str]
+) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
     if isinstance(data_type, list):
-        fields = cast("Mapping[str, object]", data)  # array or dataset of compounds
         for field, inner in data_type:
-            yield from _columns((*names, field), fields[field], inner, convert)
-    elif data_type == "text":
-        yield names, _nested(data, _text)
-    elif data_type == "reference":
-        yield names, _nested(data, convert)
+            yield from _columns((*names, field), data[field], inner, to_path)
+    elif data_type in _CONVERTED:
+        convert = np.frompyfunc(_text if data_type == "text" else to_path, 1, 1)
+        yield names, np.asarray(convert(np.asarray(data, dtype=object)), dtype=object)
     else:
         yield names, np.asarray(data)
 
 
-def _reference(dataset: h5py.Dataset, file: str, value: object) -> Reference:
-    """Read a stored reference: a builder, an object of h5py, or a path."""
-    if isinstance(value, ReferenceBuilder | Builder):
-        return Reference(_path(target_of(value)), file)
-    if isinstance(value, h5py.Reference):
-        return Reference(dataset.file[value].name if value else "nothing", file)
-    path = _text(value)
-    return Reference(path if path.startswith("/") else f"/{path}", file)
-
-
-def _nested(data: object, convert: Callable[[object], str | Reference]) -> Column:
-    if isinstance(data, np.ndarray):
-        data = data.tolist()
-    if isinstance(data, list | tuple):
-        return [_nested(item, convert) for item in data]
-    return convert(data)
+def _path_in(dataset: h5py.Dataset, reference: object) -> str:
+    """Return the path of a stored reference: a builder, an object of h5py, or a path."""
+    if isinstance(reference, ReferenceBuilder | Builder):
+        return _path(target_of(reference))
+    if isinstance(reference, h5py.Reference):
+        return str(dataset.file[reference].name) if reference else "nothing"
+    return f"/{_text(reference).removeprefix('/')}"
 
 
 def _text(value: object) -> str:
@@ -218,18 +209,22 @@ def children(group: GroupBuilder) -> dict[str, Builder]:
     return {name: child for name, child in members.items() if child is not None}
 
 
+def stored(builder: DatasetBuilder) -> object:
+    """Return the data of a dataset: an array as its library opened it, or a scalar."""
+    data = builder.data
+    return data.dataset if isinstance(data, HDMFDataset) else data  # it would open each reference
+
+
 def shape_of(data: object) -> tuple[int, ...]:
-    """Return the shape of a dataset, ``()`` for a scalar."""
-    if hasattr(data, "shape"):
-        return tuple(data.shape)
-    return (len(data),) if isinstance(data, list | tuple | HDMFDataset) else ()
+    """Return the shape of the data of a dataset, ``()`` for a scalar."""
+    return tuple(getattr(data, "shape", ()))
 
 
 def type_of(builder: DatasetBuilder) -> DataType:
     """Return the data type of a dataset, without byte order, which HDMF does not keep."""
-    if isinstance(builder.data, ReferenceBuilder | Builder):
+    data = stored(builder)
+    if isinstance(data, ReferenceBuilder | Builder):
         return "reference"
-    data = builder.data.dataset if isinstance(builder.data, HDMFDataset) else builder.data
     given: object = builder.dtype
     if isinstance(data, h5py.Dataset):
         given = data.dtype  # hdmf omits fields that it does not know
@@ -249,7 +244,46 @@ def _type(given: object) -> DataType:
         return [(name, _type(dtype[name])) for name in dtype.names]
     if h5py.check_ref_dtype(dtype) is not None:
         return "reference"
-    return "text" if dtype.kind in TEXT_KINDS else dtype.newbyteorder("=").str
+    return "text" if dtype.kind in "OSTU" else dtype.newbyteorder("=").str
+
+
+def is_array(builder: DatasetBuilder) -> bool:
+    """Return whether a dataset holds numbers in an array with at least one axis."""
+    data_type = type_of(builder)
+    is_number = isinstance(data_type, str) and data_type not in _CONVERTED
+    return is_number and bool(shape_of(stored(builder)))
+
+
+def n_bytes(data: Any) -> int:
+    """Return the size of an array of numbers in memory."""
+    return prod(map(int, data.shape)) * int(data.dtype.itemsize)
+
+
+def slab_shape(data: Any, chunks: tuple[int, ...] | None = None) -> tuple[int, ...]:
+    """Choose how much of an array to read at once.
+
+    Parameters
+    ----------
+    data : array
+        Of numpy, h5py or zarr; a scalar has no axes.
+    chunks : tuple of int, optional
+        In elements, in C order. By default the array's own, if it has chunks.
+
+    Returns
+    -------
+    tuple of int
+        Along each axis a multiple of the chunk, or the extent; about 16 MiB, but at least a chunk.
+    """
+    if not (shape := shape_of(data)):
+        return ()
+    chunks = chunks or getattr(data, "chunks", None) or (1,) * len(shape)
+    item_size = _TEXT if data.dtype.kind in "OT" else max(1, data.dtype.itemsize)
+    return box_shape(shape, chunks, chunks, _SLAB // item_size)
+
+
+def slabs(data: object) -> Iterator[Box]:
+    """Cut an array into boxes of :func:`slab_shape`, in C order."""
+    return boxes(shape_of(data), slab_shape(data))
 
 
 # ---------------------------------------------------------------------- specifications

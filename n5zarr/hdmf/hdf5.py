@@ -125,7 +125,9 @@ def _dataset_problem(node: h5py.Dataset) -> str:
     dtype = node.dtype
     rules = {
         "a single reference": node.shape == () and _has_references(dtype),
-        "references in compounds in compounds": any(map(_has_references, _nested(dtype))),
+        "references in compounds in compounds": any(
+            _has_references(inner) for field in _fields(dtype) for inner in _fields(field)
+        ),
         "compounds or references with more than one axis": len(node.shape) > 1
         and (dtype.names is not None or h5py.check_ref_dtype(dtype) is not None),
     }
@@ -164,17 +166,15 @@ def _value_problem(value: object) -> str:
 def _is_utf8(values: np.ndarray) -> bool:
     with suppress(UnicodeError):
         for item in values.flat:
-            if isinstance(item, bytes):
-                item.decode()
-            elif isinstance(item, str):
-                item.encode()  # raises for surrogates, which h5py makes of undecodable bytes
+            # h5py makes surrogates, which cannot be encoded, of undecodable bytes
+            (item if isinstance(item, bytes) else str(item).encode()).decode()
         return True
     return False
 
 
 def _type_problem(dtype: np.dtype) -> str:
     if dtype.names is not None:
-        return next((p for name in dtype.names if (p := _type_problem(dtype[name]))), "")
+        return next((p for field in _fields(dtype) if (p := _type_problem(field))), "")
     is_text, is_reference = h5py.check_string_dtype(dtype), h5py.check_ref_dtype(dtype)
     rules = {
         "compounds with arrays in them": dtype.subdtype is not None,
@@ -202,28 +202,28 @@ def _specifications(file: h5py.File) -> Iterator[str]:
 def _texts(group: h5py.Group) -> Iterator[str]:
     yield from (f"{group.name}@{name}: an attribute of specifications" for name in group.attrs)
     for name in group:
-        is_here = isinstance(group.get(name, getlink=True), h5py.HardLink)
-        node = group[name] if is_here else None
+        path = f"{group.name}/{name}"
+        node = group[name] if isinstance(group.get(name, getlink=True), h5py.HardLink) else None
         if isinstance(node, h5py.Group):
             yield from _texts(node)
-            continue
-        path, keys = f"{group.name}/{name}", getattr(node, "attrs", ())
-        yield from (f"{path}@{key}: an attribute of specifications" for key in keys)
-        if (
-            not isinstance(node, h5py.Dataset)
-            or node.shape != ()
-            or h5py.check_string_dtype(node.dtype) is None
+        elif (
+            isinstance(node, h5py.Dataset)
+            and node.shape == ()
+            and h5py.check_string_dtype(node.dtype) is not None
         ):
+            yield from (f"{path}@{key}: an attribute of specifications" for key in node.attrs)
+        else:
             yield f"{path}: among specifications, expected a text or a group"
 
 
 def _has_references(dtype: np.dtype) -> bool:
-    inner = [dtype[name] for name in dtype.names or ()]
-    return h5py.check_ref_dtype(dtype) is not None or any(map(_has_references, inner))
+    is_reference = h5py.check_ref_dtype(dtype) is not None
+    return is_reference or any(map(_has_references, _fields(dtype)))
 
 
-def _nested(dtype: np.dtype) -> list[np.dtype]:
-    return [dtype[name] for name in dtype.names or () if dtype[name].names is not None]
+def _fields(dtype: np.dtype) -> list[np.dtype]:
+    """Return the data types of the fields of a compound."""
+    return [dtype[name] for name in dtype.names or ()]
 
 
 def _address(node: h5py.Group | h5py.Dataset) -> tuple[int, int]:

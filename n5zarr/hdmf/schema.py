@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from hdmf.build import DatasetBuilder, GroupBuilder
 from hdmf.validate.validator import check_shape
 
-from n5zarr.hdmf.file_contents import children, shape_of
+from n5zarr.hdmf.file_contents import children, shape_of, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,7 +22,7 @@ _COLUMNS = ("VectorData", "ElementIdentifiers")
 
 
 def dimension_names(
-    manager: BuildManager, root: GroupBuilder
+    manager: BuildManager, group: GroupBuilder, path: str = "", spec: GroupSpec | None = None
 ) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the names that the schema gives to the axes of datasets.
 
@@ -30,8 +30,12 @@ def dimension_names(
     ----------
     manager : hdmf.build.BuildManager
         With the namespaces of the file.
-    root : hdmf.build.GroupBuilder
-        Of the file.
+    group : hdmf.build.GroupBuilder
+        The root of the file, or a group in it.
+    path : str, optional
+        Of the group; empty for the root.
+    spec : hdmf.spec.GroupSpec, optional
+        What the group above says of a group without a type.
 
     Yields
     ------
@@ -40,21 +44,15 @@ def dimension_names(
     names : tuple of str
         In C order.
     """
-    yield from _names(manager, "", root, _type_spec(manager, root))
-
-
-def _names(
-    manager: BuildManager, path: str, group: GroupBuilder, spec: GroupSpec | None
-) -> Iterator[tuple[str, tuple[str, ...]]]:
+    spec = _type_spec(manager, group) or spec
     for name, child in children(group).items():
         if isinstance(child, GroupBuilder):
-            inner = _type_spec(manager, child) or (spec and spec.get_group(name))
-            yield from _names(manager, f"{path}/{name}", child, inner)
+            described = spec and spec.get_group(name)
+            yield from dimension_names(manager, child, f"{path}/{name}", described)
         elif isinstance(child, DatasetBuilder):
-            own = _type_spec(manager, child)
             # the group may describe its dataset in more detail than the type does
-            for described in (spec and spec.get_dataset(name), own):
-                axis_names = described and _matching(shape_of(child.data), described)
+            for described in (spec and spec.get_dataset(name), _type_spec(manager, child)):
+                axis_names = described and _matching(shape_of(stored(child)), described)
                 if axis_names:
                     yield f"{path}/{name}", axis_names
                     break

@@ -34,7 +34,7 @@ from n5zarr.errors import (
 )
 from n5zarr.hdmf import NWBN5IO, convert, differences
 from n5zarr.hdmf.chunking import Meter, _Slabs
-from n5zarr.hdmf.slabs import _SLAB, slab_shape, slabs
+from n5zarr.hdmf.file_contents import _SLAB, slab_shape, slabs
 from tests.command import CliRunner
 from tests.hdmf.sessions import START, session
 from tests.programs import Programs
@@ -238,7 +238,7 @@ MUTATIONS: dict[str, tuple[Callable[[zarr.Group], None], str]] = {
     ),
     "text": (
         set_value("general/extracellular_ephys/electrodes/label", 4, "e"),
-        "/general/extracellular_ephys/electrodes/label: value: ",
+        "/general/extracellular_ephys/electrodes/label: 1 values differ, the first at (4,)",
     ),
     "scalar text": (
         set_value("identifier", (), "another"),
@@ -250,11 +250,11 @@ MUTATIONS: dict[str, tuple[Callable[[zarr.Group], None], str]] = {
     ),
     "compound": (
         set_value("processing/ophys/ImageSegmentation/cells/pixel_mask", 5, (2, 4, 0.25)),
-        "/processing/ophys/ImageSegmentation/cells/pixel_mask.weight: value: row 5: ",
+        "/processing/ophys/ImageSegmentation/cells/pixel_mask.weight: 1 values differ, ",
     ),
     "reference": (
         set_value("general/extracellular_ephys/electrodes/group", 0, "/acquisition/raw"),
-        "/general/extracellular_ephys/electrodes/group: value: ",
+        "/general/extracellular_ephys/electrodes/group: 1 values differ, the first at (0,)",
     ),
     "link": (
         link("acquisition/frames", "/general/devices/probe"),
@@ -397,7 +397,8 @@ def test_chunks_codecs_and_fill_values_stay(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_shards_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("n5zarr.hdmf.slabs._SLAB", 1 << 20)  # of more than one slab, but small
+    # of more than one slab, but small
+    monkeypatch.setattr("n5zarr.hdmf.file_contents._SLAB", 1 << 20)
     values = np.arange(93_757 * 3, dtype="i4").reshape(-1, 3)
     options = {"chunks": (6_250, 4), "shards": (12_500, 8), "fillvalue": 7}
     with NWBZarrIO(str(tmp_path / "a.zarr"), mode="w") as io:

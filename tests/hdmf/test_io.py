@@ -22,7 +22,7 @@ from zarr.storage import FsspecStore, LocalStore, MemoryStore, ObjectStore
 from n5zarr import N5Store
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.hdmf import N5IO, NWBN5IO, differences
-from n5zarr.hdmf.path_store import N5PathStore
+from n5zarr.hdmf.backend import N5PathStore
 from tests.hdmf.sessions import START, Buffers, Pids
 
 if TYPE_CHECKING:
