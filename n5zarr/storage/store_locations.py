@@ -14,7 +14,6 @@ from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, Zip
 
 from n5zarr._zarr import wrapped
 from n5zarr.format.path import join
-from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.interface import Storage
 from n5zarr.storage.objects import name_of_objects
 from n5zarr.storage.url import is_url, local_path
@@ -50,14 +49,14 @@ def places_behind(storage: Storage, path: str = "") -> list[str]:
 
 
 def innermost(store: Store) -> Store:
-    """Return the store inside all caches and other wrappers of zarr's kind."""
+    """Return the store inside all wrappers of zarr's kind."""
     while isinstance(store, WrapperStore):
-        store = store.inner if isinstance(store, CachingStore) else wrapped(store)
+        store = wrapped(store)
     return store
 
 
 def name_of_data(store: Store) -> str:
-    """Return a name that all stores of the same data have, whatever wraps or caches them."""
+    """Return a name that all stores of the same data have, whatever wraps them."""
     *_, name = _names(store, "")
     return real_name(name)
 
