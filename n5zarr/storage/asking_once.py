@@ -6,6 +6,7 @@ above each dataset, for example. Flows do not know each other, so storage rememb
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -70,6 +71,15 @@ class _OfCall(Answers):
 
 answers: ContextVar[_OfCall | None] = ContextVar("answers", default=None)
 """The answers that storage remembers in this context; None outside of :func:`asking_once`."""
+
+
+def _begin_anew() -> None:
+    if (known := answers.get()) is not None:
+        known.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 @contextmanager

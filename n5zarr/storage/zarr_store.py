@@ -46,7 +46,7 @@ from n5zarr.storage.unsharded import UnshardedStore
 from n5zarr.storage.url import is_gone, says_missing, server_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
 
@@ -85,7 +85,7 @@ class ZarrStorage(Storage):
 
     def _begin(self) -> None:
         self._is_open = False
-        self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
+        self._asked: dict[tuple[object, ...], asyncio.Task[Any]] = {}
         if self._cache is not None:
             self._cache.begin_anew()
 
@@ -280,14 +280,33 @@ class ZarrStorage(Storage):
         return answer
 
     async def _sent_once(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Send a request for a document or a listing for all tasks that make it together."""
+        """Send a request for a document or a listing for all tasks that make it at this moment.
+
+        Zarr requests the documents of both formats together, which are one document in N5. The
+        request is sent after all tasks have made it, so that none gets an older value.
+        """
+        loop = asyncio.get_running_loop()
+        place: tuple[object, ...]
         match request:
             case Get(key, _, part) if key.rpartition("/")[2] == ATTRIBUTES_JSON:
-                return await self._shared((Get, key, part), partial(self._send, request, warn))
+                place = id(loop), Get, key, part
             case List(path, few):
-                return await self._shared((List, path, few), partial(self._send, request, warn))
+                place = id(loop), List, path, few
             case _:
                 return await self._send(request, warn)
+
+        async def send_it() -> object:
+            await asyncio.sleep(0)
+            if self._asked.get(place) is asyncio.current_task():
+                del self._asked[place]
+            return await self._send(request, warn)
+
+        asked = self._asked.get(place)
+        if asked is None or asked.done() or asked.get_loop() is not loop:
+            for old in [key for key, task in self._asked.items() if task.done()]:
+                self._asked.pop(old, None)  # cancelled before they began
+            asked = self._asked[place] = asyncio.ensure_future(send_it())
+        return await asyncio.shield(asked)
 
     async def _send(self, request: Request, warn: Callable[[str], None]) -> object:
         """Send a request to the store, and log it."""
@@ -366,28 +385,6 @@ class ZarrStorage(Storage):
             case _:
                 assert_never(request)
         return None
-
-    async def _shared[T](self, what: object, send: Callable[[], Awaitable[T]]) -> T:
-        """Send one request for all tasks that make the same request at the same moment.
-
-        Zarr requests the documents of both formats together, which are one document in N5. The
-        request is sent after all tasks have made it, so that none gets an older value.
-        """
-        loop = asyncio.get_running_loop()
-        place = id(loop), what
-
-        async def send_it() -> T:
-            await asyncio.sleep(0)
-            if self._asked.get(place) is asyncio.current_task():
-                del self._asked[place]
-            return await send()
-
-        asked = self._asked.get(place)
-        if asked is None or asked.done() or asked.get_loop() is not loop:
-            for old in [key for key, task in self._asked.items() if task.done()]:
-                self._asked.pop(old, None)  # cancelled before they began
-            asked = self._asked[place] = asyncio.ensure_future(send_it())
-        return await asyncio.shield(asked)
 
 
 def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request
