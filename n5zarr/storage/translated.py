@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from n5zarr.storage.url import quoted
+from n5zarr.storage.url import quoted, split_bucket
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,12 +45,6 @@ _ASK_AGAIN = timedelta(minutes=6)
 
 class NotTranslatedError(Exception):
     """Says why obstore cannot open a URL with its options as fsspec does."""
-
-
-def _split(url: str) -> tuple[str, str | None]:
-    """Split a URL into its bucket and the prefix in it; ``%`` and ``?`` mean nothing there."""
-    bucket, _, prefix = url.partition("://")[2].partition("/")
-    return bucket, prefix.strip("/") or None
 
 
 def _leave_to_fsspec(why: str, *, when: object) -> None:
@@ -85,7 +79,7 @@ def s3_store(url: str, options: Mapping[str, Any]) -> S3Store:
     keys = _Keys(*map(options.get, ("profile", "key", "secret", "token")))
     is_half = bool(keys.key) != bool(keys.secret) or (keys.token and not keys.key)
     _leave_to_fsspec("key and secret are not given together", when=is_half)
-    bucket, prefix = _split(url)
+    bucket, prefix = split_bucket(url)
     signing: dict[str, Any] = {"skip_signature": True}
     try:
         settings = _settings(keys.session, bucket, {"endpoint_url": endpoint, **of_client})
@@ -221,7 +215,7 @@ def google_store(url: str, options: Mapping[str, Any]) -> GCSStore:
         _leave_to_fsspec("only gcsfs understands the token", when=is_other)
         signing = {"credential_provider": _GoogleTokens()}
         _ = signing["credential_provider"].credentials  # raises here if there are none
-    bucket, prefix = _split(url)
+    bucket, prefix = split_bucket(url)
     return GCSStore(
         bucket, prefix=prefix, client_options=_client_options("https:", _SILENCE), **signing
     )
@@ -269,7 +263,7 @@ def azure_store(url: str, options: Mapping[str, Any]) -> AzureStore:
     # adlfs's default is to read public containers
     why = "there are no credentials; adlfs looks further"
     _leave_to_fsspec(why, when=options.get("anon") is False)
-    container, prefix = _split(url)
+    container, prefix = split_bucket(url)
     _leave_to_fsspec("the URL names the account", when="@" in container)
     return AzureStore(
         container,
