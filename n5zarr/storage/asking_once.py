@@ -6,112 +6,80 @@ above each dataset, for example. Flows do not know each other, so storage rememb
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from zarr.storage import ObjectStore
-
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.path import join
+from n5zarr.storage.cache import Answers, Kept
 from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Request, Update
-from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from n5zarr.storage.services import Service
 
-__all__ = ["Answers", "answers", "asking_once"]
+__all__ = ["answers", "asking_once"]
 
-_MOST = 2**14  # answers in memory at once
-
-
-class _Few:
-    """Stands for listings of which the first entries suffice."""
+_MOST = 2**25  # bytes of answers in memory at once
 
 
-class Answers:
+class _OfCall(Answers):
     """The answers to requests for documents and listings, during one call."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[object, str, type], object] = {}
-        self._names: dict[tuple[object, str], frozenset[str]] = {}  # in complete listings
+        super().__init__(_MOST)
         self._asked: dict[int, object] = {}  # so that nothing else gets the same id
 
-    def known(self, store: object, request: Request) -> tuple[object] | None:
-        """Return the answer in a tuple, or None if storage has to be asked."""
+    def known(self, service: Service[Any], request: Request) -> Kept[Any] | None:
+        """Return the answer, or None if storage has to be asked."""
         match request:
-            case Get(key) if _is_of_document(request):
-                if (*_where(store, key), Get) in self._known:
-                    return (self._known[*_where(store, key), Get],)
+            case Get(key, False, None) if key.endswith(ATTRIBUTES_JSON):
+                if found := self.find((Get, service.where(key))):
+                    return found
                 node = key.removesuffix(ATTRIBUTES_JSON).rstrip("/")
                 group, _, name = node.rpartition("/")
-                names = self._names.get(_where(store, group)) if node else None
-                if names is not None and name not in names:  # there is no such directory
-                    return (None,)
+                names = self.find(("names", service.where(group))) if node else None
+                if names is not None and name not in names.answer:  # there is no such directory
+                    return Kept(None)
             case List(path, few):
-                for kind in (List, _Few) if few else (List,):
-                    if (*_where(store, path), kind) in self._known:
-                        return (self._known[*_where(store, path), kind],)
+                where = service.where(path)
+                found = self.find((List, False, where))
+                return found or self.find((List, True, where)) if few else found
             case _:
                 pass
         return None
 
-    def keep(self, store: object, request: Request, answer: Any, *, lists_all: bool) -> None:  # noqa: ANN401 - of the request
-        """Remember an answer; a write forgets everything.
-
-        Parameters
-        ----------
-        store : zarr.abc.store.Store
-            The store that was asked.
-        request : Request
-            The request.
-        answer : object
-            The answer.
-        lists_all : bool
-            Whether names that a listing lacks do not exist.
-        """
-        if isinstance(request, Put | Update | Remove | RemoveTree):
-            self._known.clear()
-            self._names.clear()
-            return
+    def learn(self, service: Service[Any], request: Request, answer: Any) -> None:  # noqa: ANN401 - of the request
+        """Remember an answer; a write forgets everything."""
         match request:
-            case Get(key) if _is_of_document(request):
-                self._known[*_where(store, key), Get] = answer
+            case Put() | Update() | Remove() | RemoveTree():
+                self.forget()
+                return
+            case Get(key, False, None) if key.endswith(ATTRIBUTES_JSON):
+                self.keep((Get, service.where(key)), Kept(answer))
             case List(path, few):
-                self._known[*_where(store, path), _Few if few else List] = answer
-                if lists_all and not few:
-                    self._names[_where(store, path)] = frozenset(e.name for e in answer or ())
+                where = service.where(path)
+                self.keep((List, few, where), Kept(answer))
+                if service.lists_all and not few:
+                    self.keep(("names", where), Kept(frozenset(e.name for e in answer or ())))
             case _:
                 return
-        self._asked[id(store)] = store
-        if len(self._known) > _MOST:
-            oldest = next(iter(self._known))
-            del self._known[oldest]
-            self._names.pop(oldest[:2], None)
+        self._asked[id(service.store)] = service.store
 
 
-def _where(store: object, key: str) -> tuple[object, str]:
-    """Return who is asked, and for what: stores of one server share what they ask for."""
-    kind = type(store), getattr(store, "forbidden_is_missing", False)
-    if isinstance(store, UrlStore):
-        return (id(store.fs), *kind), store.full_key(key)
-    inner: Any = store.store if isinstance(store, ObjectStore) else None
-    if hasattr(inner, "config"):  # of a service, but not of memory
-        provider = inner.credential_provider
-        is_own = type(provider).__module__.startswith("n5zarr.")  # others may have no hash
-        server = frozenset(inner.config.items()), provider if is_own else id(provider)
-        return (*kind, *server), join(inner.prefix or "", key)
-    return id(store), key
-
-
-def _is_of_document(request: Get) -> bool:
-    is_whole = request.part is None and not request.settled
-    return is_whole and request.key.endswith(ATTRIBUTES_JSON)
-
-
-answers: ContextVar[Answers | None] = ContextVar("answers", default=None)
+answers: ContextVar[_OfCall | None] = ContextVar("answers", default=None)
 """The answers that storage remembers in this context; None outside of :func:`asking_once`."""
+
+
+def _begin_anew() -> None:
+    if (known := answers.get()) is not None:
+        known.begin_anew()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_anew)
 
 
 @contextmanager
@@ -124,7 +92,7 @@ def asking_once() -> Iterator[None]:
     if answers.get() is not None:  # within a call that does the same
         yield
         return
-    token = answers.set(Answers())
+    token = answers.set(_OfCall())
     try:
         yield
     finally:

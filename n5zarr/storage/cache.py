@@ -1,4 +1,4 @@
-"""A cache of documents and blocks, for remote containers.
+"""Remember answers to requests: for a call, or as a cache of documents and blocks.
 
 zarr's ``experimental.CacheStore`` does not remember missing keys, so it would request the missing
 blocks of sparse data again and again (N5 spec, "File-system specification", item 6). It also knows
@@ -12,27 +12,20 @@ import threading
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, NamedTuple, Self, override
-
-from zarr.buffer import cpu
-from zarr.storage import ObjectStore, WrapperStore
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.storage.objects import received
-from n5zarr.storage.url import says_missing
 
 if TYPE_CHECKING:
-    from obstore import GetOptions
-    from obstore.store import ObjectStore as ObstoreStore
-    from zarr.abc.buffer import Buffer, BufferPrototype
-    from zarr.abc.store import ByteRequest, Store
+    from collections.abc import Awaitable, Callable, Hashable
 
-__all__ = ["CacheOptions", "CachingStore"]
+__all__ = ["Answers", "Cache", "CacheOptions", "Kept"]
 
 _log = logging.getLogger(__name__)
 
-_OVERHEAD = 200  # bytes that an entry takes besides key and value, approximately
+_OVERHEAD = 200  # bytes that an answer takes besides key and value, approximately
+_ENTRY = 64  # bytes of a name in a listing
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,85 +71,117 @@ class CacheOptions:
         return self.recheck is True
 
 
-class _Kept(NamedTuple):
-    """The answer of the store for one key."""
+class Kept[T](NamedTuple):
+    """An answer that is remembered."""
 
-    value: bytes | None  # None if the key is missing
-    at: float  # time of reading, in seconds of the monotonic clock
-    e_tag: str | None
+    answer: T
+    at: float = 0.0  # time of the request, in seconds of the monotonic clock
+    e_tag: str | None = None
 
 
-class CachingStore(WrapperStore["Store"]):
-    """A store that keeps the values it reads from another store.
+type Fetch = Callable[[str, Kept[bytes | None] | None, float], Awaitable[Kept[bytes | None]]]
+"""Reads a value, of which an older one may be known, at a time."""
+
+
+class Answers:
+    """Answers to requests, up to a number of bytes: the last used ones, in any thread.
 
     Parameters
     ----------
-    store : zarr.abc.store.Store
-        The store of the container, later ``inner``.
-    options : CacheOptions
-        Size of the cache, and lifetime of the values.
+    n_bytes : int
+        Maximum number of bytes to keep.
     """
 
-    def __init__(self, store: Store, options: CacheOptions) -> None:
-        super().__init__(store)
-        self.inner = store
-        self.options = options
+    def __init__(self, n_bytes: int) -> None:
+        self._most = n_bytes
         self._forget_all()
 
     def _forget_all(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._kept: OrderedDict[Hashable, Kept[Any]] = OrderedDict()
         self._n_bytes = 0
-        self._opened: dict[str, float] = {}
-        self._n_changes = 0
+        self.n_changes = 0
 
     def begin_anew(self) -> None:
-        """Forget all in a forked process if a thread of its parent was changing the cache."""
+        """Forget all in a forked process if a thread of its parent was changing the answers."""
         if self._lock.locked():
             self._forget_all()
 
-    def __str__(self) -> str:
-        return str(self.inner)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, CachingStore)
-            and self.inner == other.inner
-            and self.options == other.options
-        )
-
-    __hash__ = None  # type: ignore[assignment] # as zarr's own stores
-
-    @override
-    def _with_store(self, store: Store) -> Self:
-        return type(self)(store, self.options)
-
-    @property
-    def _supports_sync_io(self) -> bool:
-        return False  # zarr's synchronous methods would bypass the cache
-
-    def __reduce__(self) -> tuple[type[Self], tuple[Store, CacheOptions]]:
-        return type(self), (self.inner, self.options)
-
-    @override
-    async def get(
-        self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        if byte_range is not None:
-            return await self.inner.get(key, prototype, byte_range)
+    def find(self, what: Hashable) -> Kept[Any] | None:
+        """Return the answer to a request, however old it is; None if it is not known."""
         with self._lock:
-            kept = self._kept.get(key)
+            kept = self._kept.get(what)
             if kept is not None:
-                self._kept.move_to_end(key)
-            n_changes = self._n_changes
+                self._kept.move_to_end(what)
+        return kept
+
+    def keep(self, what: Hashable, kept: Kept[Any], n_changes: int | None = None) -> None:
+        """Remember an answer unless it is too large.
+
+        Drops the least recently used answers until all fit.
+
+        Parameters
+        ----------
+        what : hashable
+            The request.
+        kept : Kept
+            The answer.
+        n_changes : int, optional
+            The number of changes before the request was sent: after another one, the answer may be
+            outdated, and is not kept.
+        """
+        with self._lock:
+            self._drop(what)
+            is_outdated = n_changes not in (None, self.n_changes)
+            if is_outdated or _size(what, kept) > self._most:
+                return
+            self._kept[what] = kept
+            self._n_bytes += _size(what, kept)
+            while self._n_bytes > self._most:
+                self._drop(next(iter(self._kept)))
+
+    def _drop(self, what: Hashable) -> None:
+        kept = self._kept.pop(what, None)
+        self._n_bytes -= 0 if kept is None else _size(what, kept)
+
+    def forget(self, prefix: str = "") -> None:
+        """Forget a key and all keys below it, or everything, as it is written."""
+        with self._lock:
+            self.n_changes += 1
+            for what in list(self._kept):
+                if not prefix or what == prefix or str(what).startswith(f"{prefix}/"):
+                    self._drop(what)
+
+
+class Cache(Answers):
+    """The values of a container that were read.
+
+    Parameters
+    ----------
+    options : CacheOptions
+        Size of the cache, and lifetime of the values.
+    """
+
+    def __init__(self, options: CacheOptions) -> None:
+        super().__init__(options.bytes)
+        self.options = options
+        self._opened: dict[str, float] = {}
+
+    async def get(self, key: str, fetch: Fetch) -> bytes | None:
+        """Return a value from memory, or fetch it."""
+        n_changes, kept = self.n_changes, self.find(key)
         if kept is None or not self._is_fresh(key, kept):
-            kept = await self._fetch(key, kept)
-            self._keep_value(key, kept, n_changes)
+            kept = await fetch(key, kept, time.monotonic())
+            directory, _, name = key.rpartition("/")
+            if name == ATTRIBUTES_JSON and kept.answer is not None:
+                self._opened[directory] = kept.at
+            self.keep(key, kept, n_changes)
         else:
             _log.debug("%s: answered from memory", key)
-        return None if kept.value is None else prototype.buffer.from_bytes(kept.value)
+        value: bytes | None = kept.answer
+        return value
 
-    def _is_fresh(self, key: str, kept: _Kept) -> bool:
+    def _is_fresh(self, key: str, kept: Kept[bytes | None]) -> bool:
         """Whether a kept value is still valid, without reading it again.
 
         With ``recheck="open"``, a block is valid if it was read since the last opening of its
@@ -169,97 +194,19 @@ class CachingStore(WrapperStore["Store"]):
                 directory = key.rpartition("/")[0]
                 if key in (ATTRIBUTES_JSON, f"{directory}/{ATTRIBUTES_JSON}"):
                     return False
-                store = self._opened.get("", 0.0)
+                opened = self._opened.get("", 0.0)
                 while directory:
-                    store = max(store, self._opened.get(directory, 0.0))
+                    opened = max(opened, self._opened.get(directory, 0.0))
                     directory = directory.rpartition("/")[0]
-                return kept.at >= store
+                return kept.at >= opened
             case seconds:
                 return time.monotonic() - kept.at <= seconds
 
-    async def _fetch(self, key: str, kept: _Kept | None) -> _Kept:
-        now = time.monotonic()
-        if isinstance(self.inner, ObjectStore):
-            return await _fetch_object(self.inner, key, kept, now)
-        value = await self.inner.get(key, cpu.buffer_prototype)
-        return _Kept(None if value is None else value.to_bytes(), now, None)
 
-    def _keep_value(self, key: str, kept: _Kept, n_changes: int) -> None:
-        """Keep a value unless it is too large or was written since it was requested.
-
-        Drops the least recently used values until all fit.
-        """
-        directory, _, name = key.rpartition("/")
-        with self._lock:
-            if name == ATTRIBUTES_JSON and kept.value is not None:
-                self._opened[directory] = kept.at
-            self._drop(key)
-            if n_changes != self._n_changes:  # written since: the value may be outdated
-                return
-            if _size(key, kept) > self.options.bytes:
-                return
-            self._kept[key] = kept
-            self._n_bytes += _size(key, kept)
-            while self._n_bytes > self.options.bytes:
-                self._drop(next(iter(self._kept)))
-
-    def _drop(self, key: str) -> None:
-        kept = self._kept.pop(key, None)
-        self._n_bytes -= 0 if kept is None else _size(key, kept)
-
-    def forget(self, prefix: str) -> None:
-        """Forget a key, or all keys below a prefix."""
-        with self._lock:
-            self._n_changes += 1
-            for key in list(self._kept):
-                if not prefix or key == prefix or key.startswith(f"{prefix}/"):
-                    self._drop(key)
-
-    @override
-    async def exists(self, key: str) -> bool:
-        return await self.get(key, cpu.buffer_prototype) is not None
-
-    @override
-    async def set(self, key: str, value: Buffer) -> None:
-        try:
-            await self.inner.set(key, value)
-        finally:
-            self.forget(key)
-
-    @override
-    async def delete(self, key: str) -> None:
-        try:
-            await self.inner.delete(key)
-        finally:
-            self.forget(key)
-
-    @override
-    async def delete_dir(self, prefix: str) -> None:
-        try:
-            await self.inner.delete_dir(prefix)
-        finally:
-            self.forget(prefix.strip("/"))
-
-
-def _size(key: str, kept: _Kept) -> int:
-    return _OVERHEAD + len(key) + len(kept.value or b"")
-
-
-async def _fetch_object(
-    store: ObjectStore[ObstoreStore], key: str, kept: _Kept | None, now: float
-) -> _Kept:
-    """Read from an object store, which sends only values that have changed."""
-    import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
-
-    options: GetOptions = {}
-    if kept is not None and kept.e_tag is not None:
-        options = {"if_none_match": kept.e_tag}
-    try:
-        response = await obstore.get_async(store.store, key, options=options)
-        return _Kept(bytes(await received(response)), now, response.meta["e_tag"])
-    except obstore.exceptions.NotModifiedError:
-        return _Kept(kept.value if kept else None, now, kept.e_tag if kept else None)
-    except Exception as err:
-        if says_missing(store, err):
-            return _Kept(None, now, None)
-        raise
+def _size(what: Hashable, kept: Kept[Any]) -> int:
+    """Return how many bytes an answer takes, approximately."""
+    n = len(kept.answer or b"")
+    is_listing = not isinstance(kept.answer, bytes | memoryview | None)
+    return (
+        _OVERHEAD + (len(what) if isinstance(what, str) else 0) + n * (_ENTRY if is_listing else 1)
+    )

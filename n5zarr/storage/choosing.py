@@ -91,6 +91,9 @@ def _objects(url: str, storage_options: Mapping[str, object] | None) -> ObstoreS
 
     try:
         return _OPENERS[scheme](f"{scheme}:{rest}", options)
+    except ImportError as err:
+        message = f"{err.name}, which knows where credentials are, is missing"
+        raise NotTranslatedError(message) from err
     except (
         BaseError,
         OSError,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from zarr.storage import ObjectStore, ZipStore
 
 from n5zarr.errors import N5Error
-from n5zarr.storage.cache import CachingStore
 from n5zarr.storage.forks import FORKS, fork_error
 from n5zarr.storage.store_locations import innermost, name_of_data
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["HeldState", "HeldStore", "Reopen"]
 
 type Reopen = Callable[[], tuple[Store, str]]
-"""Opens the store of a URL again, without a cache, and names the library."""
+"""Opens the store of a URL again, and names the library."""
 type HeldState = tuple[Store, str, Reopen | None]
 
 _WHY = "a parent had used obstore; open the URL without backend='obstore', so that fsspec reads it"
@@ -100,8 +99,6 @@ class HeldStore:
         elif isinstance(store, ZipStore) and store.read_only and store.path is not None:
             self.store = ZipStore(store.path, mode="r")  # processes share the position in a file
             FORKS.abandon(store)
-        elif isinstance(store, CachingStore):
-            store.begin_anew()
 
     def _reopened(self, name: str) -> Store:
         if self.reopen is None:
@@ -113,10 +110,9 @@ class HeldStore:
         if _is_of_obstore(store):
             raise fork_error(name, _WHY)
         self.backend = backend
-        old = self.store
-        if store.read_only and not old.read_only:
+        if store.read_only and not self.store.read_only:
             store = store.with_read_only(read_only=False)
-        return CachingStore(store, old.options) if isinstance(old, CachingStore) else store
+        return store
 
 
 def _is_of_obstore(store: Store) -> bool:

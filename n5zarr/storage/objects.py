@@ -1,4 +1,4 @@
-"""Object stores through obstore: listing, and updates that lose nothing."""
+"""Object stores through obstore: names, reading, and updates that lose nothing."""
 
 from __future__ import annotations
 
@@ -12,14 +12,10 @@ from uuid import uuid4
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 from zarr.storage import ObjectStore
 
-from n5zarr.errors import (
-    N5Error,
-    N5UnsupportedError,
-)
-from n5zarr.storage.requests import Entry
+from n5zarr.errors import N5Error
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from obstore import Attributes, GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
@@ -30,24 +26,22 @@ if TYPE_CHECKING:
 from n5zarr.storage.ranges import Sent, bounds, check_sent
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import PAGE, Page
 
 __all__ = [
+    "KINDS",
     "CheckedObjectStore",
     "can_wait",
-    "entries_of_objects",
-    "keys_of_objects",
     "name_of_objects",
+    "options_for",
     "received",
-    "some_objects",
-    "start_of_object",
     "update_object",
     "value_of_object",
 ]
 
 _log = logging.getLogger(__name__)
 
-_SCHEMES = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
+KINDS = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
+"""The classes of obstore for services, and the schemes of their URLs."""
 _NO_CONDITIONS = "501 Not Implemented"
 _ATTEMPTS = 50  # to update an object that other writers update, too
 _UPDATES = "n5zarrupdates"  # metadata of objects; Azure allows only letters and digits
@@ -57,7 +51,7 @@ _N_UPDATES = 32  # number of last updates that the metadata of an object list
 def name_of_objects(store: ObjectStore[Any]) -> str:
     """Return the URL of an object store, without user, password and query."""
     inner: Any = store.store
-    scheme = _SCHEMES.get(type(inner).__name__)
+    scheme = KINDS.get(type(inner).__name__)
     if scheme is None:
         return without_secrets(getattr(inner, "url", "") or f"object_store://{inner}")
     bucket = inner.config.get("bucket") or inner.config.get("container_name")
@@ -79,7 +73,7 @@ class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T]):
         import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
         try:
-            response = await obstore.get_async(self.store, key, options=_options_for(byte_range))
+            response = await obstore.get_async(self.store, key, options=options_for(byte_range))
             data = await received(response, byte_range)
         except FileNotFoundError:
             return None
@@ -91,7 +85,8 @@ class CheckedObjectStore[T: "ObstoreStore"](ObjectStore[T]):
         return prototype.buffer.from_bytes(data)
 
 
-def _options_for(asked: ByteRequest | None) -> GetOptions:
+def options_for(asked: ByteRequest | None) -> GetOptions:
+    """Return the options with which obstore reads a part of a value."""
     match asked:
         case RangeByteRequest(start, end):
             return {"range": (start, end)}
@@ -116,67 +111,6 @@ def _check_response(
     check_sent(data, asked, Sent(*response.range, response.meta["size"]))
 
 
-async def entries_of_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:
-    """List a directory of an object store, with one request for each thousand names.
-
-    Raises
-    ------
-    N5UnsupportedError
-        The store is a web server (``kind="listing"``).
-    """
-    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
-
-    if _is_http(store):
-        message = (
-            f"listing: obstore lists {store.store} only if it is a WebDAV server; groups and "
-            "datasets can be opened by their paths, and backend='fsspec' reads pages of links"
-        )
-        raise N5UnsupportedError(message, kind="listing")
-    listed = await obstore.list_with_delimiter_async(store.store, prefix=path or None)
-    directories = {_name(prefix, path): True for prefix in listed["common_prefixes"]}
-    files = {_name(meta["path"], path): False for meta in listed["objects"]}
-    both = files | directories
-    return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
-
-
-def keys_of_objects(store: ObjectStore[ObstoreStore], path: str) -> AsyncIterator[Page] | None:
-    """List all keys below a path, relative to it, some at a time; None if it is no service."""
-    return _keys_below(store, path) if type(store.store).__name__ in _SCHEMES else None
-
-
-async def _keys_below(store: ObjectStore[ObstoreStore], path: str) -> AsyncIterator[Page]:
-    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
-
-    prefix = f"{path}/" if path else ""
-    before: dict[str, int] = {}  # the last key, which may be the marker of a directory
-    async for batch in obstore.list(store.store, prefix=path or None, chunk_size=PAGE):
-        found = before
-        for meta in batch:
-            key, last = meta["path"].removeprefix(prefix), next(reversed(found), None)
-            # obstore lists Java's `0/` as `0`, right before what is in the directory
-            if last is not None and not found[last] and key.startswith(f"{last}/"):
-                del found[last]
-            if meta["path"] != path:
-                found[key] = meta["size"]
-        before = dict([found.popitem()]) if found else {}
-        yield [*found], [*found.values()]
-    yield [*before], [*before.values()]
-
-
-async def some_objects(store: ObjectStore[ObstoreStore], path: str) -> list[Entry]:
-    """List some entries below a path, with one request in most cases."""
-    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
-
-    if _is_http(store):
-        return []
-    async for batch in obstore.list(store.store, prefix=path or None):
-        # Java's markers of directories are empty; documents and blocks never are
-        names = {_name(meta["path"], path).partition("/")[0] for meta in batch if meta["size"]}
-        if names:
-            return [Entry(name, None) for name in names]
-    return []
-
-
 def can_wait(store: ObjectStore[ObstoreStore]) -> bool:
     """Whether obstore reads from any thread: credentials that are awaited need an event loop."""
     provider = getattr(store.store, "credential_provider", None)
@@ -191,35 +125,6 @@ def value_of_object(store: ObjectStore[ObstoreStore], key: str) -> memoryview:
     data = memoryview(response.bytes())
     _check_response(response, data)
     return data
-
-
-async def start_of_object(
-    store: ObjectStore[ObstoreStore], key: str, n_bytes: int
-) -> tuple[bytes, int] | None:
-    """Read the first bytes of an object, and its size, with one request; None if it is missing."""
-    import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
-
-    try:
-        asked = RangeByteRequest(0, n_bytes)
-        response = await obstore.get_async(store.store, key, options=_options_for(asked))
-        return bytes(await received(response, asked)), response.meta["size"]
-    except Exception as err:
-        if says_missing(store, err):
-            return None
-        meta = await obstore.head_async(store.store, key)
-        if meta["size"] == 0:  # an empty object has no range
-            return b"", 0
-        raise
-
-
-def _is_http(store: ObjectStore[ObstoreStore]) -> bool:
-    return type(store.store).__name__ == "HTTPStore"
-
-
-def _name(full: str, path: str) -> str:
-    """Return the name of an entry from its full path; ``""`` for the marker of the directory."""
-    inner = full.strip("/")
-    return "" if inner == path else inner.removeprefix(f"{path}/" if path else "").strip("/")
 
 
 async def update_object(
@@ -305,7 +210,7 @@ async def _put_version(
     import obstore.exceptions  # noqa: PLC0415 - optional, and installed: the store is one of its
 
     exceptions = obstore.exceptions
-    is_service = type(store.store).__name__ in _SCHEMES  # files have no metadata
+    is_service = type(store.store).__name__ in KINDS  # files have no metadata
     named: Attributes | None = {_UPDATES: " ".join(updates[-_N_UPDATES:])} if is_service else None
     try:
         await obstore.put_async(store.store, key, new, mode=mode, attributes=named)

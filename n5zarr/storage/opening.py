@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from n5zarr._zarr import LocalStore
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.storage.cache import CacheOptions, CachingStore
 from n5zarr.storage.choosing import chosen_store
 from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
 from n5zarr.storage.local import LocalFiles
@@ -21,6 +20,7 @@ from n5zarr.storage.zarr_store import ZarrStorage
 if TYPE_CHECKING:
     from zarr.abc.store import Store
 
+    from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.interface import Durability, Storage
     from n5zarr.storage.place import Place
 
@@ -66,8 +66,7 @@ def open_storage(
                 f"{shown(place.location)}"
             )
             raise N5UnrepresentableError(message, kind="option")
-        kept = opened_store if cache is None else CachingStore(opened_store, cache)
-        return ZarrStorage(kept, why, open_store if place.is_url else None)
+        return ZarrStorage(opened_store, why, open_store if place.is_url else None, cache)
     if cache is not None:
         message = "cache: expected a remote container; the system caches local files itself"
         raise N5UnrepresentableError(message, kind="option")

@@ -13,7 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
@@ -383,29 +383,28 @@ def each_once[T](steps: Steps[T]) -> Steps[T]:
     try:
         requests = next(steps)
         while True:
-            new = [r for r in requests if not (_is_plain_get(r) and r.key in known)]
+            new = [request for request in requests if _plain_key(request) not in known]
             try:
-                answers = iter((yield new) if new else ())
+                found = dict(zip(map(id, new), (yield new) if new else (), strict=True))
             except Exception as err:
                 requests = steps.throw(err)
                 continue
-            is_new = set(map(id, new))
-            merged: list[object] = []
-            for request in requests:
-                if id(request) in is_new:
-                    merged.append(next(answers))
-                    if _is_plain_get(request):
-                        known[request.key] = merged[-1]
-                elif isinstance(request, Get):
-                    merged.append(known[request.key])
-            requests = steps.send(merged)
+            known |= {key: found[id(r)] for r in new if (key := _plain_key(r)) is not None}
+            requests = steps.send(
+                [found[id(r)] if id(r) in found else known[_plain_key(r) or ""] for r in requests]
+            )
     except StopIteration as done:
         result: T = done.value
         return result
 
 
-def _is_plain_get(request: Request) -> TypeGuard[Get]:
-    return isinstance(request, Get) and not request.settled and request.part is None
+def _plain_key(request: Request) -> str | None:
+    """Return the key of a request for a whole value, as it is; None of other requests."""
+    match request:
+        case Get(key, False, None):
+            return key
+        case _:
+            return None
 
 
 def logs_requests() -> bool:

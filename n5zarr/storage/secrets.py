@@ -14,7 +14,15 @@ from urllib.parse import parse_qsl, quote, unquote
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = ["cause_to_show", "named", "secrets_in", "secrets_of_store", "shown", "without_secrets"]
+__all__ = [
+    "cause_to_show",
+    "is_secret",
+    "named",
+    "secrets_in",
+    "secrets_of_store",
+    "shown",
+    "without_secrets",
+]
 
 _USER = re.compile(r"(https?://|://(?=[^/?#@\s]*:))[^/?#\s\"'<>]*@", re.IGNORECASE)
 _QUERY = re.compile(r"(https?://[^?\"'<>]*?)\?[^\s\"'<>]*", re.IGNORECASE)
@@ -63,6 +71,17 @@ def secrets_in(*sources: object) -> frozenset[str]:
     ['me', 'me:word', 'ticket', 'word']
     """
     return frozenset(secret for source in sources for secret in _each(source, is_secret=False))
+
+
+def is_secret(name: str) -> bool:
+    """Whether a value with such a name is one.
+
+    Examples
+    --------
+    >>> is_secret("aws_secret_access_key"), is_secret("endpoint")
+    (True, False)
+    """
+    return _NAMES.search(name) is not None
 
 
 def _each(source: object, *, is_secret: bool) -> Iterator[str]:

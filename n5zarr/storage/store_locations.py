@@ -49,14 +49,14 @@ def places_behind(storage: Storage, path: str = "") -> list[str]:
 
 
 def innermost(store: Store) -> Store:
-    """Return the store inside all caches and other wrappers of zarr's kind."""
+    """Return the store inside all wrappers of zarr's kind."""
     while isinstance(store, WrapperStore):
         store = wrapped(store)
     return store
 
 
 def name_of_data(store: Store) -> str:
-    """Return a name that all stores of the same data have, whatever wraps or caches them."""
+    """Return a name that all stores of the same data have, whatever wraps them."""
     *_, name = _names(store, "")
     return real_name(name)
 

@@ -39,6 +39,7 @@ __all__ = [
     "quoted",
     "says_missing",
     "server_error",
+    "split_bucket",
     "split_query",
     "store_of_url",
     "words_of",
@@ -106,6 +107,18 @@ def split_query(url: str) -> tuple[str, str]:
     is_http = url.lower().startswith(("http://", "https://"))
     address, mark, query = url.partition("?") if is_http else (url, "", "")
     return address, mark + query
+
+
+def split_bucket(url: str) -> tuple[str, str | None]:
+    """Split a URL into its bucket and the prefix in it; ``%`` and ``?`` mean nothing there.
+
+    Examples
+    --------
+    >>> split_bucket("s3://lab/what?/a%20b.n5/"), split_bucket("gs://lab")
+    (('lab', 'what?/a%20b.n5'), ('lab', None))
+    """
+    bucket, _, prefix = url.partition("://")[2].partition("/")
+    return bucket, prefix.strip("/") or None
 
 
 def is_chain(url: str) -> bool:
@@ -222,11 +235,10 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
         raise N5MissingDependencyError("obstore", "backend='obstore'", "remote") from err
     parts = urlsplit(url)
     try:
-        # split by hand: in the name of an object, "%" and "?" have no special meaning
         if parts.scheme in ("s3", "gs"):
-            bucket, _, prefix = url.partition("://")[2].partition("/")
+            bucket, prefix = split_bucket(url)
             make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
-            return make(bucket, prefix=prefix.strip("/") or None, **options)
+            return make(bucket, prefix=prefix, **options)
         return stores.from_url(url, **options)
     except Exception as err:
         secrets = secrets_in(url, options)

@@ -15,19 +15,10 @@ from n5zarr._zarr import on_own_loop, same_data, sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
-from n5zarr.storage.cache import CachingStore
-from n5zarr.storage.ends import read_ends
-from n5zarr.storage.entries import read_entries
+from n5zarr.storage.cache import Cache, CacheOptions
 from n5zarr.storage.held import HeldState, HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
-from n5zarr.storage.objects import (
-    can_wait,
-    name_of_objects,
-    update_object,
-    value_of_object,
-)
-from n5zarr.storage.prefixes import take_keys
 from n5zarr.storage.requests import (
     Ends,
     Exists,
@@ -48,12 +39,13 @@ from n5zarr.storage.requests import (
     log_request,
     logs_requests,
 )
-from n5zarr.storage.secrets import secrets_of_store, without_secrets
+from n5zarr.storage.secrets import secrets_of_store
+from n5zarr.storage.services import Service, service_of
 from n5zarr.storage.store_locations import innermost
 from n5zarr.storage.url import is_gone, says_missing, server_error
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
 
@@ -72,18 +64,29 @@ class ZarrStorage(Storage):
     backend : str, optional
         The library that reads a URL, and why it was chosen.
     reopen : callable, optional
-        Opens the store of a URL again, without a cache, and names the library.
+        Opens the store of a URL again, and names the library.
+    cache : CacheOptions, optional
+        How many values to keep in memory, and when to read them again.
     """
 
     has_stamps = False
 
-    def __init__(self, store: Store, backend: str = "", reopen: Reopen | None = None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        backend: str = "",
+        reopen: Reopen | None = None,
+        cache: CacheOptions | None = None,
+    ) -> None:
         self._held = HeldStore(store, backend, reopen)
+        self._cache = None if cache is None else Cache(cache)
         self._begin()
 
     def _begin(self) -> None:
         self._is_open = False
-        self._asked: dict[tuple[int, object], asyncio.Task[Any]] = {}
+        self._asked: dict[tuple[object, ...], asyncio.Task[Any]] = {}
+        if self._cache is not None:
+            self._cache.begin_anew()
 
     @property
     @override
@@ -93,16 +96,18 @@ class ZarrStorage(Storage):
             self._held.begin_anew(str(self), self._begin)
         return self._held.store
 
+    @property
+    def _service(self) -> Service[Any]:
+        return service_of(self.store)
+
     def __str__(self) -> str:
-        store = _uncached(self._held.store)
-        if isinstance(store, ObjectStore):
-            return name_of_objects(store)
-        return without_secrets(str(store), secrets_of_store(store))
+        return str(service_of(self._held.store))
 
-    def __getstate__(self) -> HeldState:
-        return self._held.state  # tasks belong to a process
+    def __getstate__(self) -> tuple[*HeldState, CacheOptions | None]:
+        # tasks and what is kept belong to a process
+        return *self._held.state, None if self._cache is None else self._cache.options
 
-    def __setstate__(self, state: HeldState) -> None:
+    def __setstate__(self, state: tuple[*HeldState, CacheOptions | None]) -> None:
         self.__init__(*state)  # type: ignore[misc]
 
     @property
@@ -117,22 +122,18 @@ class ZarrStorage(Storage):
 
     @property
     def _cache_writes(self) -> bool:
-        return not isinstance(s := self._held.store, CachingStore) or s.options.writes
+        return self._cache is None or self._cache.options.writes
 
     @property
     @override
     def is_shared(self) -> bool:
-        match _uncached(self._held.store):
-            case FsspecStore() as store:
-                return not str(store.fs.unstrip_protocol("")).startswith("memory")
-            case ObjectStore() as store:
-                return type(store.store).__name__ != "MemoryStore"
-            case _:
-                return False
+        return service_of(self._held.store).is_shared
 
     @property
     @override
     def supports_sync(self) -> bool:
+        if self._cache is not None:  # which keeps what is awaited
+            return False
         # zarr's convention: wrappers always have the methods; the attribute tells if they work
         has_methods = isinstance(self.store, SupportsSyncStore)
         return has_methods and bool(getattr(self.store, "_supports_sync_io", True))
@@ -140,7 +141,7 @@ class ZarrStorage(Storage):
     @property
     @override
     def has_cache(self) -> bool:
-        return isinstance(self._held.store, CachingStore)
+        return self._cache is not None
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
@@ -148,8 +149,8 @@ class ZarrStorage(Storage):
             message = "cache: expected recheck=True, or to stay read only; see CacheOptions"
             raise N5UnsupportedError(message, kind="read-only")
         if self.store.read_only and not read_only:
-            store, backend, reopen = self._held.state
-            return type(self)(store.with_read_only(read_only=False), backend, reopen)
+            store, backend, reopen, cache = self.__getstate__()
+            return type(self)(store.with_read_only(read_only=False), backend, reopen, cache)
         return self
 
     @override
@@ -221,16 +222,16 @@ class ZarrStorage(Storage):
     @property
     @override
     def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
-        store = self.store
-        if not isinstance(store, ObjectStore) or not can_wait(store):
+        read = None if self._cache is not None else self._service.get_waiting
+        if read is None:
             return None
 
         def get(key: str) -> BufferLike | None:
             request, answer = Get(key), None
             try:
-                answer = value_of_object(store, key)
+                answer = read(key)
             except Exception as err:
-                if not says_missing(store, err):
+                if not says_missing(self.store, err):
                     answer = self._meaning(request, err)
             if logs_requests():
                 log_request(self, request, answer)
@@ -266,25 +267,42 @@ class ZarrStorage(Storage):
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
-        if (known := answers.get()) is None:
+        if (of_call := answers.get()) is None:
             return await self._sent_once(request, warn)
-        if (answered := known.known(self.store, request)) is not None:
-            return answered[0]
+        if (known := of_call.known(self._service, request)) is not None:
+            return known.answer
         answer = await self._sent_once(request, warn)
-        # the page of a web server may link to a part only
-        is_page = getattr(_uncached(self.store), "is_http", False)
-        known.keep(self.store, request, answer, lists_all=not is_page)
+        of_call.learn(self._service, request, answer)
         return answer
 
     async def _sent_once(self, request: Request, warn: Callable[[str], None]) -> object:
-        """Send a request for a document or a listing for all tasks that make it together."""
+        """Send a request for a document or a listing for all tasks that make it at this moment.
+
+        Zarr requests the documents of both formats together, which are one document in N5. The
+        request is sent after all tasks have made it, so that none gets an older value.
+        """
+        loop = asyncio.get_running_loop()
+        place: tuple[object, ...]
         match request:
             case Get(key, _, part) if key.rpartition("/")[2] == ATTRIBUTES_JSON:
-                return await self._shared((Get, key, part), partial(self._send, request, warn))
+                place = id(loop), Get, key, part
             case List(path, few):
-                return await self._shared((List, path, few), partial(self._send, request, warn))
+                place = id(loop), List, path, few
             case _:
                 return await self._send(request, warn)
+
+        async def send_it() -> object:
+            await asyncio.sleep(0)
+            if self._asked.get(place) is asyncio.current_task():
+                del self._asked[place]
+            return await self._send(request, warn)
+
+        asked = self._asked.get(place)
+        if asked is None or asked.done() or asked.get_loop() is not loop:
+            for old in [key for key, task in self._asked.items() if task.done()]:
+                self._asked.pop(old, None)  # cancelled before they began
+            asked = self._asked[place] = asyncio.ensure_future(send_it())
+        return await asyncio.shield(asked)
 
     async def _send(self, request: Request, warn: Callable[[str], None]) -> object:
         """Send a request to the store, and log it."""
@@ -305,10 +323,13 @@ class ZarrStorage(Storage):
         except HeldError:
             raise
         except Exception as err:
-            is_remote = isinstance(_uncached(self._held.store), FsspecStore | ObjectStore)
+            is_remote = isinstance(self._held.store, FsspecStore | ObjectStore)
             if not is_remote or isinstance(request, Work | Warn):
                 raise
             return _answered(self._meaning(request, err))
+        finally:
+            if self._cache is not None and isinstance(request, Put | Update | Remove | RemoveTree):
+                self._cache.forget(request.path if isinstance(request, RemoveTree) else request.key)
 
     def _meaning(self, request: Request, err: Exception) -> Any:  # noqa: ANN401 - of the request
         """Return the answer that an error of a remote store means, or a better error."""
@@ -316,7 +337,7 @@ class ZarrStorage(Storage):
         if is_read and is_gone(err):
             return False if isinstance(request, Exists) else None
         key = getattr(request, "key", "") or getattr(request, "path", "")
-        where, secrets = f"{self}: {key or '/'}", secrets_of_store(_uncached(self._held.store))
+        where, secrets = f"{self}: {key or '/'}", secrets_of_store(self._held.store)
         return server_error(where, err, is_read=is_read, secrets=secrets)
 
     async def _ask_store(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -324,11 +345,14 @@ class ZarrStorage(Storage):
         if not self._is_open:  # not every store opens itself on the first request
             await self.open(read_only=self.read_only)
         match request:
+            case Get(key, _, None) if self._cache is not None:
+                kept = await self._cache.get(key, self._service.fetch)
+                return None if kept is None else memoryview(kept)
             case Get(key, _, part):
                 value = await store.get(key, cpu.buffer_prototype, _range_of(part))
                 return None if value is None else memoryview(value.as_numpy_array())
             case Ends(key, first, last):
-                return await read_ends(_uncached(store), key, first, last)
+                return await self._service.ends(key, first, last)
             case Stamp() | FileThatNames():
                 return None
             case Work(function):
@@ -336,15 +360,17 @@ class ZarrStorage(Storage):
             case Put(key, data):
                 async with holding_async(self._held.name_of(key), replaces=True):
                     await store.set(key, cpu.Buffer.from_bytes(data))
+            case Exists(key) if self._cache is not None:
+                return await self._cache.get(key, self._service.fetch) is not None
             case Exists(key):
                 return await store.exists(key)
             case List(path, few):  # a zarr store has no empty directories
-                return await read_entries(store, path, few=few) or None
+                return await self._service.entries(path, few=few) or None
             case KeysBelow(path, take):
-                return await take_keys(_uncached(store), path, take)
+                return await self._service.take_keys(path, take)
             case Update(key, change):
                 async with holding_async(self._held.name_of(key)):
-                    return await _update(store, key, change)
+                    return await self._service.update(key, change)
             case Remove(key):
                 async with holding_async(self._held.name_of(key), replaces=True):
                     await store.delete(key)
@@ -356,28 +382,6 @@ class ZarrStorage(Storage):
                 assert_never(request)
         return None
 
-    async def _shared[T](self, what: object, send: Callable[[], Awaitable[T]]) -> T:
-        """Send one request for all tasks that make the same request at the same moment.
-
-        Zarr requests the documents of both formats together, which are one document in N5. The
-        request is sent after all tasks have made it, so that none gets an older value.
-        """
-        loop = asyncio.get_running_loop()
-        place = id(loop), what
-
-        async def send_it() -> T:
-            await asyncio.sleep(0)
-            if self._asked.get(place) is asyncio.current_task():
-                del self._asked[place]
-            return await send()
-
-        asked = self._asked.get(place)
-        if asked is None or asked.done() or asked.get_loop() is not loop:
-            for old in [key for key, task in self._asked.items() if task.done()]:
-                self._asked.pop(old, None)  # cancelled before they began
-            asked = self._asked[place] = asyncio.ensure_future(send_it())
-        return await asyncio.shield(asked)
-
 
 def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request
     """Return an answer, or raise it if it is an error."""
@@ -388,10 +392,6 @@ def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request
 
 def _range_of(part: tuple[int, int] | None) -> RangeByteRequest | None:
     return None if part is None else RangeByteRequest(part[0], sum(part))
-
-
-def _uncached(store: Store) -> Store:
-    return store.inner if isinstance(store, CachingStore) else store
 
 
 def _update_sync(
@@ -407,31 +407,10 @@ def _update_sync(
     return new
 
 
-async def _update(
-    store: Store, key: str, change: Callable[[bytes | None], bytes | None]
-) -> bytes | None:
-    """Replace the value of a key by the result of a function; write nothing if it is the same."""
-    if isinstance(store, CachingStore):
-        try:
-            return await _update(store.inner, key, change)
-        finally:
-            store.forget(key)
-    if isinstance(store, ObjectStore):
-        return await update_object(store, key, change)
-    old = await store.get(key, cpu.buffer_prototype)
-    new = change(None if old is None else old.to_bytes())
-    if new is None:
-        if old is not None:
-            await store.delete(key)
-    elif old is None or new != old.to_bytes():
-        await store.set(key, cpu.Buffer.from_bytes(new))
-    return new
-
-
 async def _remove_tree(store: Store, path: str) -> None:
     """Remove all keys below a path, documents first, so that no dataset without blocks remains."""
     prefix = f"{path}/" if path else ""
-    keys = [key async for key in _uncached(store).list_prefix(prefix)]
+    keys = [key async for key in store.list_prefix(prefix)]
     documents = [key for key in keys if key.rpartition("/")[2] == ATTRIBUTES_JSON]
     limit = asyncio.Semaphore(_AT_A_TIME)
 

@@ -29,7 +29,7 @@ from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import is_name, join
 from n5zarr.storage.confined import confined
-from n5zarr.storage.entries import read_entries
+from n5zarr.storage.services import service_of
 from n5zarr.store.made_datasets import MadeDataset, MadeDatasets
 from n5zarr.store.zarr_datasets import open_zarr_array, read_node, zarr_dataset
 
@@ -292,7 +292,7 @@ class OmeImages(MadeDatasets):
     async def _listed(self, path: str) -> set[str]:
         """List the directories in a group, if the store lists any."""
         try:
-            entries = await read_entries(self.store, path)
+            entries = await service_of(self.store).entries(path)
         except FileNotFoundError:
             return set()
         except N5UnsupportedError as err:

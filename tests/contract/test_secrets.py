@@ -24,7 +24,6 @@ SAID = ("PASSW0RD", "S1GNED", "AKIAKEY", "SECR3T", "T0KEN")
 NOWHERE = "http://127.0.0.1:9"  # nobody listens there
 S3FS = {
     "key": "AKIAKEY1", "secret": "SECR3T+/1", "token": "T0KEN1", "endpoint_url": NOWHERE,
-    "config_kwargs": {"retries": {"total_max_attempts": 1}},
 }  # fmt: skip
 OBSTORE = {
     "access_key_id": "AKIAKEY1", "secret_access_key": "SECR3T+/1", "token": "T0KEN1",
@@ -55,6 +54,11 @@ PLACES: dict[str, tuple[str, dict[str, Any]]] = {
     "zip": ("zip://user:PASSW0RD@c.zip", {"storage_options": {"token": "T0KEN1"}}),
     "s3, quoted": ("s3://us%65r:PASSW0RD@lab/c.n5", {"storage_options": S3FS}),
 }  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def one_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
 
 
 def check(text: str) -> None:

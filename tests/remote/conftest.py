@@ -18,6 +18,7 @@ import pytest
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.storage import translated
 from tests.remote import servers
 
 ROOT = "my c%20#+ü.n5"
@@ -48,6 +49,14 @@ class Place:
     def open(self, wait: float | None = None, **options: Any) -> N5Store:
         kept = self.options if wait is None else self.waiting(wait)
         return N5Store(self.url, **({"codecs": "n5"} | kept | options))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_attempt() -> Iterator[None]:
+    """Let obstore send each request once where it has the options of s3fs."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_MAX_ATTEMPTS", "1")
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -101,6 +110,12 @@ def fsspec_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
     return {"key": "a", "secret": "b", "endpoint_url": url, "config_kwargs": config}
 
 
+def chosen_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
+    """Return options of s3fs with which obstore reads; see also :func:`one_attempt`."""
+    translated._SILENCE = wait  # as no option of s3fs that obstore can have
+    return {"key": "a", "secret": "b", "endpoint_url": url}
+
+
 def _obstore_client(wait: float) -> dict[str, Any]:
     return {
         "client_options": {"allow_http": True, "timeout": f"{wait:g}s"},
@@ -118,7 +133,7 @@ def _s3fs(url: str, wait: float = PATIENCE) -> dict[str, Any]:
 
 
 def _chosen(url: str, wait: float = PATIENCE) -> dict[str, Any]:
-    return {"storage_options": fsspec_options(url, wait)}
+    return {"storage_options": chosen_options(url, wait)}
 
 
 def _obstore(url: str, wait: float = PATIENCE) -> dict[str, Any]:

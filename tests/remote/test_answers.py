@@ -18,7 +18,13 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5UnsupportedError
 from tests.remote import servers
-from tests.remote.conftest import PATIENCE, _obstore_client, fsspec_options, obstore_options
+from tests.remote.conftest import (
+    PATIENCE,
+    _obstore_client,
+    chosen_options,
+    fsspec_options,
+    obstore_options,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -84,7 +90,7 @@ def options(library: str, url: str, status: int | str) -> dict[str, Any]:
         "http obstore": {"backend": "obstore", "storage_options": _obstore_client(wait)},
         "s3 fsspec": {"backend": "fsspec", "storage_options": fsspec_options(url, wait)},
         "s3 obstore": {"backend": "obstore", "storage_options": obstore_options(url, wait)},
-        "s3": {"storage_options": fsspec_options(url, wait)},
+        "s3": {"storage_options": chosen_options(url, wait)},
     }
     return given[library]
 

@@ -19,7 +19,7 @@ from n5zarr.viewing.serve.location import ServedLocation
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
 from tests.remote import servers
-from tests.remote.conftest import client, fsspec_options, upload
+from tests.remote.conftest import chosen_options, client, upload
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -126,7 +126,7 @@ def test_the_user_may_have_an_account_and_another_service(
     nowhere = "http://127.0.0.1:9"
     xml = written(tmp_path, s3_loader(nowhere, bucket))
     signatures = authorizations(proxy)
-    options = fsspec_options(proxy.url)
+    options = chosen_options(proxy.url)
     tree: Any = n5zarr.open_bdv(xml, storage_options=options)
     np.testing.assert_array_equal(
         tree["setup0/s0/data"].sel(timepoint=0), project.elements(0, 0, 0)
@@ -142,7 +142,7 @@ def test_options_do_not_follow_an_xml_of_a_server_to_its_service(s3_server: str)
     elements += "<ServiceEndpoint>https://elsewhere.example</ServiceEndpoint>"
     body = body.replace('<n5 type="relative">dataset.n5</n5>', elements)
     client(s3_server).put_object(Bucket="foreign", Key="d.xml", Body=body.encode())
-    file = XmlFile.at(place_of("s3://foreign/d.xml", fsspec_options(s3_server)))
+    file = XmlFile.at(place_of("s3://foreign/d.xml", chosen_options(s3_server)))
     found = read_project(file).place
     assert found.location == "s3://foreign/a.n5"
     assert found.storage_options == {
@@ -157,7 +157,7 @@ def test_mastodons_loader(tmp_path: Path, bucket: str, s3_server: str) -> None:
     loader = '<ImageLoader format="bdv.n5.universe" version="1.0">'
     loader += f"<Url>{url}/{KEY}</Url><Dataset>/</Dataset></ImageLoader>"
     xml = written(tmp_path, loader)
-    options = fsspec_options(s3_server)
+    options = chosen_options(s3_server)
     tree: Any = n5zarr.open_bdv(xml, storage_options=options)
     values = project.elements(1, 5, 0)
     np.testing.assert_array_equal(tree["setup1/s0/data"].sel(timepoint=5), values)

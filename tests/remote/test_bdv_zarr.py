@@ -13,7 +13,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.viewing.serve.location import ServedLocation
 from tests.contract import bigstitcher as project
 from tests.contract import bigstitcher_zarr as written
-from tests.remote.conftest import client, fsspec_options, upload
+from tests.remote.conftest import chosen_options, client, upload
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -87,5 +87,5 @@ def test_bigstitchers_loader_names_a_bucket(s3_server: str, folder: Path, tmp_pa
         text = local.read_text().replace('<zarr type="relative">dataset.ome.zarr</zarr>', place)
         xml = tmp_path / f"{version}.xml"
         xml.write_text(text)
-        opened = n5zarr.open_bdv(xml, storage_options=fsspec_options(s3_server))
+        opened = n5zarr.open_bdv(xml, storage_options=chosen_options(s3_server))
         xr.testing.assert_identical(opened.load(), expected)

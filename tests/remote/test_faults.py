@@ -14,7 +14,15 @@ import zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5FormatError
 from tests.remote import servers
-from tests.remote.conftest import ROOT, S3, Place, fsspec_options, obstore_options, on_s3
+from tests.remote.conftest import (
+    ROOT,
+    S3,
+    Place,
+    chosen_options,
+    fsspec_options,
+    obstore_options,
+    on_s3,
+)
 
 SPOILED = ["cut", "longer", "shorter"]  # an answer that is not all, or not right
 FAILED = ["500", "503", "reset", "hang"]
@@ -51,7 +59,12 @@ def test_a_request_that_fails_is_an_error(
 @pytest.mark.parametrize("fault", ["500", "503", "reset"])
 @pytest.mark.parametrize("name", list(S3))
 def test_retries_of_the_backend_work(
-    bucket: str, proxied_s3: servers.Proxy, name: str, fault: str, local: Path
+    bucket: str,
+    proxied_s3: servers.Proxy,
+    name: str,
+    fault: str,
+    local: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if name == "obstore":  # the options of s3fs name no waiting times
         backoff = {
@@ -61,6 +74,9 @@ def test_retries_of_the_backend_work(
         }
         retries = {"max_retries": 5, "backoff": backoff}
         storage = obstore_options(proxied_s3.url) | {"retry_config": retries}
+    elif name == "chosen":
+        storage = chosen_options(proxied_s3.url)
+        monkeypatch.setenv("AWS_MAX_ATTEMPTS", "5")
     else:
         storage = fsspec_options(proxied_s3.url)
         storage["config_kwargs"]["retries"] = {"total_max_attempts": 5}

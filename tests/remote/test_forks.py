@@ -29,7 +29,7 @@ from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.storage.forks import FORKS, _may_have_threads
 from tests.processes import CONTEXT
 from tests.remote import servers
-from tests.remote.conftest import client, fsspec_options, obstore_options
+from tests.remote.conftest import chosen_options, client, fsspec_options, obstore_options
 from tests.waiting import PATIENCE
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ LOCATIONS: dict[str, Callable[[Path, str, str], dict[str, Any]]] = {
     "zip, fsspec": lambda folder, web, s3: {"location": f"zip::file://{folder / 'c.zip'}"},
     "s3": lambda folder, web, s3: {
         "location": "s3://forks/c.n5",
-        "storage_options": fsspec_options(s3),
+        "storage_options": chosen_options(s3),
     },
     "s3, fsspec": lambda folder, web, s3: {
         "location": "s3://forks/c.n5",
@@ -243,7 +243,7 @@ def _read_pickled(connection: Any, pipe: Any) -> None:
 def test_an_array_that_is_sent_to_a_forked_process(s3: str) -> None:
     """Also to one that was forked before the array was opened, as pools do."""
     context = get_context("fork")
-    array: Any = n5zarr.open_array("s3://forks/c.n5/em/s0", storage_options=fsspec_options(s3))
+    array: Any = n5zarr.open_array("s3://forks/c.n5/em/s0", storage_options=chosen_options(s3))
     assert array[...].sum() == VALUES.sum()
     here, there = context.Pipe()
     here.send(array)
@@ -258,7 +258,7 @@ def _write(store: Any, pipe: Any) -> None:
 
 @needs_fork
 def test_a_forked_process_writes(s3: str) -> None:
-    store = N5Store("s3://forks/written.n5", storage_options=fsspec_options(s3))
+    store = N5Store("s3://forks/written.n5", storage_options=chosen_options(s3))
     n5zarr.create_array(store, path="old", data=VALUES, chunks=(2, 3, 5))
     assert told(get_context("fork"), _write, store) == [VALUES.sum()]
     array: Any = n5zarr.open(store, path="new")

@@ -28,7 +28,17 @@ from n5zarr.storage.place import place_of
 from n5zarr.store.inspect import describe, describe_tree
 from n5zarr.store.location import root_of
 from tests.remote import servers
-from tests.remote.conftest import ODD, ROOT, S3, VALUES, Place, fsspec_options, on_s3, upload
+from tests.remote.conftest import (
+    ODD,
+    ROOT,
+    S3,
+    VALUES,
+    Place,
+    chosen_options,
+    fsspec_options,
+    on_s3,
+    upload,
+)
 
 
 def array(store: N5Store, path: str, mode: Any = "r") -> Any:
@@ -252,7 +262,7 @@ def test_documents_above_that_may_not_be_seen_or_are_pages(unnamed: Path, s3_ser
     upload(s3_server, "unnamed", unnamed / "lab")
     with servers.Proxy(s3_server).running() as proxy:
         location = "s3://unnamed/lab/25 um/s1"
-        options = fsspec_options(proxy.url)
+        options = chosen_options(proxy.url)
         found = xr.open_dataset(location, engine="n5", storage_options=options)
         assert found["x"].values.tolist() == [25, 100, 175, 250]
         proxy.fault = lambda method, path: "403" if path.endswith("/lab/attributes.json") else None

@@ -23,7 +23,7 @@ from n5zarr.images.find import find_images
 from n5zarr.store.inspect import describe, describe_tree
 from n5zarr.viewing.serve.app import make_app
 from tests.remote import servers
-from tests.remote.conftest import fsspec_options, obstore_options, upload
+from tests.remote.conftest import chosen_options, obstore_options, upload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -41,7 +41,7 @@ class Counted:
 
     def __init__(self, proxy: servers.Proxy, local: Path) -> None:
         self.proxy, self.local = proxy, local
-        self.options: dict[str, Any] = {"storage_options": fsspec_options(proxy.url)}
+        self.options: dict[str, Any] = {"storage_options": chosen_options(proxy.url)}
 
     def of(self, call: Callable[[], object]) -> Counter[str]:
         """Return how often each key was asked for; a listing is the directory or prefix."""

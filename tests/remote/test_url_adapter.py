@@ -9,7 +9,7 @@ import pytest
 
 import n5zarr
 from tests import url_pipelines
-from tests.remote.conftest import fsspec_options
+from tests.remote.conftest import chosen_options
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,7 +22,7 @@ def test_a_container_on_s3(
     url_pipelines.install(monkeypatch)
     expected: Any = n5zarr.open_array(local, path="em/s1")
     array = url_pipelines.open_url(
-        url.format(local.name), mode="r", storage_options=fsspec_options(s3_server)
+        url.format(local.name), mode="r", storage_options=chosen_options(s3_server)
     )
     np.testing.assert_array_equal(array[...], expected[...])
     assert bucket == "lab"

@@ -14,7 +14,7 @@ import zarr
 from obspec_utils.registry import ObjectStoreRegistry
 
 import n5zarr
-from tests.remote.conftest import ODD, ROOT, VALUES, client, fsspec_options, upload
+from tests.remote.conftest import ODD, ROOT, VALUES, chosen_options, client, upload
 from tests.virtual import reader, reference
 
 JAVA = Path(__file__).parents[1] / "data" / "java" / "blocks.n5"
@@ -50,7 +50,7 @@ def reader_options(url: str) -> dict[str, Any]:
 def test_references_on_s3_and_to_odd_names_read_right(
     s3_server: str, java: str, bucket: str, tmp_path: Path
 ) -> None:
-    options = fsspec_options(s3_server)
+    options = chosen_options(s3_server)
     client(s3_server).create_bucket(Bucket="references")
     written = n5zarr.virtualize(
         java, "s3://references/c.json", coords=False,
@@ -103,7 +103,7 @@ def test_virtualizarr_reads_s3_through_obstore(s3_server: str, java: str) -> Non
 
 def test_few_requests_are_sent(proxied_s3: Any, java: str, tmp_path: Path) -> None:
     """Each directory is listed once, and each block costs one part, which tells its size."""
-    options = fsspec_options(proxied_s3.url)
+    options = chosen_options(proxied_s3.url)
     proxied_s3.counts()
     path = "full-edges-gzip"
     written = n5zarr.virtualize(java, tmp_path / "a.json", path, storage_options=options)

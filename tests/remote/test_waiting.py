@@ -20,7 +20,7 @@ from n5zarr.arrays import workers
 from n5zarr.arrays.workers import NoThreadError
 from n5zarr.storage.objects import can_wait
 from tests.memory import traced
-from tests.remote.conftest import fsspec_options, upload
+from tests.remote.conftest import chosen_options, upload
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def many(s3_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
 
 def test_many_blocks_by_few_threads(many: tuple[str, np.ndarray], proxied_s3: Proxy) -> None:
     url, values = many
-    store = N5Store(url, storage_options=fsspec_options(proxied_s3.url), concurrency=3)
+    store = N5Store(url, storage_options=chosen_options(proxied_s3.url), concurrency=3)
     assert store.storage.get_waiting is not None
     array: Any = n5zarr.open(store, path="d")
     proxied_s3.counts()
     np.testing.assert_array_equal(array[...], values)
     assert proxied_s3.counts() == {"GET": N_BLOCKS}
     np.testing.assert_array_equal(array[3:7, 5, ::3], values[3:7, 5, ::3])
-    cached = N5Store(url, storage_options=fsspec_options(proxied_s3.url), cache=CacheOptions())
+    cached = N5Store(url, storage_options=chosen_options(proxied_s3.url), cache=CacheOptions())
     assert cached.storage.get_waiting is None
 
 
@@ -58,7 +58,7 @@ def test_an_error_does_not_wait_for_other_blocks(
     many: tuple[str, np.ndarray], proxied_s3: Proxy
 ) -> None:
     url, _ = many
-    store = N5Store(url, storage_options=fsspec_options(proxied_s3.url, 20 * PATIENCE))
+    store = N5Store(url, storage_options=chosen_options(proxied_s3.url, 20 * PATIENCE))
     array: Any = n5zarr.open(store, path="d")
     asked = itertools.count()
     proxied_s3.fault = lambda method, path: "hang" if next(asked) % 3 else "403"
@@ -72,7 +72,7 @@ def test_requests_are_logged_also_if_they_fail(
     many: tuple[str, np.ndarray], proxied_s3: Proxy, caplog: pytest.LogCaptureFixture
 ) -> None:
     url, _ = many
-    store = N5Store(url, storage_options=fsspec_options(proxied_s3.url), concurrency=1)
+    store = N5Store(url, storage_options=chosen_options(proxied_s3.url), concurrency=1)
     array: Any = n5zarr.open(store, path="d")
     caplog.set_level("DEBUG", "n5zarr.storage.requests")
     assert array[0, 0, 0] == 0
@@ -95,7 +95,7 @@ def test_memory_is_that_of_the_cores(s3_server: str, tmp_path: Path) -> None:
         compression="zstd",
     )
     upload(s3_server, "large", tmp_path / "large.n5")
-    store = N5Store("s3://large/large.n5", storage_options=fsspec_options(s3_server))
+    store = N5Store("s3://large/large.n5", storage_options=chosen_options(s3_server))
     array: Any = n5zarr.open(store, path="d")
     with zarr.config.set({"threading.max_workers": 2}):
         array[:, :1]
@@ -181,7 +181,7 @@ def test_without_threads_blocks_are_awaited(
     many: tuple[str, np.ndarray], s3_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     url, values = many
-    array: Any = n5zarr.open(N5Store(url, storage_options=fsspec_options(s3_server)), path="d")
+    array: Any = n5zarr.open(N5Store(url, storage_options=chosen_options(s3_server)), path="d")
 
     def none(*_: object) -> None:
         raise NoThreadError("can't start new thread")

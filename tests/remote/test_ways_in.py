@@ -19,7 +19,7 @@ from n5zarr.viewing.recognise import is_n5
 from n5zarr.viewing.serve.app import make_app
 from tests.contract import bigstitcher
 from tests.remote import servers
-from tests.remote.conftest import client, fsspec_options
+from tests.remote.conftest import chosen_options, client
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -70,7 +70,7 @@ def way(
             key = file.relative_to(folder).as_posix()
             s3.put_object(Bucket="ways", Key=key, Body=file.read_bytes())
     with servers.Proxy(server).running() as proxy:
-        yield Way(proxy, "s3://ways", local, {"storage_options": fsspec_options(proxy.url)})
+        yield Way(proxy, "s3://ways", local, {"storage_options": chosen_options(proxy.url)})
 
 
 def convert(way: Way, path: str) -> None:

@@ -259,9 +259,9 @@ REMOTE = Section(
         Row(
             'ts.open({"driver": "n5", "kvstore": {**s3, "path": "c.n5/em/s0"},'
             ' "context": {"s3_request_retries": {"max_retries": 3}}}).result()',
-            'retries = {"config_kwargs": {"retries": {"total_max_attempts": 3}}}\n'
-            'n5zarr.open("s3://lab/c.n5/em/s0", axis_order="F",'
-            " storage_options={**anonymous, **retries})",
+            'retries = {"retry_config": {"max_retries": 3}}\n'
+            'n5zarr.open("s3://lab/c.n5/em/s0", axis_order="F", backend="obstore",'
+            " storage_options={**unsigned, **retries})",
         ),
         Row(
             'ts.open({"driver": "n5", "kvstore": {**s3, "path": "c.n5/em/s0"},'

@@ -21,7 +21,7 @@ from n5zarr import N5Store
 from n5zarr.arrays import workers
 from n5zarr.arrays.python_blocks import BlockReader
 from n5zarr.arrays.workers import on_thread, wait_together
-from n5zarr.storage import objects, zarr_store
+from n5zarr.storage import objects, services
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -196,7 +196,7 @@ def test_blocks_that_arrive_after_an_error_are_dropped(monkeypatch: pytest.Monke
         return own(store, key)
 
     array: Any = zarr.open_array(N5Store(inner), path="a", mode="r")
-    monkeypatch.setattr(zarr_store, "value_of_object", value)
+    monkeypatch.setattr(services, "value_of_object", value)
     out: Any = np.zeros(values.shape, "u2")
     with pytest.raises(OSError, match="no connection"):
         array.get_basic_selection(slice(None), out=cpu.NDBuffer(out))

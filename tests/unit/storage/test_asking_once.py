@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from obstore.store import S3Store
 from zarr.buffer import cpu
-from zarr.storage import LoggingStore, MemoryStore
+from zarr.storage import LoggingStore, MemoryStore, ObjectStore
 
-from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.asking_once import answers, asking_once
 from n5zarr.storage.requests import Get, List, Put, Remove, Request
+from n5zarr.storage.services import service_of
 from n5zarr.storage.zarr_store import ZarrStorage
 
 if TYPE_CHECKING:
@@ -103,3 +106,50 @@ def test_stores_are_not_confused(ask: Any) -> None:
             return (yield [Get(DOCUMENT)])
 
         assert asyncio.run(other.run_async(steps(), print)) == [None]
+
+
+def test_what_is_known_is_found_by_the_server_and_without_credentials() -> None:
+    """Two stores of one server share it, whatever their folders; others do not."""
+    options: Any = {
+        "endpoint": "http://me:PASSW0RD@127.0.0.1:9",
+        "region": "us-east-1",
+        "access_key_id": "AKIAKEY",
+        "secret_access_key": "SECR3T",
+        "token": "T0KEN",
+    }
+    store = S3Store("lab", prefix="c.n5", **options)
+    one = service_of(ObjectStore(store)).where("g/attributes.json")
+    assert not any(word in repr(one) for word in ("PASSW0RD", "AKIAKEY", "SECR3T", "T0KEN"))
+    folder = S3Store("lab", prefix="c.n5/g", **options)
+    assert service_of(ObjectStore(folder)).where("attributes.json") == one
+    for other in (
+        S3Store("other", prefix="c.n5", **options),
+        S3Store("lab", prefix="c.n5", **options, skip_signature=True),
+        S3Store("lab", prefix="c.n5", **{**options, "endpoint": "http://127.0.0.1:10"}),
+    ):
+        assert service_of(ObjectStore(other)).where("g/attributes.json") != one
+
+
+def test_the_oldest_answers_are_dropped(
+    store: Counting, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("n5zarr.storage.asking_once._MOST", 1000)
+    with asking_once():
+        for name in "abcdefgh":
+            ask(Get(f"{name}/attributes.json"))
+        ask(Get("h/attributes.json"), Get("a/attributes.json"))
+    assert store.asked.count("h/attributes.json") == 1
+    assert store.asked.count("a/attributes.json") == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_process_forked_within_a_call_does_not_wait_for_its_parent() -> None:
+    """A thread of the parent may be looking into the answers."""
+    with asking_once():
+        known: Any = answers.get()
+        with known._lock:
+            child = os.fork()
+            if not child:
+                os._exit(7 if known.find("k") is None else 8)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7

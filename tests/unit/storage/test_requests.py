@@ -13,14 +13,13 @@ from uuid import uuid4
 
 import pytest
 from obstore.store import MemoryStore as ObjectsInMemory
-from zarr.abc.store import SuffixByteRequest
 from zarr.buffer import cpu
 from zarr.storage import LocalStore, MemoryStore, ObjectStore, ZipStore
 
 from n5zarr._zarr import sync
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage import locks
-from n5zarr.storage.cache import CacheOptions, CachingStore
+from n5zarr.storage.cache import CacheOptions
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
@@ -68,7 +67,7 @@ def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
         case "url":
             return open_storage(place_of(f"memory://{uuid4().hex}/c.n5"))
         case "cached":
-            return ZarrStorage(CachingStore(MemoryStore(), CacheOptions(recheck=True)))
+            return ZarrStorage(MemoryStore(), cache=CacheOptions(recheck=True))
         case _:
             return ZarrStorage(MemoryStore())
 
@@ -437,22 +436,20 @@ def test_all_keys_of_a_store_are_removed(storage: Storage) -> None:
     assert storage.run(read_key("c"), print) == b"3"
 
 
-def test_a_cache_is_one_store_with_what_it_keeps_of() -> None:
-    """It is compared and printed by the store, and gives parts of values that it does not keep."""
+def test_storage_with_a_cache_is_that_of_its_store() -> None:
+    """It is printed by the store, and gives parts of values that it does not keep."""
     memory, options = MemoryStore(), CacheOptions(bytes=50)
-    cache = CachingStore(memory, options)
-    assert str(cache) == str(memory)
-    assert cache == CachingStore(memory, CacheOptions(bytes=50))
-    assert cache != CachingStore(memory, CacheOptions(bytes=51))
-    assert cache != memory
-    assert cache.with_read_only(read_only=True).options is options
+    storage = ZarrStorage(memory, cache=options)
+    assert str(storage) == str(memory)
+    assert storage.is_same_place(ZarrStorage(memory, cache=CacheOptions(bytes=51)))
+    assert storage.has_cache
+    assert storage.read_only
+    assert pickle.loads(pickle.dumps(storage)).has_cache
     sync(memory.set("k", cpu.Buffer.from_bytes(bytes(range(97)))))  # larger than the cache
     for _ in range(2):
-        value = sync(cache.get("k", cpu.buffer_prototype))
-        part = sync(cache.get("k", cpu.buffer_prototype, SuffixByteRequest(3)))
-        assert value is not None
-        assert part is not None
-        assert (value.to_bytes(), part.to_bytes()) == (bytes(range(97)), bytes([94, 95, 96]))
+        answers: list[Any] = storage.run(each(Get("k"), Get("k", part=(94, 3))))
+        value, part = answers
+        assert (bytes(value), bytes(part)) == (bytes(range(97)), bytes([94, 95, 96]))
 
 
 @pytest.mark.skipif(vars(locks)["fcntl"] is None, reason="there are no such locks")
