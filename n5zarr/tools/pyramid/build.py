@@ -19,11 +19,11 @@ from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets
-from n5zarr.tools.pyramid.finding import find_finest, is_moving
+from n5zarr.tools.pyramid.finding import find_finest
 from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
 from n5zarr.tools.pyramid.ome import build_ome_pyramid
-from n5zarr.tools.pyramid.placing import Placing, copying, group_of, moving
+from n5zarr.tools.pyramid.placing import copying, group_of
 from n5zarr.tools.pyramid.plan import Plan
 from n5zarr.zarr_view.element import Content
 
@@ -41,12 +41,13 @@ if TYPE_CHECKING:
 __all__ = ["build_pyramid"]
 
 _PARTS_OF_S0 = (
-    "part, finish: expected none with to (--to) or in_place (--in-place); n5zarr convert (--part) "
-    "copies a dataset to s0 of a group, beside which n5zarr pyramid (--part) writes levels"
+    "part, finish: expected none with to (--to); n5zarr convert (--part) copies a dataset to s0 of "
+    "a group, beside which n5zarr pyramid (--part) writes levels"
 )
-_ONLY_OF_N5 = "to, in_place (--to, --in-place): expected a dataset of N5, got OME-Zarr: n5zarr \
-convert copies it, and the levels of an image are written beside its first one"
-_MOVING = "a run of in_place (--in-place) has not ended; the same command goes on"
+_ONLY_OF_N5 = (
+    "to (--to): expected a dataset of N5, got OME-Zarr: n5zarr convert copies it, and the levels "
+    "of an image are written beside its first one"
+)
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
@@ -54,7 +55,6 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     path: str = "",
     *,
     to: Location | None = None,
-    in_place: bool = False,
     factors: Sequence[int] | Literal["auto"] = "auto",
     levels: int | Literal["auto"] = "auto",
     method: Literal["auto"] | Method = "auto",
@@ -86,12 +86,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         A container, or a location in one; or an image of OME-Zarr 0.4 or 0.5, whose levels are
         named like its first one, and listed in its ``multiscales``.
     path : str, optional
-        The dataset ``s0`` below ``location``, or its group; else ``to`` or ``in_place`` is needed.
+        The dataset ``s0`` below ``location``, or its group; else ``to`` is needed.
     to : path, URL or zarr store, optional
         Copy the dataset to ``s0`` of this group: a path in the same container, or a location, with
         ``/`` or ``.`` at its beginning or a name that ends in ``.n5``.
-    in_place : bool, optional
-        Move the dataset to ``s0`` below itself; it can be read at each moment.
     factors : sequence of int or "auto", optional
         Number of elements to combine along each axis, in the order of the array (z, y, x; the
         reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
@@ -117,7 +115,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         Whether to remove all existing coarser levels first; with ``to``, also ``s0``.
     resume : bool, optional
         Whether to continue an interrupted run, and keep what it has written, or to compute the
-        levels of a finished one again and compare them; ``in_place`` always does.
+        levels of a finished one again and compare them.
     part : str or (int, int), optional
         Do only one of several parts, such as ``"3/100"``: processes on one or more machines do a
         part each, with otherwise equal options; a part that was killed is repeated.
@@ -149,18 +147,17 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         The elements are not numbers (``kind="data-type"``), or the compression can only be read
         (``kind="compression"``).
     N5Error
-        The levels of a finished run are resumed, and have other elements (``kind="differs"``);
-        another program changes the dataset that is moved (``kind="changed"``).
+        The levels of a finished run are resumed, and have other elements (``kind="differs"``).
 
     Examples
     --------
     >>> import pathlib, tempfile, n5zarr
-    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em")
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em", "s0")
     >>> array = n5zarr.create_array(
     ...     where, shape=(20, 50, 70), dtype="u1", chunks=(8, 8, 8),
     ...     axes="zyx", units=["nm"] * 3, resolution=[20, 8, 8],
     ... )
-    >>> for level in n5zarr.build_pyramid(where, levels=2, in_place=True).levels:
+    >>> for level in n5zarr.build_pyramid(where, levels=2).levels:
     ...     print(level.path, level.shape, level.scale, level.translation)
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
@@ -186,45 +183,32 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
             Division.of(part, finish=finish, overwrite=overwrite),
         ),
     )
-    require(to is None or not in_place, "expected either to (--to) or in_place (--in-place)")
-    require(options.run.division.is_whole or not (in_place or to), _PARTS_OF_S0)
+    require(options.run.division.is_whole or to is None, _PARTS_OF_S0)
     ome = find_ome(place, path, read_only=to is not None)
     if ome is not None:
-        require(to is None and not in_place, _ONLY_OF_N5, str(location))
+        require(to is None, _ONLY_OF_N5, str(location))
         return build_ome_pyramid(ome, options)
     group = None if to is None else group_of(to, place, **access)
-    return _of_n5(place, path, group, options, in_place=in_place)
+    return _of_n5(place, path, group, options)
 
 
-def _of_n5(
-    place: Place, path: str, group: Place | None, options: PyramidOptions, *, in_place: bool
-) -> Pyramid:
-    """Write levels of an image of N5, whose ``s0`` may have to be placed before."""
-    # the same call goes on with a run that was interrupted
-    again = replace(options, resume=options.resume or (in_place and not options.overwrite))
+def _of_n5(place: Place, path: str, group: Place | None, options: PyramidOptions) -> Pyramid:
+    """Write levels of an image of N5, whose ``s0`` may have to be copied before."""
     with asking_once():
-        if group is not None:
-            placing: Placing | None = copying(place, path, group, options)
+        if group is None:
+            copied, (store, finest) = None, find_finest(place, path, options.convention)
         else:
-            placing = moving(place, path, options) if in_place else None
-    if placing is not None:
-        return _build_placed(placing, options, again)
-    with asking_once():
-        store, finest = find_finest(place, path, options.convention)
-        require(in_place or not is_moving(store, finest.group), _MOVING, f"{store}: {finest.path}")
-    return _build(store, finest, again)
-
-
-def _build_placed(placing: Placing, options: PyramidOptions, again: PyramidOptions) -> Pyramid:
-    """Make ``s0`` of another dataset, and write its levels, with other options for these."""
-    planned = _build(placing.store, placing.finest, replace(again, dry_run=True))
-    placing.check(options)
+            copied = copying(place, path, group, options)
+    if copied is None:
+        return _build(store, finest, options)
+    planned = _build(copied.store, copied.finest, replace(options, dry_run=True))
+    copied.check(options)
     if options.dry_run:
-        return replace(planned, source=placing.source)
-    placing.run(options, planned.removed)
-    store, finest = find_finest(placing.place, "", options.convention)
-    made = _build(store, finest, again)
-    return replace(made, source=placing.source, removed=planned.removed)
+        return replace(planned, source=copied.source)
+    copied.run(options, planned.removed)
+    store, finest = find_finest(copied.place, "", options.convention)
+    made = _build(store, finest, options)
+    return replace(made, source=copied.source, removed=planned.removed)
 
 
 def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
