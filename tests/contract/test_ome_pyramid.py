@@ -212,7 +212,7 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path, zarr_format: Any) -> None
     write(path, zarr_format)
 
     def stop(stage: str, done: int, total: int) -> None:
-        if stage == "2":
+        if stage == "1-2":
             raise InterruptedError("here")
 
     with pytest.raises(InterruptedError, match="here"):

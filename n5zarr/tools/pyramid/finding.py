@@ -22,7 +22,7 @@ from n5zarr.store.levels import is_level
 from n5zarr.store.location import check_writable_store, open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.pyramid.describe import finest_level
+from n5zarr.tools.pyramid.n5_image import N5Image
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.errors import N5UnrepresentableError
     from n5zarr.storage.place import Place
     from n5zarr.store.geometry import ArrayGeometry
-    from n5zarr.tools.pyramid.describe import Finest
 
 __all__ = [
     "check_elements",
@@ -42,7 +41,6 @@ __all__ = [
     "model_of",
     "open_writable",
     "positions_of",
-    "stored_keys",
 ]
 
 
@@ -72,12 +70,6 @@ def open_writable(place: Place, path: str) -> tuple[N5Store, str]:
     return store, path
 
 
-def stored_keys(store: N5Store) -> Store:
-    """Return the store with the keys as they are stored: of local files it is read only."""
-    stored = store.store
-    return stored.with_read_only(read_only=False) if stored.read_only else stored
-
-
 def is_coarser(store: N5Store, path: str) -> bool:
     """Whether a dataset is a level beside an ``s0``, and not one that only has such a name."""
     group, _, name = path.rpartition("/")
@@ -97,7 +89,7 @@ def is_inner(to: str) -> bool:
     return not is_location and not any(map(format_of_name, to.split("/")))
 
 
-def find_finest(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
+def find_finest(place: Place, path: str, convention: str) -> N5Image:
     """Open a container, and find ``s0``.
 
     Raises
@@ -121,7 +113,7 @@ def find_finest(place: Place, path: str, convention: str) -> tuple[N5Store, Fine
         raise _other_name(store, path, None if isinstance(place.location, Store) else given)
     check_elements(view, f"{store}: {finest}")
     (placed,) = placed_datasets(store, finest)
-    return store, finest_level(store, placed, convention)
+    return N5Image.of(store, placed, convention)
 
 
 def _other_name(store: N5Store, path: str, given: str | None) -> N5UnrepresentableError:

@@ -26,16 +26,14 @@ from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.writing import Plan as CopyPlan
 from n5zarr.tools.convert.writing import verify_copies
 from n5zarr.tools.jobs.incomplete import read_incomplete
-from n5zarr.tools.pyramid.describe import finest_level
-from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets, unlist
 from n5zarr.tools.pyramid.finding import (
     check_elements,
     is_inner,
     model_of,
     open_writable,
     positions_of,
-    stored_keys,
 )
+from n5zarr.tools.pyramid.n5_image import N5Image, coarser_levels, remove_datasets, unlist
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -44,7 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.storage.place import Location, Place
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.pyramid.describe import Finest
     from n5zarr.tools.pyramid.model import PyramidOptions
 
 __all__ = ["Copying", "copying", "group_of"]
@@ -60,9 +57,7 @@ class Copying:
         Where it is, for the user.
     place : Place
         The new group.
-    store : N5Store
-        The container of the group.
-    finest : Finest
+    image : N5Image
         ``s0``, as it will be.
     plan : Plan
         How it is copied.
@@ -70,8 +65,7 @@ class Copying:
 
     source: str
     place: Place
-    store: N5Store
-    finest: Finest
+    image: N5Image
     plan: CopyPlan
 
     def check(self, options: PyramidOptions) -> None:
@@ -94,16 +88,16 @@ class Copying:
             Names of the levels in the group that will be removed.
         """
         if not (options.resume and self._is_copied()):
-            if options.overwrite and self.store.node(self.finest.group) is not None:
-                remove_datasets(self.store, self.finest.group, ["s0", *removed])
+            store, group = self.image.container, self.image.group
+            if options.overwrite and store.node(group) is not None:
+                remove_datasets(store, group, ["s0", *removed])
             self._run(options, dry_run=False)
         elif not self._has_begun_levels():
             verify_copies(self.plan.copies, options.run)
 
     def _has_begun_levels(self) -> bool:
         """Whether an interrupted run had copied the dataset and begun to write levels."""
-        first = join(self.finest.group, "s1")
-        return read_incomplete(stored_keys(self.store), first) is not None
+        return read_incomplete(self.image.store, self.image.full("s1")) is not None
 
     def _run(self, options: PyramidOptions, *, dry_run: bool) -> None:
         job = {"task": "n5zarr pyramid --to"}
@@ -118,19 +112,19 @@ class Copying:
 
     def _is_copied(self) -> bool:
         """Whether a run has copied the dataset before; raise if ``s0`` is another dataset."""
-        path = self.finest.path
-        if read_incomplete(stored_keys(self.store), path) is not None:
+        image, path = self.image, self.image.path
+        if read_incomplete(image.store, path) is not None:
             return False
-        there = self.store.node(path)
+        there = image.container.node(path)
         if there is None:
             return False
-        ours, other = self.finest.placed.view.dataset, getattr(there, "dataset", None)
+        ours, other = image.placed.view.dataset, getattr(there, "dataset", None)
         members = ("dimensions", "block_size", "type_name", "compression")
         require(
             other is not None and all(getattr(ours, m) == getattr(other, m) for m in members),
             f"expected a copy of {self.source}, got another dataset; overwrite=True (--overwrite) "
             "removes it",
-            f"{self.store}: {path}",
+            f"{image.container}: {path}",
         )
         return True
 
@@ -181,9 +175,10 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> C
         check_outside(tree, store.storage, join(inner, name))
     if removed and model.node(inner) is not None:
         unlist(model, inner, removed)
-    future, document = _future(model, inner, moved.to_bytes(), placed, options.convention)
+    future, document = _future(model, inner, moved.to_bytes(), placed)
     target.add_file(ATTRIBUTES_JSON, document)
-    return Copying(source=str(tree.name), place=new, store=store, finest=future, plan=plan)
+    image = N5Image.of(store, future, options.convention)
+    return Copying(source=str(tree.name), place=new, image=image, plan=plan)
 
 
 def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN401 - those of place_of
@@ -221,9 +216,7 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     return found
 
 
-def _future(
-    model: N5Store, group: str, document: bytes, source: Placed, convention: str
-) -> tuple[Finest, bytes]:
+def _future(model: N5Store, group: str, document: bytes, source: Placed) -> tuple[Placed, bytes]:
     """Return ``s0`` as it will be in a group, and its document.
 
     Positions that the dataset has from attributes of groups above it, or from an XML, are written
@@ -239,8 +232,6 @@ def _future(
         The document of the dataset.
     source : Placed
         The dataset where it is.
-    convention : str
-        How the levels are to be described.
     """
     finest = join(group, "s0")
     key = join(finest, ATTRIBUTES_JSON)
@@ -250,4 +241,4 @@ def _future(
     if source.geometry is not None and positions_of(before) != positions_of(after):
         set_geometry(model, finest, convention="cosem", **positions_of(before))
         (placed,) = placed_datasets(model, finest)
-    return finest_level(model, placed, convention), model.run(read_key(key)) or document
+    return placed, model.run(read_key(key)) or document
