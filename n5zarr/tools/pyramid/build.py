@@ -206,7 +206,7 @@ def _build(image: Image, options: PyramidOptions) -> Pyramid:
     with asking_once():
         with ErrorsAt(f"{image.storage}: {image.source.path}"):
             plan = _plan(image, options)
-        names = [level.path.removeprefix(f"{image.group}/") for level in plan.levels]
+        names = list(map(image.name, plan.levels))
         there = image.existing(names)
     is_interrupted = plan.is_interrupted()  # after the listing: another part may have just begun
     resumed = resume and is_interrupted
@@ -218,12 +218,12 @@ def _build(image: Image, options: PyramidOptions) -> Pyramid:
             f"expected the method of the run that wrote the levels, {known}, got {method}",
         )
         is_finished = may_be_finished and plan.is_finished()
-        more, way = "", ""
+        first, more, way = image.name(image.source), "", ""
         if is_interrupted:
             more, way = " of an interrupted run", "resume=True (--resume) continues it, "
         require(
             resumed or is_finished or overwrite or not there,
-            f"expected no levels beside {image.first}, got {', '.join(there)}{more}; {way}"
+            f"expected no levels beside {first}, got {', '.join(there)}{more}; {way}"
             "overwrite=True (--overwrite) removes them first",
         )
         require(

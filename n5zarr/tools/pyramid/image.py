@@ -101,63 +101,49 @@ class Wanted:
     max_entries: int
 
 
+@dataclass(frozen=True, kw_only=True)
 class Image(ABC):
-    """An image: its first level, and how others are made, described and removed.
+    """An image: its first level, and how others are made, listed and removed.
 
     Can be pickled for other processes. Tuples are in the order of the array.
+
+    Parameters
+    ----------
+    storage : Storage
+        The keys of the container, or hierarchy.
+    group : str
+        Path of the group of the levels.
+    source : Level
+        The first level.
+    dtype : numpy.dtype
+        Data type of the elements.
+    chunks : tuple of int
+        Extent of a chunk of the first level, in elements.
+    axes : tuple of Axis
+        The axes of the first level.
+    convention : str
+        The convention that describes the levels.
+    documents : tuple of str
+        Keys of the documents that a run changes, besides those of levels.
+    compression : Compression, optional
+        The compression that levels have by default, if N5 knows it.
+    known_method : object, optional
+        The method that has made the levels which are there, if the image says so.
     """
 
+    storage: Storage
+    group: str
+    source: Level
+    dtype: np.dtype
+    chunks: tuple[int, ...]
+    axes: tuple[Axis, ...]
     convention: str
-    """The convention that describes the levels."""
+    documents: tuple[str, ...]
+    compression: Compression | None = None
+    known_method: object = None
 
-    @property
-    @abstractmethod
-    def storage(self) -> Storage:
-        """The keys of the container, or hierarchy."""
-
-    @property
-    @abstractmethod
-    def group(self) -> str:
-        """Path of the group of the levels."""
-
-    @property
-    @abstractmethod
-    def first(self) -> str:
-        """Name of the first level in the group."""
-
-    @property
-    @abstractmethod
-    def source(self) -> Level:
-        """The first level."""
-
-    @property
-    @abstractmethod
-    def dtype(self) -> np.dtype:
-        """Data type of the elements."""
-
-    @property
-    @abstractmethod
-    def chunks(self) -> tuple[int, ...]:
-        """Extent of a chunk of the first level, in elements."""
-
-    @property
-    @abstractmethod
-    def compression(self) -> Compression | None:
-        """The compression that levels have by default, if it is known."""
-
-    @property
-    @abstractmethod
-    def presented_axes(self) -> Sequence[Axis]:
-        """The axes of the first level."""
-
-    @property
-    @abstractmethod
-    def documents(self) -> list[str]:
-        """Keys of the documents that a run changes, besides those of levels."""
-
-    @abstractmethod
     def __str__(self) -> str:
-        """Name the group, for messages."""
+        return f"{self.storage}: {self.group or '/'}"
 
     @property
     def store(self) -> Store:
@@ -167,7 +153,7 @@ class Image(ABC):
     @property
     def voxel(self) -> tuple[float | None, ...]:
         """Distance between elements along axes of space, in one unit; None for other axes."""
-        axes = self.presented_axes
+        axes = self.axes
         is_space = [axis.type == "space" for axis in axes]
         if not any(is_space):  # unknown names
             is_space = [axis.type == "" and axis.labels is None for axis in axes]
@@ -190,7 +176,7 @@ class Image(ABC):
         method : str
             How to combine elements.
         """
-        axes = self.presented_axes
+        axes = self.axes
         shifts = centre_shifts(
             [axis.scale for axis in axes], [1] * len(total) if method == "stride" else total
         )
@@ -202,6 +188,10 @@ class Image(ABC):
     def full(self, name: str) -> str:
         """Return the path of a level."""
         return join(self.group, name)
+
+    def name(self, level: Level) -> str:
+        """Return the path of a level below the group."""
+        return level.path.removeprefix(f"{self.group}/")
 
     @abstractmethod
     def method(self, given: str) -> Method:
@@ -234,11 +224,6 @@ class Image(ABC):
         names : sequence of str
             Names of the levels that are to be written.
         """
-
-    @property
-    def known_method(self) -> object:
-        """The method that has made the levels which are there, if the image says so; else None."""
-        return None
 
     def check_removable(self, names: Sequence[str]) -> None:
         """Raise if something else would be lost with levels."""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import Level
     from n5zarr.tools.pyramid.work import PassTask
 
-__all__ = ["MultisetPass", "describe_labels", "members_of_level"]
+__all__ = ["MultisetPass", "describe_labels"]
 
 _PER_VOXEL = 64  # bytes for each voxel that is read: its list, copies for sorting, entries
 
@@ -89,23 +89,6 @@ class MultisetPass(Pass):
             longest = part.index(max(part))
             part[longest] = -(-part[longest] // 2)
         return part
-
-
-def members_of_level(factors: Sequence[float], max_entries: int) -> dict[str, JSON]:
-    """Return the attributes of a level by which Paintera knows it.
-
-    Parameters
-    ----------
-    factors : sequence of float
-        Number of voxels of full resolution that become one, N5 order.
-    max_entries : int
-        Largest number of labels of a voxel; no limit below 1.
-    """
-    return {
-        "downsamplingFactors": [*map(float, factors)],
-        "maxNumEntries": max_entries,
-        "isLabelMultiset": True,
-    }
 
 
 def describe_labels(store: N5Store, group: str, own: Mapping[str, JSON]) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, override
 
 from n5zarr._zarr import sync
@@ -33,20 +32,16 @@ from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.pyramid.image import Image, Level
 from n5zarr.tools.pyramid.methods import choose_method
-from n5zarr.tools.pyramid.multisets import describe_labels, members_of_level
+from n5zarr.tools.pyramid.multisets import describe_labels
 from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
-
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Axis
-    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.target import ArrayTarget
     from n5zarr.tools.pyramid.choose import ChosenLevel
@@ -61,7 +56,7 @@ _BY_FACTORS = ("bdv", "factors", "paintera")
 
 @dataclass(frozen=True, kw_only=True)
 class N5Image(Image):
-    """``s0``: the dataset, and the positions of its elements.
+    """``s0`` of a group of N5.
 
     Parameters
     ----------
@@ -69,18 +64,12 @@ class N5Image(Image):
         The container, to be written.
     placed : Placed
         The dataset.
-    axes : tuple of Axis
-        Its axes, N5 order; x, y, z, c, t without positions where nothing is known.
-    convention : str
-        Convention that describes the levels.
     is_own : bool
-        Whether ``s0`` is described in this convention already.
+        Whether ``s0`` is described in the convention of the levels already.
     """
 
     container: N5Store
     placed: Placed
-    axes: tuple[Axis, ...]
-    convention: str
     is_own: bool
 
     @classmethod
@@ -114,63 +103,26 @@ class N5Image(Image):
             axes = axes_of(
                 placed.view.ndim, names=from_presented(names, placed.view.axis_order) or None
             )
+        view, group = placed.view, placed.path.rpartition("/")[0]
         return cls(
-            container=store, placed=placed, axes=axes, convention=chosen, is_own=chosen == known
+            storage=store.storage,
+            group=group,
+            source=Level(placed.path, view.shape, view.chunk_shape),
+            dtype=view.kind.dtype,
+            chunks=view.chunk_shape,
+            axes=present(axes, view.axis_order),
+            convention=chosen,
+            documents=tuple(join(path, ATTRIBUTES_JSON) for path in (placed.path, group)),
+            compression=view.dataset.compression,
+            container=store,
+            placed=placed,
+            is_own=chosen == known,
         )
 
     @property
-    @override
-    def storage(self) -> Storage:
-        return self.container.storage
-
-    @override
-    def __str__(self) -> str:
-        return f"{self.container}: {self.group or '/'}"
-
-    @property
-    def path(self) -> str:
-        """Path of the dataset."""
-        return self.placed.path
-
-    @property
-    @override
-    def group(self) -> str:
-        return self.path.rpartition("/")[0]
-
-    @property
-    @override
-    def first(self) -> str:
-        return "s0"
-
-    @property
-    @override
-    def source(self) -> Level:
-        return Level(self.path, self.placed.view.shape, self.chunks)
-
-    @property
-    @override
-    def dtype(self) -> np.dtype:
-        return self.placed.view.kind.dtype
-
-    @property
-    @override
-    def chunks(self) -> tuple[int, ...]:
-        return self.placed.view.chunk_shape
-
-    @property
-    @override
-    def compression(self) -> Compression:
-        return self.placed.view.dataset.compression
-
-    @cached_property
-    @override
-    def presented_axes(self) -> Sequence[Axis]:
-        return present(self.axes, self.placed.view.axis_order)
-
-    @property
-    @override
-    def documents(self) -> list[str]:
-        return [join(path, ATTRIBUTES_JSON) for path in (self.path, self.group)]
+    def _own_axes(self) -> tuple[Axis, ...]:
+        """The axes in N5 order."""
+        return from_presented(self.axes, self.placed.view.axis_order)
 
     @override
     def method(self, given: str) -> Method:
@@ -190,7 +142,7 @@ class N5Image(Image):
         levels = []
         for number, level in enumerate(chosen, 1):
             path = self.full(f"s{number}")
-            document = RawObject(DocumentText(self._document(path, level, wanted), {}))
+            document = RawObject(DocumentText(self._document(f"s{number}", level, wanted), {}))
             levels.append(
                 Level(
                     path,
@@ -203,30 +155,33 @@ class N5Image(Image):
             )
         return levels
 
-    def _document(self, path: str, level: ChosenLevel, wanted: Wanted) -> dict[str, JSON]:
+    def _document(self, name: str, level: ChosenLevel, wanted: Wanted) -> dict[str, JSON]:
         """Make the ``attributes.json`` of a level: that of ``s0`` with other attributes."""
         view = self.placed.view
         record = replace(
             Record.from_json(view.dataset.record), shape=None, attributes={}, nonfinite={}, nulls=[]
         ).to_json()
-        written = self._written(path.rpartition("/")[2], level.total, wanted.method)
+        written = self._written(name, level.total, wanted.method)
         document: dict[str, JSON] = {
             "dataType": view.dataset.type_name,
-            "compression": compression_to_json(wanted.compression or self.compression),
+            "compression": compression_to_json(wanted.compression or view.dataset.compression),
             "blockSize": [*from_presented(wanted.chunks, view.axis_order)],
             "dimensions": [*from_presented(level.shape, view.axis_order)],
             **written.on_dataset(()),
         }
         # levels by factors need no names that s0 lacks
         is_named = view.dimension_names or self.convention not in _BY_FACTORS
-        names = [axis.name for axis in self.axes] if is_named else []
+        names = [axis.name for axis in self._own_axes] if is_named else []
         if names and all(names) and "dimension_names" not in record:
             document[AXES_KEY] = [*names]
         if record:
             document["zarr"] = record
         if wanted.method == "multiset":
-            factors = self._total_factors(level.total)
-            document |= members_of_level(factors, wanted.max_entries)
+            document |= {  # by which Paintera knows it
+                "downsamplingFactors": [*map(float, self._total_factors(level.total))],
+                "maxNumEntries": wanted.max_entries,
+                "isLabelMultiset": True,
+            }
         return document
 
     @override
@@ -267,7 +222,7 @@ class N5Image(Image):
         Those in an element of ``s0`` times those of ``s0`` in an element of the level.
         """
         if self.convention == "factors":  # which gives no other scale
-            own = [axis.scale for axis in self.axes]
+            own = [axis.scale for axis in self._own_axes]
         else:
             known = numbers(self.placed.view.dataset.attributes.get("downsamplingFactors")) or ()
             own = [*known, *[1.0] * (len(self.axes) - len(known))]
@@ -278,7 +233,7 @@ class N5Image(Image):
         """Describe a level."""
         axes = from_presented(self.axes_at(total, method), self.placed.view.axis_order)
         if self.convention not in _BY_FACTORS:
-            return describe_axes(self.convention, axes, name, self.axes)
+            return describe_axes(self.convention, axes, name, self._own_axes)
         factors = self._total_factors(total)
         is_double = self.convention == "paintera"
         written: list[JSON] = [*factors] if is_double else factors_in_json(factors)
@@ -308,11 +263,11 @@ class N5Image(Image):
 
     @override
     def finish(self, levels: Sequence[Level], wanted: Wanted) -> None:
-        store, axes = self.container, self.presented_axes
+        store, axes = self.container, self.axes
         if not self.is_own:
             set_geometry(
                 store,
-                self.path,
+                self.source.path,
                 names=[axis.name for axis in axes],
                 units=[axis.unit for axis in axes],
                 scale=[axis.scale for axis in axes],
@@ -321,13 +276,12 @@ class N5Image(Image):
             )
         store.run(put_each(item for level in levels for item in level.documents.items()))
         written = {
-            name: self._written(name, level.total, wanted.method)
+            self.name(level): self._written(self.name(level), level.total, wanted.method)
             for level in levels
-            for name in [level.path.rpartition("/")[2]]
         }
         if self.convention not in _BY_FACTORS:
-            first = describe_axes(self.convention, self.axes, self.first, self.axes)
-            written = {self.first: first, **written}
+            first = describe_axes(self.convention, self._own_axes, "s0", self._own_axes)
+            written = {"s0": first, **written}
         describe_group(store, self.group, written)
         if wanted.method == "multiset":
             describe_labels(store, self.group, self.placed.view.dataset.attributes)

@@ -38,11 +38,8 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.model import Axis
-    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
-    from n5zarr.storage.interface import Storage
     from n5zarr.storage.requests import Steps
     from n5zarr.store.ome_place import OmeLocation
     from n5zarr.tools.pyramid.choose import ChosenLevel
@@ -72,66 +69,12 @@ class OmeImage(Image):
         The paths of its levels below the group, the finest first.
     array : zarr.Array
         The finest level.
-    axes : tuple of Axis
-        The axes of the finest level by its own transforms, C order.
     """
 
     location: OmeLocation
     attributes: Mapping[str, JSON]
     paths: tuple[str, ...]
     array: AnyArray
-    axes: tuple[Axis, ...]
-    convention: str = "ome-zarr"
-
-    @override
-    def __str__(self) -> str:
-        return join(str(self.storage), self.group)
-
-    @property
-    @override
-    def storage(self) -> Storage:
-        return self.location.storage
-
-    @property
-    @override
-    def group(self) -> str:
-        return self.location.path
-
-    @property
-    @override
-    def first(self) -> str:
-        return self.paths[0]
-
-    @property
-    @override
-    def source(self) -> Level:
-        block = self.array.shards or self.array.chunks
-        return Level(self.full(self.first), self.array.shape, tuple(block))
-
-    @property
-    @override
-    def dtype(self) -> np.dtype:
-        return np.dtype(self.array.dtype)
-
-    @property
-    @override
-    def chunks(self) -> tuple[int, ...]:
-        return tuple(self.array.chunks)
-
-    @property
-    @override
-    def compression(self) -> Compression | None:
-        return None
-
-    @property
-    @override
-    def presented_axes(self) -> Sequence[Axis]:
-        return self.axes
-
-    @property
-    @override
-    def documents(self) -> list[str]:
-        return [self.full(name) for name in ("zarr.json", ".zattrs")]
 
     @override
     def method(self, given: str) -> Method:
@@ -149,7 +92,7 @@ class OmeImage(Image):
         shards = None if wanted.is_chunked else self.array.shards
         layout, like = Layout(wanted.chunks, shards, wanted.compression), self._like
         found = []
-        for name, level in zip(names_like(self.first, len(chosen)), chosen, strict=True):
+        for name, level in zip(names_like(self.paths[0], len(chosen)), chosen, strict=True):
             made = ZarrDestination(
                 self.storage, self.full(name), zarr_format=self.location.zarr_format
             )
@@ -193,11 +136,6 @@ class OmeImage(Image):
         listed = list(self.paths[1:])
         beside = [name for name in names if name not in listed]
         return listed + [n for n in beside if not sync(self.store.is_empty(self.full(n)))]
-
-    @property
-    @override
-    def known_method(self) -> object:
-        return mapping(image_in(self.attributes)).get("type")
 
     @override
     def check_removable(self, names: Sequence[str]) -> None:
@@ -255,9 +193,8 @@ class OmeImage(Image):
         for label, n_levels in self._levels_of_labels().items():
             if n_levels != len(levels) + 1:
                 warnings.warn(
-                    f"{join(str(self), label)}: OME-Zarr expects labels to have the "
-                    f"{len(levels) + 1} levels of their image, got {n_levels}; n5zarr pyramid "
-                    "writes them, too",
+                    f"{self}/{label}: OME-Zarr expects labels to have the {len(levels) + 1} levels "
+                    f"of their image, got {n_levels}; n5zarr pyramid writes them, too",
                     N5Warning,
                     stacklevel=4,
                 )
@@ -269,7 +206,7 @@ class OmeImage(Image):
         system = intrinsic_of(image) if is_06(image) else None
         for level in levels:
             axes = self.axes_at(level.total, method)
-            name = level.path.removeprefix(f"{self.group}/")
+            name = self.name(level)
             steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
             if any(axis.translation for axis in axes):
                 starts: list[JSON] = [axis.translation for axis in axes]
@@ -358,11 +295,19 @@ def _read(location: OmeLocation) -> OmeImage:
         message = f"expected numbers with elements, got {first.dtype} of shape {first.shape}"
         raise N5UnsupportedError(message, kind="data-type")
     return OmeImage(
+        storage=location.storage,
+        group=path,
+        source=Level(join(path, paths[0]), first.shape, tuple(first.shards or first.chunks)),
+        dtype=np.dtype(first.dtype),
+        chunks=tuple(first.chunks),
+        axes=to_c(levels[0].axes),
+        convention="ome-zarr",
+        documents=(join(path, "zarr.json"), join(path, ".zattrs")),
+        known_method=mapping(image_in(attributes)).get("type"),
         location=location,
         attributes=attributes,
         paths=tuple(paths),
         array=first,
-        axes=to_c(levels[0].axes),
     )
 
 

@@ -112,7 +112,7 @@ class Copying:
 
     def _is_copied(self) -> bool:
         """Whether a run has copied the dataset before; raise if ``s0`` is another dataset."""
-        image, path = self.image, self.image.path
+        image, path = self.image, self.image.source.path
         if read_incomplete(image.store, path) is not None:
             return False
         there = image.container.node(path)

@@ -205,7 +205,7 @@ class Plan:
             return done
         n_first = len(job.levels)
         every = tasks(job, stored, [set()] * n_first, division.part)
-        pieces = (piece for task in every for piece in job.pieces(task))
+        pieces = filter(None, map(job.piece, every))
         blocks = [{key for key in keys if is_block_name(key.rpartition("/")[2])} for keys in done]
         if division.ends:
             owned = Owned(set().union(*blocks), None, ledger)
@@ -235,7 +235,7 @@ class Plan:
     ) -> None:
         options = self.options
         wanted = partial(tasks, job, stored, done[: len(job.levels)], options.division.part)
-        names = [level.path.rpartition("/")[2] for level in job.levels]
+        names = list(map(self.image.name, job.levels))
         stage = "-".join(dict.fromkeys([names[0], names[-1]]))
         # planned twice, as a list of the tasks takes memory
         total = sum(task.n_bytes for task in wanted()) if options.progress is not None else 0

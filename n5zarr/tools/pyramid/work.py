@@ -118,7 +118,8 @@ class Pass:
 
     def __call__(self, task: PassTask) -> bytes:
         """Compute a region, and write it; return what notices later changes of `s0`."""
-        found = b"".join(map(seal, self.pieces(task)))
+        piece = self.piece(task)  # before it is read
+        found = b"" if piece is None else seal(piece)
         self.work(task)
         return found
 
@@ -133,15 +134,15 @@ class Pass:
         for position in product(*(range(s.start // b, -(-s.stop // b)) for s, b in pairs)):
             yield position, target.key(position), box_at(position, level.block, level.shape)
 
-    def pieces(self, task: PassTask) -> Iterator[Piece]:
-        """Yield what a task makes, if it is made from local files that the job only reads."""
+    def piece(self, task: PassTask) -> Piece | None:
+        """Return what a task makes, if it is made from local files that the job only reads."""
         root = self.image.storage.root
         if root is None or self.source.documents or self.compares:
-            return
+            return None
         source = self.targets[0]
         place = tuple(s.start // n for s, n in zip(task.region, self.region, strict=True))
         regions = enumerate(self.regions(task.region, len(self.levels))[1:], 1)
-        yield Piece(
+        return Piece(
             f"{[level.path for level in self.levels]} {task.region}",
             [key for number, part in regions for _, key, _ in self.blocks_of(number, part)],
             [f"{root}/{source.key(row)}" for row in map(tuple, task.stored.tolist())],
