@@ -11,6 +11,7 @@ are there, the whole task is done.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
@@ -22,7 +23,7 @@ from n5zarr.arrays.boxes import box_at, boxes
 from n5zarr.arrays.cells import read_cells
 from n5zarr.arrays.kernel import Cells
 from n5zarr.arrays.placing import read_on_host
-from n5zarr.errors import N5Error
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.tools.jobs.ledger import Piece, seal
 from n5zarr.tools.pyramid.methods import downsample, halo
 
@@ -142,10 +143,13 @@ class Pass:
         source = self.targets[0]
         place = tuple(s.start // n for s, n in zip(task.region, self.region, strict=True))
         regions = enumerate(self.regions(task.region, len(self.levels))[1:], 1)
+        read = list[str]()
+        with suppress(NotImplementedError, N5UnrepresentableError):  # keys that only zarr knows
+            read = [f"{root}/{source.key(row)}" for row in map(tuple, task.stored.tolist())]
         return Piece(
             f"{[level.path for level in self.levels]} {task.region}",
             [key for number, part in regions for _, key, _ in self.blocks_of(number, part)],
-            [f"{root}/{source.key(row)}" for row in map(tuple, task.stored.tolist())],
+            read,
             owner=str(place),
         )
 
