@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from typing import Literal
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.image import Image
     from n5zarr.tools.pyramid.methods import Method
@@ -184,8 +184,14 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     if ome is not None:
         require(to is None, _ONLY_OF_N5, str(location))
         return _build(find_image(ome, convention), options)
+    group = None if to is None else group_of(to, place, **access)
+    return _of_n5(place, path, group, options)
+
+
+def _of_n5(place: Place, path: str, group: Place | None, options: PyramidOptions) -> Pyramid:
+    """Write levels of an image of N5, whose ``s0`` may have to be copied before."""
+    convention = options.convention
     with asking_once():
-        group = None if to is None else group_of(to, place, **access)
         copied = None if group is None else copying(place, path, group, options)
         image = find_finest(place, path, convention) if copied is None else copied.image
     if copied is None:
