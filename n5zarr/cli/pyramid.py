@@ -54,12 +54,6 @@ _To = Annotated[
         "container, or a location such as out.n5/em or ./out.",
     ),
 ]
-_InPlace = Annotated[
-    bool,
-    typer.Option(
-        "--in-place", help="Make a group of the dataset: move it to s0 below its own path."
-    ),
-]
 _Factors = Annotated[
     Any,
     typer.Option(
@@ -110,14 +104,13 @@ def pyramid(
         str,
         typer.Argument(
             metavar="LOCATION",
-            help="The dataset s0 of a container, or its group; or an image of OME-Zarr. With --to "
-            "or --in-place, any dataset.",
+            help="The dataset s0 of a container, or its group; or an image of OME-Zarr. With --to, "
+            "any dataset.",
         ),
     ],
     *,
     progress: Progress,
     to: _To = None,
-    in_place: _InPlace = False,
     factors: _Factors = "auto",
     levels: _Levels = "auto",
     method: _Method = "auto",
@@ -138,13 +131,12 @@ def pyramid(
     """Write coarser levels s1, s2, ... beside the dataset s0.
 
     LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. Any other
-    dataset of N5 becomes s0 with --to or --in-place. The levels appear when all are complete; you
-    can resume an interrupted run. Blocks with only zeros are not written.
+    dataset of N5 is copied to s0 with --to. The levels appear when all are complete; you can
+    resume an interrupted run. Blocks with only zeros are not written.
     """
     made = n5zarr.build_pyramid(
         location,
         to=to,
-        in_place=in_place,
         factors=factors,
         levels=levels,
         method=method,
@@ -162,14 +154,14 @@ def pyramid(
         **access.keywords(),
     )
     verb = "would be" if dry_run else "were" if parts.part is None else "are being"
-    return Result(value=made, text=_text(made, verb, "moved" if in_place else "copied", parts))
+    return Result(value=made, text=_text(made, verb, parts))
 
 
-def _text(made: Pyramid, verb: str, placed: str, parts: Parts) -> Iterator[RenderableType]:
+def _text(made: Pyramid, verb: str, parts: Parts) -> Iterator[RenderableType]:
     yield Text(f"{made.container}  /{made.path}", "bold")
     if made.source:
         one = verb.replace("were", "was")
-        yield f"{made.source} {one} {placed} to /{join(made.path, 's0')}"
+        yield f"{made.source} {one} copied to /{join(made.path, 's0')}"
     if not made.levels:
         yield "s0 is small enough: no levels"
         return

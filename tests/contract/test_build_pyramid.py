@@ -484,7 +484,7 @@ def test_nobody_resumes_what_is_half_removed(
         n5zarr.build_pyramid(group, levels=1, max_memory=2**15, n_workers=2, progress=stop)
     n5zarr.open_array(group / "s0", "r+")[...] = 7  # the blocks that are there are of old elements
     with monkeypatch.context() as patched:
-        patched.setattr("n5zarr.tools.pyramid.existing.RemoveTree", stop)
+        patched.setattr("n5zarr.tools.pyramid.n5_image.RemoveTree", stop)
         with pytest.raises(KilledError):
             n5zarr.build_pyramid(group, levels=1, max_memory=2**15, n_workers=2, overwrite=True)
     with pytest.raises(n5zarr.N5Error, match="expected no levels"):

@@ -450,8 +450,8 @@ def test_functions_that_compute_do_so_on_the_host(
     array = n5zarr.open_array(n5, path="d")
     assert n5zarr.compare_arrays(array, zarr.open_array(tmp_path / "d.zarr", mode="r")) is None
     assert n5zarr.thumbnail(array).size
-    n5zarr.build_pyramid(n5, "d", in_place=True, levels=1, factors=(2, 2, 2), method="stride")
-    check(cupy, n5zarr.open_array(n5, path="d/s1")[...], values[::2, ::2, ::2])
+    n5zarr.build_pyramid(n5, "d", to="e", levels=1, factors=(2, 2, 2), method="stride")
+    check(cupy, n5zarr.open_array(n5, path="e/s1")[...], values[::2, ::2, ::2])
 
 
 def test_views_of_a_project_are_read_onto_the_host(tmp_path: Path, pipeline: None) -> None:

@@ -212,7 +212,7 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path, zarr_format: Any) -> None
     write(path, zarr_format)
 
     def stop(stage: str, done: int, total: int) -> None:
-        if stage == "2":
+        if stage == "1-2":
             raise InterruptedError("here")
 
     with pytest.raises(InterruptedError, match="here"):
@@ -234,6 +234,37 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path, zarr_format: Any) -> None
     ]
     with pytest.raises(N5UnrepresentableError, match=r"expected the method of the run .*, mean"):
         n5zarr.build_pyramid(path, levels=2, resume=True, method="stride")
+
+
+@FORMATS
+def test_a_finished_run_is_compared_with_its_image(tmp_path: Path, zarr_format: Any) -> None:
+    path = tmp_path / "a.zarr"
+    write(path, zarr_format)
+    n5zarr.build_pyramid(path, levels=2)
+    before = {file: file.read_bytes() for file in path.rglob("*") if file.is_file()}
+    n5zarr.build_pyramid(path, levels=2, resume=True)
+    assert {file: file.read_bytes() for file in path.rglob("*") if file.is_file()} == before
+    zarr.open_array(path / "2", mode="r+")[2, 10, 17, 20] = 255
+    with pytest.raises(N5Error, match=r"computes, got others in (c/)?2/2/0/0; overwrite") as caught:
+        n5zarr.build_pyramid(path, levels=2, resume=True)
+    assert caught.value.kind == "differs"
+
+
+@FORMATS
+@pytest.mark.parametrize("scheduler", ["threads", "processes"])
+def test_chunks_of_the_fill_value_are_not_written(
+    tmp_path: Path, zarr_format: Any, scheduler: str
+) -> None:
+    data = np.full(SHAPE, 7, "u2")
+    data[1, 5:, 32:64, 64:] = elements()[1, 5:, 32:64, 64:]
+    write(tmp_path / "a.zarr", zarr_format, data=data, fill_value=7)
+    made = n5zarr.build_pyramid(tmp_path / "a.zarr", levels=2, scheduler=scheduler, n_workers=2)
+    for number in (1, 2):
+        data = mean(data, [1, 1, 2, 2])
+        level: Any = zarr.open_array(tmp_path / "a.zarr" / str(number), mode="r")
+        np.testing.assert_array_equal(level[...], data)
+    assert [level.n_blocks_stored for level in made.levels] == [2, 2]
+    assert [level.n_blocks for level in made.levels] == [3 * 3 * 2 * 2, 3 * 3]
 
 
 def test_a_store_in_memory_gets_levels() -> None:

@@ -1,4 +1,4 @@
-"""``build_pyramid`` of a dataset with any name: copied to a group, or moved to ``s0`` in place.
+"""``build_pyramid`` of a dataset with any name, which is copied to ``s0`` of a group.
 
 What it makes is compared with the pyramid after the dataset was moved by hand, and elements with
 what tensorstore reads, also after a run that ended at any of its steps.
@@ -7,7 +7,6 @@ what tensorstore reads, also after a run that ended at any of its steps.
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import shutil
 import signal
@@ -76,7 +75,6 @@ def by_hand(vol: Path, to: Path) -> Path:
 # ------------------------------------------------------------------------------------- results
 
 
-@pytest.mark.parametrize("in_place", [True, False], ids=["in place", "to"])
 @pytest.mark.parametrize(
     ("shape", "chunks", "options"),
     [
@@ -90,7 +88,7 @@ def by_hand(vol: Path, to: Path) -> Path:
     ids=lambda value: f"{len(value)}-D" if isinstance(value, tuple) else "",
 )
 def test_it_is_the_pyramid_of_a_dataset_that_was_moved_by_hand(
-    tmp_path: Path, shape: tuple[int, ...], chunks: tuple[int, ...], options: Any, in_place: bool
+    tmp_path: Path, shape: tuple[int, ...], chunks: tuple[int, ...], options: Any
 ) -> None:
     options = dict(options)
     data = noise(shape).astype(options.pop("dtype", "u2"))
@@ -98,11 +96,10 @@ def test_it_is_the_pyramid_of_a_dataset_that_was_moved_by_hand(
     before = content(vol)
     inode = next(p for p in vol.rglob("*") if p.name.isdecimal() and p.is_file()).stat().st_ino
     # the name of the group is also that of its image
-    group = vol if in_place else tmp_path / "c.n5" / "g" / "vol"
+    group = tmp_path / "c.n5" / "g" / "vol"
     wanted = by_hand(vol, tmp_path / "wanted.n5" / "vol")
     n5zarr.build_pyramid(wanted, levels=2)
-    where: dict[str, Any] = {"in_place": True} if in_place else {"to": "g/vol"}
-    made = n5zarr.build_pyramid(vol, levels=2, **where)
+    made = n5zarr.build_pyramid(vol, levels=2, to="g/vol")
     assert content(group) == content(wanted)
     np.testing.assert_array_equal(by_tensorstore(group / "s0"), data)
     assert [level.path for level in made.levels] == [
@@ -110,51 +107,24 @@ def test_it_is_the_pyramid_of_a_dataset_that_was_moved_by_hand(
     ]
     assert made.source == vol.as_posix()
     inodes = {p.stat().st_ino for p in (group / "s0").rglob("*")}
-    # a link where the other name goes; else a program that writes in place would change both
-    assert (inode in inodes) == in_place
-    assert in_place or content(vol) == before
+    assert inode not in inodes  # a program that writes into the file would change both
+    assert content(vol) == before
 
 
 def test_a_dry_run_says_the_same_and_writes_nothing(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     vol = volume(root / "vol", **PLACED)
     before = content(root)
-    planned = [
-        n5zarr.build_pyramid(vol, levels=1, dry_run=True, **where)
-        for where in ({"to": "g"}, {"in_place": True})
-    ]
+    plan = n5zarr.build_pyramid(vol, levels=1, dry_run=True, to="g")
     assert content(root) == before
-    made = (
-        n5zarr.build_pyramid(vol, levels=1, to="g"),
-        n5zarr.build_pyramid(vol, levels=1, in_place=True),
-    )
-    for plan, result in zip(planned, made, strict=True):
-        (one,), (other,) = plan.levels, result.levels
-        assert (one.path, one.shape, one.scale, one.translation) == (
-            other.path, other.shape, other.scale, other.translation,
-        )  # fmt: skip
-        assert (plan.source, plan.path, plan.convention) == (
-            result.source, result.path, result.convention,
-        )  # fmt: skip
-
-
-@pytest.mark.parametrize("version", ['"4.0.0"', '"2.5.1"', None])
-def test_a_dataset_that_is_the_root_leaves_the_version_there(
-    tmp_path: Path, version: str | None
-) -> None:
-    root = tmp_path / "single.n5"
-    volume(root)
-    document = json.loads((root / "attributes.json").read_text())
-    document.pop("n5", None)
-    document |= {} if version is None else {"n5": json.loads(version)}
-    (root / "attributes.json").write_text(json.dumps(document))
-    n5zarr.build_pyramid(root, levels=1, in_place=True)
-    np.testing.assert_array_equal(by_tensorstore(root / "s0"), DATA)
-    of_root, of_s0 = (json.loads((p / "attributes.json").read_text()) for p in (root, root / "s0"))
-    assert of_root.get("n5") == (None if version is None else json.loads(version))
-    assert "n5" not in of_s0
-    assert of_s0["mine"] == {"a": 1}
-    assert sorted(p.name for p in root.iterdir()) == ["attributes.json", "s0", "s1"]
+    result = n5zarr.build_pyramid(vol, levels=1, to="g")
+    (one,), (other,) = plan.levels, result.levels
+    assert (one.path, one.shape, one.scale, one.translation) == (
+        other.path, other.shape, other.scale, other.translation,
+    )  # fmt: skip
+    assert (plan.source, plan.path, plan.convention) == (
+        result.source, result.path, result.convention,
+    )  # fmt: skip
 
 
 def test_the_group_may_be_in_another_container_of_any_kind(tmp_path: Path) -> None:
@@ -173,21 +143,6 @@ def test_the_group_may_be_in_another_container_of_any_kind(tmp_path: Path) -> No
     np.testing.assert_array_equal(made[...], by_tensorstore(wanted / "s1"))
 
 
-def test_files_that_are_no_blocks_stay_and_blocks_outside_the_grid_go_along(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol", **PLACED)
-    (vol / "README.txt").write_text("mine")
-    (vol / "0" / "note").write_text("beside blocks")
-    (vol / "7" / "0").mkdir(parents=True)
-    (vol / "7" / "0" / "0").write_bytes(b"of a larger volume")
-    before = content(vol)
-    n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    after = content(vol)
-    moved = {f"s0/{name}": data for name, data in before.items() if name != "README.txt"}
-    assert after["README.txt"] == b"mine"
-    assert {name: after[name] for name in moved} == moved
-    assert not any(name[0].isdecimal() for name in after)
-
-
 def test_label_multisets_keep_all_their_labels(tmp_path: Path) -> None:
     root = tmp_path / "c.n5"
     voxels = random_voxels(np.random.default_rng(5), (5, 7, 11))
@@ -201,13 +156,11 @@ def test_label_multisets_keep_all_their_labels(tmp_path: Path) -> None:
     n5zarr.create_array(root / "vol", shape=(5, 7, 11), chunks=(2, 3, 4), label_multiset=True)
     n5zarr.write_label_multisets(root / "vol", multisets)
     n5zarr.build_pyramid(by_hand(root / "vol", root / "wanted"), levels=1)
-    for where in ({"to": "copied"}, {"in_place": True}):
-        n5zarr.build_pyramid(root / "vol", levels=1, **where)
-    for name in ("copied", "vol"):
-        assert voxels_of(n5zarr.read_label_multisets(root / name / "s0")) == voxels
-        assert voxels_of(n5zarr.read_label_multisets(root / name / "s1")) == voxels_of(
-            n5zarr.read_label_multisets(root / "wanted" / "s1")
-        )
+    n5zarr.build_pyramid(root / "vol", levels=1, to="copied")
+    assert voxels_of(n5zarr.read_label_multisets(root / "copied" / "s0")) == voxels
+    assert voxels_of(n5zarr.read_label_multisets(root / "copied" / "s1")) == voxels_of(
+        n5zarr.read_label_multisets(root / "wanted" / "s1")
+    )
 
 
 # ----------------------------------------------------------------------------------- positions
@@ -244,19 +197,6 @@ def test_positions_of_groups_above_go_along(
     assert (after.scale, after.translation) == (before.scale, before.translation)
     seen = n5_universe(root / "new" / "em")["s0"]
     assert (seen.scale, seen.translation) == ((4.0, 4.0, 40.0), (1.0, 2.0, 3.0))
-
-
-def test_positions_of_groups_above_stay_in_place(tmp_path: Path) -> None:
-    root = tmp_path / "c.n5"
-    volume(root / "em" / "vol")
-    of_all = {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [4, 4, 40]}
-    (root / "em" / "attributes.json").write_text(json.dumps(of_all))
-    before = n5zarr.geometry(root, "em/vol")
-    assert before.scale == (40.0, 4.0, 4.0)
-    n5zarr.build_pyramid(root, "em/vol", in_place=True, levels=1)
-    after = n5zarr.geometry(root, "em/vol")
-    assert (after.names, after.units, after.scale) == (before.names, before.units, before.scale)
-    assert after.levels[1].scale == (40.0, 8.0, 8.0)
 
 
 # -------------------------------------------------------------------------------- interruption
@@ -323,68 +263,6 @@ def each_step(
             return
 
 
-def readable(vol: Path) -> np.ndarray:
-    """Read a dataset by tensorstore where its document is, and check that n5zarr reads the same."""
-    document = json.loads((vol / "attributes.json").read_text())
-    where = vol if "dimensions" in document else vol / "s0"
-    values = by_tensorstore(where)
-    found: Any = n5zarr.open_array(where)
-    np.testing.assert_array_equal(found[...], values)
-    return values
-
-
-@pytest.mark.parametrize("links", [True, False], ids=["links", "copies"])
-@pytest.mark.parametrize("resume", [True, False], ids=["resume", "again"])
-def test_a_run_in_place_that_ends_at_any_step_loses_nothing(
-    tmp_path: Path, links: bool, resume: bool
-) -> None:
-    origin = volume(tmp_path / "origin.n5" / "vol", **PLACED)
-    wanted = by_hand(origin, tmp_path / "wanted.n5" / "vol")
-    n5zarr.build_pyramid(wanted, levels=1)
-    for number, dies in enumerate(each_step(links=links)):
-        vol = shutil.copytree(origin, tmp_path / f"{number}.n5" / "vol")
-        dies(lambda vol=vol: n5zarr.build_pyramid(vol, levels=1, in_place=True, n_workers=1))  # type: ignore[misc]
-        np.testing.assert_array_equal(readable(vol), DATA)
-        n5zarr.build_pyramid(vol, levels=1, in_place=True, resume=resume)
-        assert content(vol) == content(wanted)
-
-
-def test_a_run_in_place_that_ends_again_and_again_loses_nothing(tmp_path: Path) -> None:
-    """Each run dies one step later than the one before, on what that left."""
-    vol = volume(tmp_path / "c.n5" / "vol", **PLACED)
-    wanted = by_hand(vol, tmp_path / "wanted.n5" / "vol")
-    n5zarr.build_pyramid(wanted, levels=1)
-    for dies in each_step(at_least=5):
-        dies(lambda: n5zarr.build_pyramid(vol, levels=1, in_place=True, n_workers=1))
-        np.testing.assert_array_equal(readable(vol), DATA)
-    assert content(vol) == content(wanted)
-
-
-def test_a_run_in_place_in_a_store_without_files_loses_nothing() -> None:
-    def made() -> n5zarr.N5Store:
-        store = n5zarr.N5Store(MemoryStore())
-        n5zarr.create_array(store, path="vol", data=DATA, chunks=BLOCKS, **PLACED)
-        return store
-
-    def keys(store: n5zarr.N5Store) -> dict[str, bytes]:
-        return {key: value.to_bytes() for key, value in store.store._store_dict.items()}  # type: ignore[attr-defined]
-
-    wanted = made()
-    n5zarr.build_pyramid(wanted, "vol", levels=1, in_place=True)
-    assert {key for key in keys(wanted) if key.startswith("vol/s0/")} == {
-        f"vol/s0/{name}" for name in ("attributes.json", "0/0/0", "0/0/1", "0/1/0", "0/1/1")
-    }
-    for dies in each_step():
-        store = made()
-        dies(lambda store=store: n5zarr.build_pyramid(store, "vol", levels=1, in_place=True))  # type: ignore[misc]
-        again = n5zarr.N5Store(store.store)
-        node: Any = n5zarr.open(again, path="vol")
-        found: Any = node if hasattr(node, "shape") else node["s0"]
-        np.testing.assert_array_equal(found[...], DATA)
-        n5zarr.build_pyramid(again, "vol", levels=1, in_place=True)
-        assert keys(again) == keys(wanted)
-
-
 def test_a_copy_that_ends_at_any_step_is_resumed(tmp_path: Path) -> None:
     origin = volume(tmp_path / "origin.n5" / "vol", **PLACED)
     wanted = by_hand(origin, tmp_path / "wanted.n5" / "g")
@@ -408,7 +286,7 @@ import os, signal, sys, n5zarr
 def progress(stage, done, total):
     if stage == sys.argv[2]:
         os.kill(os.getpid(), signal.SIGKILL)
-n5zarr.build_pyramid(sys.argv[1], levels=1, in_place=True, progress=progress)
+n5zarr.build_pyramid(sys.argv[1], levels=1, to="g", progress=progress)
 """
 
 
@@ -416,127 +294,22 @@ n5zarr.build_pyramid(sys.argv[1], levels=1, in_place=True, progress=progress)
 @pytest.mark.parametrize("stage", ["copy", "s1"])
 def test_a_killed_process_loses_nothing(tmp_path: Path, stage: str) -> None:
     vol = volume(tmp_path / "c.n5" / "vol", **PLACED)
-    wanted = by_hand(vol, tmp_path / "wanted.n5" / "vol")
+    wanted = by_hand(vol, tmp_path / "wanted.n5" / "g")
     n5zarr.build_pyramid(wanted, levels=1)
     killed = subprocess.run([sys.executable, "-c", KILLED, str(vol), stage], check=False)
     assert killed.returncode == -signal.SIGKILL
-    np.testing.assert_array_equal(readable(vol), DATA)
-    n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    assert content(vol) == content(wanted)
+    n5zarr.build_pyramid(vol, levels=1, to="g", resume=True)
+    assert content(vol.parent / "g") == content(wanted)
 
 
-def test_what_others_write_meanwhile_goes_along(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol")
-    changed = DATA.copy()
-    changed[:5, 7:] = 9
-
-    def write(stage: str, *_: object) -> None:
-        if stage == "copy" and "dimensions" in (vol / "attributes.json").read_text():
-            array: Any = n5zarr.open_array(vol, "r+")
-            array[:5, 7:] = 9  # a new file, which replaces the one that has two names
-
-    n5zarr.build_pyramid(vol, levels=1, in_place=True, progress=write)
-    np.testing.assert_array_equal(by_tensorstore(vol / "s0"), changed)
-
-
-@pytest.mark.parametrize("is_local", [True, False], ids=["files", "store"])
-def test_blocks_that_others_remove_meanwhile_do_not_come_back(
-    tmp_path: Path, is_local: bool
-) -> None:
-    store = n5zarr.N5Store(tmp_path / "c.n5" if is_local else MemoryStore())
-    n5zarr.create_array(store, path="vol", data=DATA, chunks=BLOCKS)
-    changed = DATA.copy()
-    changed[:5, 7:] = 0
-
-    def write(*_: object) -> None:
-        array: Any = n5zarr.open_array(store, path="vol", mode="r+")
-        array[:5, 7:] = 0  # removes the block
-        raise InterruptedError
-
-    with pytest.raises(InterruptedError):
-        n5zarr.build_pyramid(store, "vol", levels=1, in_place=True, progress=write)
-    n5zarr.build_pyramid(store, "vol", levels=1, in_place=True)
-    np.testing.assert_array_equal(n5zarr.open_array(store, path="vol/s0")[...], changed)
-
-
-def test_a_writer_that_does_not_stop_ends_the_run(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol")
-    numbers = count(1)
-
-    def write(*_: object) -> None:
-        array: Any = n5zarr.open_array(vol, "r+")
-        array[:5, :7] = next(numbers)
-
-    with pytest.raises(n5zarr.N5Error, match="another program writes them") as caught:
-        n5zarr.build_pyramid(vol, levels=1, in_place=True, progress=write)
-    assert caught.value.kind == "changed"
-    assert (readable(vol)[:5, :7] == next(numbers) - 1).all()
-    n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    np.testing.assert_array_equal(by_tensorstore(vol / "s0")[5:], DATA[5:])
-
-
-def test_attributes_that_others_change_meanwhile_end_the_run(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol")
-
-    def write(stage: str, *_: object) -> None:
-        if stage == "copy":
-            n5zarr.set_attribute(vol, "", "new", 5)
-
-    with pytest.raises(n5zarr.N5Error, match="another program has changed them") as caught:
-        n5zarr.build_pyramid(vol, levels=1, in_place=True, progress=write)
-    assert caught.value.kind == "changed"
-    np.testing.assert_array_equal(readable(vol), DATA)
-    n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    assert json.loads((vol / "s0" / "attributes.json").read_text())["new"] == 5
-
-
-def test_two_runs_in_place_end_in_one_pyramid(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol")
-    wanted = by_hand(vol, tmp_path / "wanted.n5" / "vol")
-    n5zarr.build_pyramid(wanted, levels=1)
-    others = iter([True])
-
-    def another(*_: object) -> None:
-        if next(others, False):
-            n5zarr.build_pyramid(vol, levels=1, in_place=True)
-
-    with pytest.raises(n5zarr.N5Error, match="one run at a time"):
-        n5zarr.build_pyramid(vol, levels=1, in_place=True, progress=another)
-    np.testing.assert_array_equal(readable(vol), DATA)
-    n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    assert content(vol) == content(wanted)
-
-
-# ------------------------------------------------------------------------------ links, mistakes
-
-
-def test_blocks_behind_links_are_copied_and_stay_where_they_are(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol")
-    elsewhere = shutil.move(vol / "0", tmp_path / "elsewhere")
-    (vol / "0").symlink_to(elsewhere)
-    before = content(Path(elsewhere))
-    n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    np.testing.assert_array_equal(by_tensorstore(vol / "s0"), DATA)
-    assert content(Path(elsewhere)) == before
-    assert {p.stat().st_nlink for p in Path(elsewhere).rglob("*") if p.is_file()} == {1}
-    assert not (vol / "0").is_symlink()
-
-
-def test_a_dataset_that_is_a_link_is_refused(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol")
-    (tmp_path / "c.n5" / "link").symlink_to(vol)
-    before = content(vol)
-    with pytest.raises(n5zarr.N5Error, match=re.escape(f"got a link to {vol}; give that")):
-        n5zarr.build_pyramid(tmp_path / "c.n5" / "link", levels=1, in_place=True)
-    assert content(vol) == before
+# ------------------------------------------------------------------------------------ mistakes
 
 
 @pytest.mark.parametrize(
     ("path", "options", "message"),
     [
-        ("vol", {"to": "g", "in_place": True}, "expected either to"),
         ("vol", {"to": "/"}, "got the root of the file system; '.' is this directory"),
-        ("vol", {"to": "vol"}, r"expected another group, got vol: in_place \(--in-place\)"),
+        ("vol", {"to": "vol"}, "expected another group, got vol, which is the dataset or has it"),
         ("em/s0", {"to": "em"}, "expected another group, got em"),
         ("vol", {"to": "lone"}, r"lone/s0: expected a destination that does not exist"),
         ("vol", {"to": "lone", "resume": True}, "expected a copy of .*vol, got another dataset"),
@@ -547,35 +320,23 @@ def test_a_dataset_that_is_a_link_is_refused(tmp_path: Path) -> None:
         ("vol", {"to": "g", "overwrite": True, "resume": True}, "expected either overwrite"),
         ("em", {"to": "g"}, "expected a dataset to copy, got a group"),
         ("no", {"to": "g"}, "/no: expected a dataset, got nothing"),
-        ("no", {"in_place": True}, "/no: expected a dataset, got nothing"),
         ("text", {"to": "g"}, "expected a writable array of numbers"),
-        ("text", {"in_place": True}, "expected a writable array of numbers"),
         ("vol", {"to": "g", "factors": (2, 2)}, "factors: expected 3"),
-        ("vol", {"in_place": True, "factors": (2, 2)}, "factors: expected 3"),
-        ("vol", {"in_place": True, "convention": "x"}, "convention: expected auto"),
-        ("em/s1", {"in_place": True}, "got s1: give s0, or its group"),
+        ("vol", {"to": "g", "convention": "x"}, "convention: expected auto"),
         ("em/s1", {}, "got s1: give s0, or its group"),
         ("listed/s1", {}, r"got s1: to='listed/s1-pyramid' \(--to\)"),
-        ("full", {"in_place": True}, "expected nothing at full/s0, got files; to"),
-        ("listed/vol", {"in_place": True}, "that no group above it lists, got one in multiscales"),
-        ("beside", {"in_place": True}, "no documents of Zarr.* got zarr.json; n5zarr sidecar"),
     ],
 )  # fmt: skip
 def test_mistakes_are_told_before_anything_is_written(
     tmp_path: Path, path: str, options: Any, message: str
 ) -> None:
     root = tmp_path / "c.n5"
-    for name in ("vol", "full", "listed/vol", "beside"):
-        volume(root / name)
+    volume(root / "vol")
     n5zarr.create_array(root / "em" / "s0", data=noise((3, 5, 7)))
     n5zarr.create_array(root / "lone" / "s0", data=noise((3, 5, 7)))
     n5zarr.create_array(root / "em" / "s1", data=noise((2, 3, 4)))
     n5zarr.create_array(root / "listed" / "s1", data=noise((4, 7, 6)))
     n5zarr.create_array(root / "text", data=np.array(["a", "bc"], object), dtype="string")
-    shutil.copytree(root / "vol", root / "full" / "s0")
-    image = {"datasets": [{"path": "vol", "transform": {}}]}
-    (root / "listed" / "attributes.json").write_text(json.dumps({"multiscales": [image]}))
-    n5zarr.sidecar(root / "beside")
     before = content(root)
     with pytest.raises((n5zarr.N5Error, FileNotFoundError), match=message):
         n5zarr.build_pyramid(root, path, **options)
@@ -588,10 +349,9 @@ def test_stores_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
     with ZipStore(tmp_path / "c.zip", mode="w") as archive:
         n5zarr.create_array(archive, path="vol", data=DATA, chunks=BLOCKS)
         for store in (read_only, archive):
-            for where in ({"to": "g"}, {"in_place": True}):
-                with pytest.raises(n5zarr.N5Error, match=r"expected a (writable )?store") as caught:
-                    n5zarr.build_pyramid(store, "vol", levels=1, **where)
-                assert caught.value.kind == "read-only"
+            with pytest.raises(n5zarr.N5Error, match=r"expected a (writable )?store") as caught:
+                n5zarr.build_pyramid(store, "vol", levels=1, to="g")
+            assert caught.value.kind == "read-only"
             n5zarr.build_pyramid(store, "vol", levels=1, to=tmp_path / "new.n5", overwrite=True)
             np.testing.assert_array_equal(by_tensorstore(tmp_path / "new.n5" / "s0"), DATA)
     assert sorted(p.name for p in vol.iterdir()) == ["0", "attributes.json"]
@@ -600,9 +360,8 @@ def test_stores_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
 def test_images_of_ome_zarr_have_their_own_way(tmp_path: Path) -> None:
     image = tmp_path / "image.zarr"
     n5zarr.convert(n5zarr.sample_path(), image, ome=True, select="em/s0")
-    for where in ({"to": "g"}, {"in_place": True}):
-        with pytest.raises(n5zarr.N5Error, match="expected a dataset of N5, got OME-Zarr"):
-            n5zarr.build_pyramid(image / "em", levels=1, **where)
+    with pytest.raises(n5zarr.N5Error, match="expected a dataset of N5, got OME-Zarr"):
+        n5zarr.build_pyramid(image / "em", levels=1, to="g")
 
 
 def test_overwrite_replaces_the_whole_group(tmp_path: Path) -> None:
@@ -639,38 +398,100 @@ def test_a_finished_run_is_compared_with_its_source(tmp_path: Path) -> None:
     assert caught.value.kind == "differs"
 
 
-def test_an_unfinished_move_is_told(tmp_path: Path) -> None:
-    vol = volume(tmp_path / "c.n5" / "vol")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(removing, "_remove_hidden", _has_none)
-        with pytest.raises(PermissionError, match="no links"):
-            n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    with pytest.raises(n5zarr.N5Error, match=r"a run of in_place \(--in-place\) has not ended"):
-        n5zarr.build_pyramid(vol, levels=1)
-    n5zarr.build_pyramid(vol, levels=1, in_place=True)
-    assert sorted(p.name for p in vol.iterdir()) == ["attributes.json", "s0", "s1"]
-
-
 # --------------------------------------------------------------------------------- the command
 
 
-@pytest.mark.parametrize("path", ["vol", "em/a b", "", ".hidden/vol", "x.n5/vol", "~vol", "s3"])
-def test_the_commands_in_the_message_work(
+PATHS = ["vol", "em/a b", "", ".hidden/vol", "x.n5/vol", "~vol", "s3"]
+
+
+def commands_for(given: str) -> list[str]:
+    """Return the commands that the error of a dataset with another name than ``s0`` prints."""
+    result = CliRunner().invoke(app, ["pyramid", given])
+    assert result.exit_code == 2
+    return [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
+
+
+def do_pyramid(command: str) -> None:
+    name, *arguments = shlex.split(command)
+    assert name == "n5zarr"
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == 0, done.output
+    assert "\ns1  (" in done.output
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_the_command_in_the_message_copies(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    volume(tmp_path / "c.n5" / path, noise((67, 71, 73)), (16, 16, 16))
+    vol = volume(tmp_path / "c.n5" / path, noise((67, 71, 73)), (16, 16, 16))
+    before = content(vol)
     given = f"c.n5/{path}".rstrip("/")
-    result = CliRunner().invoke(app, ["pyramid", given])
-    assert result.exit_code == 2
-    commands = [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
-    assert len(commands) == 2
-    for command in commands:
-        name, verb, *arguments = shlex.split(command)
-        assert (name, verb, arguments[0]) == ("n5zarr", "pyramid", given)
-        done = CliRunner().invoke(app, [verb, *arguments])
-        assert done.exit_code == 0, done.output
-        assert "s1  (34, 36, 37)" in done.output
-    np.testing.assert_array_equal(
-        by_tensorstore(tmp_path / "c.n5" / path / "s0"), noise((67, 71, 73))
-    )
+    copy, *moves = commands_for(given)
+    assert shlex.split(copy)[2] == given
+    assert [shlex.split(each)[0] for each in moves] == (["mkdir", "mv", "mv"] if path else [])
+    do_pyramid(copy)
+    assert content(vol) == before
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="its shells quote otherwise")
+@pytest.mark.parametrize("path", [path for path in PATHS if path not in ("", "s3")])
+def test_the_commands_in_the_message_move(
+    tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    vol = volume(tmp_path / "c.n5" / path, noise((67, 71, 73)), (16, 16, 16), **PLACED)
+    wanted = by_hand(vol, tmp_path / "wanted.n5" / vol.name)
+    n5zarr.build_pyramid(wanted)
+    _, *moves = commands_for(f"c.n5/{path}")
+    subprocess.run(["/bin/sh", "-ec", "\n".join(moves)], check=True)
+    do_pyramid(f"n5zarr pyramid {shlex.quote(f'c.n5/{path}')}")
+    assert content(vol) == content(wanted)
+    assert not vol.with_name(f"{vol.name}-group").exists()
+    np.testing.assert_array_equal(by_tensorstore(vol / "s0"), noise((67, 71, 73)))
+
+
+def _as_link(vol: Path) -> None:
+    vol.rename(vol.with_name("elsewhere"))
+    vol.symlink_to(vol.with_name("elsewhere"))
+
+
+def _with_s0(vol: Path) -> None:
+    shutil.copytree(vol, vol / "s0")
+
+
+def _listed(vol: Path) -> None:
+    image = {"datasets": [{"path": "vol", "transform": {}}]}
+    (vol.parent / "attributes.json").write_text(json.dumps({"multiscales": [image]}))
+
+
+def _name_in_use(vol: Path) -> None:
+    vol.with_name("vol-group").mkdir()
+
+
+@pytest.mark.parametrize("change", [_as_link, _with_s0, _listed, n5zarr.sidecar, _name_in_use])
+def test_no_commands_move_what_others_know_by_its_path(
+    tmp_path: Path, change: Callable[[Path], object]
+) -> None:
+    vol = volume(tmp_path / "c.n5" / "em" / "vol")
+    assert len(commands_for(str(vol))) == 4
+    change(vol)
+    (copy,) = commands_for(str(vol))
+    assert "--to" in copy
+
+
+@pytest.mark.parametrize(
+    ("name", "attributes"),
+    [("s2", {"resolution": [4, 4, 40]}), ("vol", {"voxel_size": [40, 4, 4]})],
+)
+def test_no_commands_move_a_dataset_that_the_group_above_places(
+    tmp_path: Path, name: str, attributes: dict[str, Any]
+) -> None:
+    vol = volume(tmp_path / "c.n5" / "em" / name)
+    (vol.parent / "attributes.json").write_text(json.dumps(attributes))
+    scale = n5zarr.geometry(tmp_path / "c.n5", f"em/{name}").scale
+    assert scale == (40.0, 4.0, 4.0)
+    (copy,) = commands_for(str(vol))
+    done = CliRunner().invoke(app, [*shlex.split(copy)[1:], "--levels", "1"])
+    assert done.exit_code == 0, done.output
+    assert n5zarr.geometry(tmp_path / "c.n5", f"em/{name}-pyramid").scale == scale

@@ -532,16 +532,6 @@ def _(done: Done) -> None:
     same(read("pyramid.n5/vol/s1"), halved.read().result().T)
 
 
-@after("A pyramid in place, without a copy")
-def _(done: Done) -> None:
-    same(read("single.n5/vol/s0"), volume())
-    finer = tensorstore.open(
-        {"driver": "n5", "kvstore": {"driver": "file", "path": "single.n5/vol/s0"}}
-    ).result()
-    halved = tensorstore.downsample(finer, [2, 2, 1], method="mean")  # voxels of 4, 4, 40 nm
-    same(read("single.n5/vol/s1"), halved.read().result().T)
-
-
 @after("Downsample labels by mode")
 def _(done: Done) -> None:
     finer = tensorstore.open(

@@ -283,7 +283,6 @@ def test_a_power_cut_is_noticed_without_syncs(root: Path) -> None:
 RESUMED = (
     "convert",
     "build a pyramid",
-    "build a pyramid in place",
     "remove an item of an attribute",
     "delete a node",
 )

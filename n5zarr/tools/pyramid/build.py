@@ -11,21 +11,18 @@ from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
 from n5zarr.errors import ErrorsAt, option_error
-from n5zarr.format.order import present
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.choose import choose_levels
-from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets
-from n5zarr.tools.pyramid.finding import find_finest, is_moving
-from n5zarr.tools.pyramid.methods import choose_method
+from n5zarr.tools.pyramid.finding import find_finest
+from n5zarr.tools.pyramid.image import Wanted
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
-from n5zarr.tools.pyramid.ome import build_ome_pyramid
-from n5zarr.tools.pyramid.placing import Placing, copying, group_of, moving
+from n5zarr.tools.pyramid.ome_image import find_image
+from n5zarr.tools.pyramid.placing import copying, group_of
 from n5zarr.tools.pyramid.plan import Plan
-from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,20 +30,20 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.pyramid.describe import Finest
+    from n5zarr.tools.pyramid.image import Image
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["build_pyramid"]
 
 _PARTS_OF_S0 = (
-    "part, finish: expected none with to (--to) or in_place (--in-place); n5zarr convert (--part) "
-    "copies a dataset to s0 of a group, beside which n5zarr pyramid (--part) writes levels"
+    "part, finish: expected none with to (--to); n5zarr convert (--part) copies a dataset to s0 of "
+    "a group, beside which n5zarr pyramid (--part) writes levels"
 )
-_ONLY_OF_N5 = "to, in_place (--to, --in-place): expected a dataset of N5, got OME-Zarr: n5zarr \
-convert copies it, and the levels of an image are written beside its first one"
-_MOVING = "a run of in_place (--in-place) has not ended; the same command goes on"
+_ONLY_OF_N5 = (
+    "to (--to): expected a dataset of N5, got OME-Zarr: n5zarr convert copies it, and the levels "
+    "of an image are written beside its first one"
+)
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
@@ -54,7 +51,6 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     path: str = "",
     *,
     to: Location | None = None,
-    in_place: bool = False,
     factors: Sequence[int] | Literal["auto"] = "auto",
     levels: int | Literal["auto"] = "auto",
     method: Literal["auto"] | Method = "auto",
@@ -86,12 +82,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         A container, or a location in one; or an image of OME-Zarr 0.4 or 0.5, whose levels are
         named like its first one, and listed in its ``multiscales``.
     path : str, optional
-        The dataset ``s0`` below ``location``, or its group; else ``to`` or ``in_place`` is needed.
+        The dataset ``s0`` below ``location``, or its group; else ``to`` is needed.
     to : path, URL or zarr store, optional
         Copy the dataset to ``s0`` of this group: a path in the same container, or a location, with
         ``/`` or ``.`` at its beginning or a name that ends in ``.n5``.
-    in_place : bool, optional
-        Move the dataset to ``s0`` below itself; it can be read at each moment.
     factors : sequence of int or "auto", optional
         Number of elements to combine along each axis, in the order of the array (z, y, x; the
         reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
@@ -117,7 +111,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         Whether to remove all existing coarser levels first; with ``to``, also ``s0``.
     resume : bool, optional
         Whether to continue an interrupted run, and keep what it has written, or to compute the
-        levels of a finished one again and compare them; ``in_place`` always does.
+        levels of a finished one again and compare them.
     part : str or (int, int), optional
         Do only one of several parts, such as ``"3/100"``: processes on one or more machines do a
         part each, with otherwise equal options; a part that was killed is repeated.
@@ -149,18 +143,17 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         The elements are not numbers (``kind="data-type"``), or the compression can only be read
         (``kind="compression"``).
     N5Error
-        The levels of a finished run are resumed, and have other elements (``kind="differs"``);
-        another program changes the dataset that is moved (``kind="changed"``).
+        The levels of a finished run are resumed, and have other elements (``kind="differs"``).
 
     Examples
     --------
     >>> import pathlib, tempfile, n5zarr
-    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em")
+    >>> where = pathlib.Path(tempfile.mkdtemp(), "new.n5", "em", "s0")
     >>> array = n5zarr.create_array(
     ...     where, shape=(20, 50, 70), dtype="u1", chunks=(8, 8, 8),
     ...     axes="zyx", units=["nm"] * 3, resolution=[20, 8, 8],
     ... )
-    >>> for level in n5zarr.build_pyramid(where, levels=2, in_place=True).levels:
+    >>> for level in n5zarr.build_pyramid(where, levels=2).levels:
     ...     print(level.path, level.shape, level.scale, level.translation)
     em/s1 (20, 25, 35) (20.0, 16.0, 16.0) (0.0, 4.0, 4.0)
     em/s2 (10, 13, 18) (40.0, 32.0, 32.0) (10.0, 12.0, 12.0)
@@ -186,116 +179,103 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
             Division.of(part, finish=finish, overwrite=overwrite),
         ),
     )
-    require(to is None or not in_place, "expected either to (--to) or in_place (--in-place)")
-    require(options.run.division.is_whole or not (in_place or to), _PARTS_OF_S0)
+    require(options.run.division.is_whole or to is None, _PARTS_OF_S0)
     ome = find_ome(place, path, read_only=to is not None)
     if ome is not None:
-        require(to is None and not in_place, _ONLY_OF_N5, str(location))
-        return build_ome_pyramid(ome, options)
+        require(to is None, _ONLY_OF_N5, str(location))
+        return _build(find_image(ome, convention), options)
     group = None if to is None else group_of(to, place, **access)
-    return _of_n5(place, path, group, options, in_place=in_place)
+    return _of_n5(place, path, group, options)
 
 
-def _of_n5(
-    place: Place, path: str, group: Place | None, options: PyramidOptions, *, in_place: bool
-) -> Pyramid:
-    """Write levels of an image of N5, whose ``s0`` may have to be placed before."""
-    # the same call goes on with a run that was interrupted
-    again = replace(options, resume=options.resume or (in_place and not options.overwrite))
+def _of_n5(place: Place, path: str, group: Place | None, options: PyramidOptions) -> Pyramid:
+    """Write levels of an image of N5, whose ``s0`` may have to be copied before."""
+    convention = options.convention
     with asking_once():
-        if group is not None:
-            placing: Placing | None = copying(place, path, group, options)
-        else:
-            placing = moving(place, path, options) if in_place else None
-    if placing is not None:
-        return _build_placed(placing, options, again)
-    with asking_once():
-        store, finest = find_finest(place, path, options.convention)
-        require(in_place or not is_moving(store, finest.group), _MOVING, f"{store}: {finest.path}")
-    return _build(store, finest, again)
-
-
-def _build_placed(placing: Placing, options: PyramidOptions, again: PyramidOptions) -> Pyramid:
-    """Make ``s0`` of another dataset, and write its levels, with other options for these."""
-    planned = _build(placing.store, placing.finest, replace(again, dry_run=True))
-    placing.check(options)
+        copied = None if group is None else copying(place, path, group, options)
+        image = find_finest(place, path, convention) if copied is None else copied.image
+    if copied is None:
+        return _build(image, options)
+    planned = _build(image, replace(options, dry_run=True))
+    copied.check(options)
     if options.dry_run:
-        return replace(planned, source=placing.source)
-    placing.run(options, planned.removed)
-    store, finest = find_finest(placing.place, "", options.convention)
-    made = _build(store, finest, again)
-    return replace(made, source=placing.source, removed=planned.removed)
+        return replace(planned, source=copied.source)
+    copied.run(options, planned.removed)
+    made = _build(find_finest(copied.place, "", convention), options)
+    return replace(made, source=copied.source, removed=planned.removed)
 
 
-def _build(store: N5Store, finest: Finest, options: PyramidOptions) -> Pyramid:
-    """Write levels of an image of N5; see :func:`build_pyramid`."""
+def _build(image: Image, options: PyramidOptions) -> Pyramid:
+    """Write levels of an image; see :func:`build_pyramid`."""
     overwrite, dry_run, division = options.overwrite, options.dry_run, options.run.division
     resume = options.resume or not division.is_whole
     with asking_once():
-        with ErrorsAt(f"{store}: {finest.path}"):
-            plan = _plan(store, finest, options)
-            run, memory = _check_run(plan, options.run, options.max_memory)
-        there = coarser_levels(store, finest.group)
+        with ErrorsAt(f"{image.storage}: {image.source.path}"):
+            plan = _plan(image, options)
+        names = list(map(image.name, plan.levels))
+        there = image.existing(names)
     is_interrupted = plan.is_interrupted()  # after the listing: another part may have just begun
     resumed = resume and is_interrupted
-    same = [level.path.rpartition("/")[2] for level in plan.levels] == there
-    is_finished = same and resume and not (is_interrupted or overwrite) and plan.is_finished()
-    more, way = "", ""
-    if is_interrupted:
-        more, way = " of an interrupted run", "resume=True (--resume) continues it, "
-    require(
-        resumed or is_finished or overwrite or not there,
-        f"expected no levels beside s0, got {', '.join(there)}{more}; {way}overwrite=True "
-        "(--overwrite) removes them first",
-        f"{store}: {finest.group or '/'}",
-    )
-    require(
-        division.part is None or not is_finished,
-        "expected levels whose parts are still written, got finished ones; to write them again, "
-        "remove them first",
-        f"{store}: {finest.group or '/'}",
-    )
-    removed = [] if resumed or is_finished or not plan.levels else there
+    with ErrorsAt(str(image)):
+        may_be_finished = names == there and resume and not (is_interrupted or overwrite)
+        known, method = image.known_method, plan.wanted.method
+        require(
+            not may_be_finished or known in (None, method),
+            f"expected the method of the run that wrote the levels, {known}, got {method}",
+        )
+        is_finished = may_be_finished and plan.is_finished()
+        first, more, way = image.name(image.source), "", ""
+        if is_interrupted:
+            more, way = " of an interrupted run", "resume=True (--resume) continues it, "
+        require(
+            resumed or is_finished or overwrite or not there,
+            f"expected no levels beside {first}, got {', '.join(there)}{more}; {way}"
+            "overwrite=True (--overwrite) removes them first",
+        )
+        require(
+            division.part is None or not is_finished,
+            "expected levels whose parts are still written, got finished ones; to write them "
+            "again, remove them first",
+        )
+        removed = [] if resumed or is_finished or not plan.levels else there
+        image.check_removable(removed)
     if is_finished and not (dry_run or division.ends):
-        plan.compare(run, memory)
+        plan.compare()
     elif plan.levels and not (dry_run or is_finished):
-        remove_datasets(store, finest.group, removed)
-        plan.run(run, memory, resume=resumed)
+        image.remove(removed)
+        plan.run(resume=resumed)
         if division.part is not None:
             return _result(plan, removed, is_written=False)
-        if (plan.method, finest.convention) != ("multiset", "paintera"):  # which has no shift
-            finest.check(store, {level.path: level.total for level in plan.levels}, plan.method)
+        image.warn(plan.levels, method)
     return _result(plan, removed, is_written=not dry_run)
 
 
-def _plan(store: N5Store, finest: Finest, options: PyramidOptions) -> Plan:
-    view, compression = finest.placed.view, options.compression
-    packed = view.dataset.compression if compression is None else check_compression(compression)
-    codec_of(packed).check_writable(packed)
-    block = view.chunk_shape if options.chunks is None else tuple(options.chunks)
+def _plan(image: Image, options: PyramidOptions) -> Plan:
+    shape, compression = image.source.shape, image.compression
+    if options.compression is not None:
+        compression = check_compression(options.compression)
+    if compression is not None:
+        codec_of(compression).check_writable(compression)
+    chunks = image.chunks if options.chunks is None else tuple(options.chunks)
     require(
-        len(block) == view.ndim and min(block) >= 1 and max(block) < 2**31,
-        f"chunks: expected {view.ndim} numbers from 1 to 2**31 - 1, got {list(block)}",
+        len(chunks) == len(shape) and min(chunks) >= 1 and max(chunks) < 2**31,
+        f"chunks: expected {len(shape)} numbers from 1 to 2**31 - 1, got {list(chunks)}",
     )
     chosen = choose_levels(
-        view.shape,
-        block,
-        finest.voxel,
-        factors=options.factors,
-        n_levels=options.levels,
+        shape, chunks, image.voxel, factors=options.factors, n_levels=options.levels
     )
-    finest.check_setup(store, [level.total for level in chosen])
-    return Plan(
-        store,
-        finest,
-        chosen,
-        method=choose_method(
-            options.method, view.kind.dtype, is_multiset=view.content is Content.LABELS
-        ),
-        chunks=block,
-        compression=packed,
+    wanted = Wanted(
+        method=image.method(options.method),
+        chunks=chunks,
+        compression=compression,
+        is_chunked=options.chunks is not None,
         max_entries=options.max_num_entries if options.max_num_entries >= 1 else -1,
     )
+    levels = image.levels(chosen, wanted)
+    run = options.run.checked([] if image.storage.is_shared else ["this store"])
+    plan = Plan(image, levels, wanted, run, run.memory_of_worker(options.max_memory))
+    plan.check_cells()
+    return plan
 
 
 def _is_auto(given: object) -> bool:
@@ -309,46 +289,30 @@ def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
         raise option_error(f"{name}: expected whole numbers or 'auto', got {values!r}") from err
 
 
-def _check_run(plan: Plan, options: RunOptions, max_memory: int) -> tuple[RunOptions, int]:
-    """Check the options of a run; return them with the memory of each worker, in bytes."""
-    store = plan.store
-    require(
-        store.durability != "overwrite",
-        "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
-        "interrupted, got 'overwrite'",
-    )
-    options = options.checked([] if store.storage.is_shared else ["this store"])
-    memory = options.memory_of_worker(max_memory)
-    plan.check_cells(memory)
-    return options, memory
-
-
 def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
-    finest, store = plan.finest, plan.store
-    order = finest.placed.view.axis_order
-    levels = []
+    image, levels = plan.image, []
     for made in plan.levels:
-        axes = present(finest.axes_at(made.total, plan.method), order)
+        axes = image.axes_at(made.total, plan.wanted.method)
         levels.append(
             PyramidLevel(
                 path=made.path,
                 shape=made.shape,
-                chunks=made.block,
+                chunks=plan.wanted.chunks,
                 factors=made.total,
                 scale=tuple(axis.scale for axis in axes),
                 translation=tuple(axis.translation for axis in axes),
                 units=tuple(axis.unit for axis in axes),
                 n_blocks=n_boxes(made.shape, made.block),
-                n_blocks_stored=len(plan.stored(made.path, {})) if is_written else None,
+                n_blocks_stored=len(plan.stored(made)) if is_written else None,
                 n_bytes=math.prod(made.shape) * plan.item_size,
-                n_bytes_stored=plan.n_bytes_stored(made.path) if is_written else None,
+                n_bytes_stored=image.n_bytes_stored(made) if is_written else None,
             )
         )
     return Pyramid(
-        container=str(store),
-        path=finest.group,
-        method=plan.method,
-        convention=finest.convention,
+        container=str(image.storage),
+        path=image.group,
+        method=plan.wanted.method,
+        convention=image.convention,
         levels=tuple(levels),
         removed=tuple(removed),
     )

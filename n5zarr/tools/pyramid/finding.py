@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 from zarr.abc.store import Store
+from zarr.storage import MemoryStore
 
 from n5zarr.container.options import require
+from n5zarr.conventions.levels import entries_of
 from n5zarr.errors import N5UnsupportedError, option_error
-from n5zarr.format.foreign import format_of_name
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name
 from n5zarr.format.path import join
+from n5zarr.storage.requests import list_each, put_each, read_each, read_key
 from n5zarr.storage.url import is_url
-from n5zarr.store.geometry import placed_datasets
+from n5zarr.store.geometry import described, placed_datasets
 from n5zarr.store.levels import is_level
 from n5zarr.store.location import check_writable_store, open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.incomplete import read_incomplete
-from n5zarr.tools.pyramid.describe import finest_level
+from n5zarr.tools.pyramid.n5_image import N5Image
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
@@ -26,23 +30,18 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.errors import N5UnrepresentableError
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Place
-    from n5zarr.tools.pyramid.describe import Finest
+    from n5zarr.store.geometry import ArrayGeometry
 
 __all__ = [
-    "MOVING",
     "check_elements",
     "find_finest",
     "is_coarser",
     "is_inner",
-    "is_moving",
+    "model_of",
     "open_writable",
-    "stored_keys",
+    "positions_of",
 ]
-
-MOVING: Mapping[str, JSON] = {"task": "n5zarr pyramid --in-place"}
-"""The job in the mark of an ``s0`` that takes the place of the dataset above it."""
 
 
 def open_writable(place: Place, path: str) -> tuple[N5Store, str]:
@@ -71,18 +70,6 @@ def open_writable(place: Place, path: str) -> tuple[N5Store, str]:
     return store, path
 
 
-def stored_keys(store: N5Store) -> Store:
-    """Return the store with the keys as they are stored: of local files it is read only."""
-    stored = store.store
-    return stored.with_read_only(read_only=False) if stored.read_only else stored
-
-
-def is_moving(store: N5Store, group: str) -> bool:
-    """Whether a run with ``in_place`` has begun to make ``s0`` in a node, and has not ended."""
-    mark = read_incomplete(stored_keys(store), join(group, "s0")) or {}
-    return mark.get("task") == MOVING["task"]
-
-
 def is_coarser(store: N5Store, path: str) -> bool:
     """Whether a dataset is a level beside an ``s0``, and not one that only has such a name."""
     group, _, name = path.rpartition("/")
@@ -102,7 +89,7 @@ def is_inner(to: str) -> bool:
     return not is_location and not any(map(format_of_name, to.split("/")))
 
 
-def find_finest(place: Place, path: str, convention: str) -> tuple[N5Store, Finest]:
+def find_finest(place: Place, path: str, convention: str) -> N5Image:
     """Open a container, and find ``s0``.
 
     Raises
@@ -126,7 +113,7 @@ def find_finest(place: Place, path: str, convention: str) -> tuple[N5Store, Fine
         raise _other_name(store, path, None if isinstance(place.location, Store) else given)
     check_elements(view, f"{store}: {finest}")
     (placed,) = placed_datasets(store, finest)
-    return store, finest_level(store, placed, convention)
+    return N5Image.of(store, placed, convention)
 
 
 def _other_name(store: N5Store, path: str, given: str | None) -> N5UnrepresentableError:
@@ -142,17 +129,74 @@ def _other_name(store: N5Store, path: str, given: str | None) -> N5Unrepresentab
     to = f"{path}-pyramid" if path else f"{str(store).removesuffix('.n5')}-pyramid.n5"
     if path and not is_inner(to):
         to = join(str(store), to)
-    begun = "goes on to move it" if is_moving(store, path) else "moves it"
+    moves = [] if given is None else _moves(store, path)
+    way = "; mkdir and mv make its path that group, while no program writes to it" if moves else ""
     err = option_error(
-        f"{message}: to={to!r} (--to) copies it to s0 of another group, in_place=True (--in-place) "
-        f"{begun} to {join(path, 's0')}",
-        where=where,
+        f"{message}: to={to!r} (--to) copies it to s0 of another group{way}", where=where
     )
     if given is not None:
         given = f"./{given}" if given.startswith("-") else given  # which is no option
         err.add_note(f"n5zarr pyramid {shlex.quote(given)} --to {shlex.quote(to)}")
-        err.add_note(f"n5zarr pyramid {shlex.quote(given)} --in-place")
+    for command in moves:
+        err.add_note(command)
     return err
+
+
+def _moves(store: N5Store, path: str) -> list[str]:
+    """Return the commands that move a local dataset to ``s0`` below its own path.
+
+    None where more depends on the path: links, documents of Zarr, groups that list the dataset, or
+    its position.
+    """
+    root = store.storage.root
+    if root is None or not path:  # the root has the version of the container
+        return []
+    place = Path(root, path)
+    beside = place.with_name(f"{place.name}-group")
+    (entries,) = store.run(list_each([path]))
+    above = store.run(store.container.nodes.above(path))
+    if (
+        place.is_symlink()
+        or place.is_junction()
+        or beside.exists()
+        or any(entry.name in {"s0", *ZARR_DOCUMENTS} for entry in entries)
+        or next(entries_of(path.split("/"), above), None) is not None
+    ):
+        return []
+    document = store.run(read_key(join(path, ATTRIBUTES_JSON))) or b"{}"
+    model = model_of(store, path, {join(path, ATTRIBUTES_JSON): b"{}"})
+    model.storage.run(put_each([(join(path, "s0", ATTRIBUTES_JSON), document)]))
+    (before,), (after,) = placed_datasets(store, path), placed_datasets(model, join(path, "s0"))
+    if positions_of(described(before)) != positions_of(described(after)):
+        return []
+    old, new = (shlex.quote(str(each)) for each in (place, beside))
+    return [f"mkdir {new}", f"mv {old} {new}/s0", f"mv {new} {old}"]
+
+
+def model_of(store: N5Store, group: str, documents: Mapping[str, bytes]) -> N5Store:
+    """Return a container in memory with the documents of a group and those above it.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container of the group.
+    group : str
+        The group.
+    documents : mapping of str to bytes
+        Documents that will be others, by key.
+    """
+    names = group.split("/") if group else []
+    keys = [join(*names[:n], ATTRIBUTES_JSON) for n in range(len(names) + 1)]
+    found = zip(keys, store.run(read_each(keys)), strict=True)
+    held = {key: data for key, data in found if data is not None} | {**documents}
+    model = N5Store(MemoryStore(), codecs="n5", zarr_format=3, axis_order=store.axis_order)
+    model.storage.run(put_each(held.items()))
+    return model
+
+
+def positions_of(found: ArrayGeometry) -> dict[str, Any]:
+    """Return what :func:`n5zarr.set_geometry` takes to place a dataset there."""
+    return {name: getattr(found, name) for name in ("names", "units", "scale", "translation")}
 
 
 def check_elements(view: DatasetView, where: str) -> None:

@@ -91,7 +91,7 @@ class Pyramid:
     removed : tuple of str
         Names of earlier levels that were removed.
     source : str, optional
-        The dataset that was copied or moved to ``s0``; empty if ``s0`` was there.
+        The dataset that was copied to ``s0``; empty if ``s0`` was there.
     """
 
     container: str

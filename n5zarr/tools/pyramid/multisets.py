@@ -9,16 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.boxes import boxes
 from n5zarr.arrays.label_multisets import LabelDataset
 from n5zarr.codecs.multiset_merging import downsampled, joined, used_only
 from n5zarr.errors import ErrorsAt
-from n5zarr.format.order import from_presented
-from n5zarr.format.path import join
-from n5zarr.tools.pyramid.work import Pass, blocks_of, differing
+from n5zarr.tools.pyramid.work import Pass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,10 +24,10 @@ if TYPE_CHECKING:
     from n5zarr.codecs.multisets import LabelMultisets
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.pyramid.describe import Finest
-    from n5zarr.tools.pyramid.work import Level, PassTask
+    from n5zarr.tools.pyramid.image import Level
+    from n5zarr.tools.pyramid.work import PassTask
 
-__all__ = ["MultisetPass", "describe_labels", "members_of_level"]
+__all__ = ["MultisetPass", "describe_labels"]
 
 _PER_VOXEL = 64  # bytes for each voxel that is read: its list, copies for sorting, entries
 
@@ -50,26 +48,26 @@ class MultisetPass(Pass):
     memory: int
 
     @cached_property
-    def datasets(self) -> tuple[LabelDataset, LabelDataset]:
+    def datasets(self) -> list[LabelDataset]:
         """The previous level, and the one that is computed."""
-        (level,) = self.levels
-        return _dataset(self.store, self.source), _dataset(self.store, level)
+        targets: list[Any] = self.targets  # of N5
+        each = (target.blocks for target in targets)
+        return [LabelDataset(blocks.store, blocks.path, blocks.view) for blocks in each]
 
     @override
     def work(self, task: PassTask) -> None:
         (level,), (done,) = self.levels, task.done
         _, target = self.datasets
-        for name, box in blocks_of(task.region, level, self.store.axis_order):
-            if name in done:
+        for place, key, box in self.blocks_of(1, task.region):
+            if key in done:
                 continue
-            place = tuple(s.start // n for s, n in zip(box, level.block, strict=True))
             position = target.view.grid_position(place)
-            with ErrorsAt(f"{self.store}: {join(level.path, name)}"):
+            with ErrorsAt(f"{target.store}: {key}"):
                 made = target.encoded(self._compute(level, box))
             if not self.compares:
                 target.put(position, made)
             elif target.get(position) != made:
-                raise differing(self.store, level, name)
+                raise self.differing(level, key)
 
     def _compute(self, level: Level, box: Sequence[slice]) -> LabelMultisets:
         """Compute a block, in parts that fit into memory."""
@@ -93,40 +91,20 @@ class MultisetPass(Pass):
         return part
 
 
-def _dataset(store: N5Store, level: Level) -> LabelDataset:
-    """Find a level, also one whose document is not written yet."""
-    if level.document:
-        store = store.assuming(level.path, level.document)
-    return LabelDataset.at(store, level.path)
-
-
-def members_of_level(finest: Finest, total: Sequence[int], max_entries: int) -> dict[str, JSON]:
-    """Return the attributes of a level by which Paintera knows it.
-
-    Parameters
-    ----------
-    finest : Finest
-        ``s0``.
-    total : sequence of int
-        Number of voxels of ``s0`` that become one, in the order of the array.
-    max_entries : int
-        Largest number of labels of a voxel; no limit below 1.
-    """
-    by = from_presented(total, finest.placed.view.axis_order)
-    factors = [f * own for f, own in zip(by, finest.own_factors, strict=True)]
-    return {
-        "downsamplingFactors": [*map(float, factors)],
-        "maxNumEntries": max_entries,
-        "isLabelMultiset": True,
-    }
-
-
-def describe_labels(store: N5Store, finest: Finest) -> None:
+def describe_labels(store: N5Store, group: str, own: Mapping[str, JSON]) -> None:
     """Describe the group of the levels for Paintera.
 
     ``SparkDownsampler``: the group says that it has levels, and repeats what ``s0`` says.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    group : str
+        The group.
+    own : mapping
+        The attributes of ``s0``.
     """
-    own = finest.placed.view.dataset.attributes
     repeated = ("maxId", "resolution", "offset")
     wanted: dict[str, JSON] = {"multiScale": True, "isLabelMultiset": True}
     wanted |= {key: own[key] for key in repeated if key in own}
@@ -134,4 +112,4 @@ def describe_labels(store: N5Store, finest: Finest) -> None:
     def change(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
         return {**attributes, **{k: v for k, v in wanted.items() if k not in attributes}}
 
-    store.run(store.container.update_attributes(finest.group, change, is_group=True))
+    store.run(store.container.update_attributes(group, change, is_group=True))

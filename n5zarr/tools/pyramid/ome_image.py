@@ -1,58 +1,63 @@
-"""The image of OME-Zarr that gets levels: read it, and change its metadata."""
+"""The image of OME-Zarr that gets levels: how they are made, found, listed and removed."""
 
 from __future__ import annotations
 
 import json
 import re
 import warnings
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Literal, override
 
+import numpy as np
 import zarr
 from zarr.buffer import cpu
 from zarr.storage import StorePath
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
-from n5zarr.conventions.levels import entries_in
+from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, mapping
-from n5zarr.conventions.ome_draft import from_06, is_06
+from n5zarr.conventions.ome_draft import from_06, intrinsic_of, is_06, level_transforms
 from n5zarr.conventions.ome_zarr import image_in, level_paths, ome_part, paths_in, read_levels
-from n5zarr.conventions.units import ratio
-from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
+from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Update, read_each
-from n5zarr.tools.jobs.incomplete import read_incomplete
-from n5zarr.tools.jobs.reading import for_reading
+from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
+from n5zarr.tools.convert.from_zarr import zarr_array
+from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.source_files import described_source
+from n5zarr.tools.convert.target import ZarrDestination, ZarrTarget
+from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
+from n5zarr.tools.pyramid.image import Image, Level
+from n5zarr.tools.pyramid.methods import choose_method
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource
     from n5zarr.storage.requests import Steps
     from n5zarr.store.ome_place import OmeLocation
+    from n5zarr.tools.pyramid.choose import ChosenLevel
+    from n5zarr.tools.pyramid.image import Wanted
+    from n5zarr.tools.pyramid.methods import Method
 
-__all__ = [
-    "OmeImage",
-    "change_image",
-    "consolidate_again",
-    "find_image",
-    "is_removable",
-    "names_like",
-    "others_in",
-]
+__all__ = ["OmeImage", "find_image"]
 
+_DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", INCOMPLETE_JSON)
 _CHUNK = re.compile(r"c|(c[/.])?\d+([/.]\d+)*")
 
 
-@dataclass(frozen=True)
-class OmeImage:
-    """An image whose levels are to be written.
+type Change = Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OmeImage(Image):
+    """An image of OME-Zarr.
 
     Parameters
     ----------
@@ -62,40 +67,170 @@ class OmeImage:
         Attributes of the group.
     paths : tuple of str
         The paths of its levels below the group, the finest first.
-    first : zarr.Array
+    array : zarr.Array
         The finest level.
-    axes : tuple of Axis
-        The axes of the finest level by its own transforms, C order.
     """
 
     location: OmeLocation
     attributes: Mapping[str, JSON]
     paths: tuple[str, ...]
-    first: AnyArray
-    axes: tuple[Axis, ...]
+    array: AnyArray
 
-    def __str__(self) -> str:
-        return join(str(self.location.storage), self.location.path)
+    @override
+    def method(self, given: str) -> Method:
+        is_labels = ome_part(self.attributes, "image-label") is not None
+        return choose_method("mode" if is_labels and given == "auto" else given, self.dtype)
 
-    @property
-    def is_labels(self) -> bool:
-        """Whether its elements are labels."""
-        return ome_part(self.attributes, "image-label") is not None
+    # ----------------------------------------------------------------------------- arrays
 
     @property
-    def voxel(self) -> list[float | None]:
-        """Distance of elements along axes of space in one unit, C order; None for others."""
-        unit = next((axis.unit for axis in self.axes if axis.type == "space"), None)
-        return [
-            axis.scale * (ratio(axis.unit, unit) or 1.0) if axis.type == "space" else None
-            for axis in self.axes
-        ]
+    def _like(self) -> ArraySource:
+        return replace(zarr_array(self.array), encoded=self.array, attributes={})
 
-    def full(self, path: str) -> str:
-        """Return the path of a level in the hierarchy."""
-        return join(self.location.path, path)
+    @override
+    def levels(self, chosen: Sequence[ChosenLevel], wanted: Wanted) -> list[Level]:
+        shards = None if wanted.is_chunked else self.array.shards
+        layout, like = Layout(wanted.chunks, shards, wanted.compression), self._like
+        found = []
+        for name, level in zip(names_like(self.paths[0], len(chosen)), chosen, strict=True):
+            made = ZarrDestination(
+                self.storage, self.full(name), zarr_format=self.location.zarr_format
+            )
+            values = np.broadcast_to(np.zeros((), like.native_dtype), level.shape)
+            target = made.create_array("", replace(like, values=values), layout)
+            found.append(
+                Level(
+                    made.path,
+                    level.shape,
+                    target.unit,
+                    level.factors,
+                    level.total,
+                    made.documents(),
+                )
+            )
+        return found
 
-    def levels_of_labels(self) -> dict[str, int]:
+    @override
+    def target(self, level: Level, mode: Literal["r", "r+"]) -> ZarrTarget:
+        array = self.array
+        if level.documents:
+            name = "zarr.json" if self.location.zarr_format == 3 else ".zarray"
+            metadata = json.loads(level.documents[join(level.path, name)])
+            where = StorePath(self.store, level.path)
+            array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
+        return ZarrTarget(level.path, array, self.storage)
+
+    @override
+    def described(self) -> JSON:
+        return described_source(self._like)
+
+    @override
+    def n_bytes_stored(self, level: Level) -> int:
+        n_documents = sum(map(len, level.own_documents.values()))
+        return sync(self.store.getsize_prefix(level.path)) - n_documents
+
+    # ------------------------------------------------------------------ levels that are there
+
+    @override
+    def existing(self, names: Sequence[str]) -> list[str]:
+        listed = list(self.paths[1:])
+        beside = [name for name in names if name not in listed]
+        return listed + [n for n in beside if not sync(self.store.is_empty(self.full(n)))]
+
+    @override
+    def check_removable(self, names: Sequence[str]) -> None:
+        super().check_removable(names)
+        images = ome_part(self.attributes, "multiscales")
+        others = [mapping(each) for each in images[1:]] if isinstance(images, list) else []
+        listed = {path_of(entry) for other in others for entry in entries_in(other)}
+        for name in names:
+            require(
+                self._is_removable(name),
+                f"expected a free name, got {name}, which is no level; move it, or give the first "
+                "level another name",
+            )
+            require(
+                name not in listed,
+                f"{name}: expected a level of the first image in multiscales alone, got one of "
+                "another image, too",
+            )
+
+    def _is_removable(self, name: str) -> bool:
+        """Whether there is a level, nothing, or what is left of a level that was being removed."""
+        path = self.full(name)
+        if read_incomplete(self.store, path) is not None:
+            return True
+        try:
+            open_level(self.location, path)
+        except (FileNotFoundError, ValueError, TypeError, KeyError):
+            return sync(_holds_only_chunks(self.store, path))
+        return True
+
+    @override
+    def remove(self, names: Sequence[str]) -> None:
+        if not names:
+            return
+        paths = [self.full(name) for name in names]
+        self._change(lambda found: {**found, "datasets": entries_in(found)[:1]})
+        keys = [join(path, name) for path in paths for name in _DOCUMENTS]
+        self.storage.run(request_each(map(Remove, keys)))
+        self.storage.run(request_each(map(RemoveTree, paths)))
+
+    # --------------------------------------------------------------------------- metadata
+
+    @override
+    def finish(self, levels: Sequence[Level], wanted: Wanted) -> None:
+        for level in reversed(levels):
+            own = level.own_documents
+            self.storage.run(put_each(own.items()))
+            for key in [key for key in level.documents if key not in own]:
+                self.storage.run(_update(key, partial(_kept, level.documents[key])))
+        self._list(levels, wanted.method)
+        consolidate_again(self.location)
+
+    @override
+    def warn(self, levels: Sequence[Level], method: Method) -> None:
+        for label, n_levels in self._levels_of_labels().items():
+            if n_levels != len(levels) + 1:
+                warnings.warn(
+                    f"{self}/{label}: OME-Zarr expects labels to have the {len(levels) + 1} levels "
+                    f"of their image, got {n_levels}; n5zarr pyramid writes them, too",
+                    N5Warning,
+                    stacklevel=4,
+                )
+
+    def _list(self, levels: Sequence[Level], method: Method) -> None:
+        """List the levels in ``multiscales``, and keep all other metadata of the group."""
+        entries: list[JSON] = []
+        image = image_in(self.attributes) or {}
+        system = intrinsic_of(image) if is_06(image) else None
+        for level in levels:
+            axes = self.axes_at(level.total, method)
+            name = self.name(level)
+            steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
+            if any(axis.translation for axis in axes):
+                starts: list[JSON] = [axis.translation for axis in axes]
+                steps.append({"type": "translation", "translation": starts})
+            steps = steps if system is None else level_transforms(name, steps, system)
+            entries.append({"path": name, "coordinateTransformations": steps})
+        self._change(
+            lambda found: {**found, "datasets": [*entries_in(found)[:1], *entries], "type": method}
+        )
+
+    def _change(self, change: Change) -> None:
+        """Change the first image of ``multiscales`` in the document of the group."""
+
+        def changed(old: bytes | None) -> bytes:
+            document = json.loads(old or b"{}")
+            holder = document["attributes"] if self.location.zarr_format == 3 else document
+            holder = holder["ome"] if "multiscales" in mapping(holder.get("ome")) else holder
+            first, *others = holder["multiscales"]
+            holder["multiscales"] = [change(first), *others]
+            return json.dumps(document, indent=2).encode()
+
+        self.storage.run(_update(join(self.group, _document(self.location)), changed))
+
+    def _levels_of_labels(self) -> dict[str, int]:
         """Return the number of levels of each of its label images, by path below its group."""
         listed = paths_in(ome_part(_attributes(self.location, self.full("labels")), "labels"))
         found = {}
@@ -105,24 +240,13 @@ class OmeImage:
                 found[path] = len(entries_in(image))
         return found
 
-    def n_bytes_stored(self, path: str) -> int:
-        """Return the size of the stored chunks of a level."""
-        store, full = self.location.storage.store, self.full(path)
-        documents = [join(full, name) for name in ("zarr.json", ".zarray", ".zattrs")]
-        data = self.location.storage.run(read_each(documents))
-        return sync(store.getsize_prefix(full)) - sum(len(each or b"") for each in data)
-
-    def open(self, path: str) -> AnyArray:
-        """Open a level to read it."""
-        return for_reading(open_level(self.location, self.full(path)))
-
 
 def open_level(location: OmeLocation, path: str) -> AnyArray:
     place = StorePath(location.storage.store, path)
     return zarr.open_array(place, mode="r", zarr_format=location.zarr_format)
 
 
-def find_image(location: OmeLocation) -> OmeImage:
+def find_image(location: OmeLocation, convention: str) -> OmeImage:
     """Read the image at a location: its group, or its finest level.
 
     Raises
@@ -135,6 +259,10 @@ def find_image(location: OmeLocation) -> OmeImage:
     """
     storage = location.storage
     with ErrorsAt(join(str(storage), location.path)):
+        require(
+            convention in ("auto", "ngff"),
+            f"convention: expected auto with OME-Zarr, got {convention!r}",
+        )
         if storage.read_only or not storage.store.supports_deletes:
             message = "expected a store that can write and delete"
             raise N5UnsupportedError(message, kind="read-only")
@@ -166,7 +294,21 @@ def _read(location: OmeLocation) -> OmeImage:
     if first.dtype.kind not in "biuf" or not all(first.shape):
         message = f"expected numbers with elements, got {first.dtype} of shape {first.shape}"
         raise N5UnsupportedError(message, kind="data-type")
-    return OmeImage(location, attributes, tuple(paths), first, to_c(levels[0].axes))
+    return OmeImage(
+        storage=location.storage,
+        group=path,
+        source=Level(join(path, paths[0]), first.shape, tuple(first.shards or first.chunks)),
+        dtype=np.dtype(first.dtype),
+        chunks=tuple(first.chunks),
+        axes=to_c(levels[0].axes),
+        convention="ome-zarr",
+        documents=(join(path, "zarr.json"), join(path, ".zattrs")),
+        known_method=mapping(image_in(attributes)).get("type"),
+        location=location,
+        attributes=attributes,
+        paths=tuple(paths),
+        array=first,
+    )
 
 
 def _group_of(location: OmeLocation) -> tuple[Mapping[str, JSON], str]:
@@ -194,23 +336,6 @@ def _document(location: OmeLocation) -> str:
     return "zarr.json" if location.zarr_format == 3 else ".zattrs"
 
 
-def others_in(attributes: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
-    """Return the images of a group after the first one."""
-    images = ome_part(attributes, "multiscales")
-    return [mapping(each) for each in images[1:]] if isinstance(images, list) else []
-
-
-def is_removable(image: OmeImage, name: str) -> bool:
-    """Whether there is a level, nothing, or what is left of a level that was being removed."""
-    if read_incomplete(image.location.storage.store, image.full(name)) is not None:
-        return True
-    try:
-        image.open(name)
-    except (FileNotFoundError, ValueError, TypeError, KeyError):
-        return sync(_holds_only_chunks(image.location.storage.store, image.full(name)))
-    return True
-
-
 async def _holds_only_chunks(store: Store, path: str) -> bool:
     """Whether no key below a path is that of a document or of a foreign file."""
     async for key in store.list_prefix(f"{path}/"):
@@ -234,23 +359,8 @@ def names_like(first: str, n: int) -> list[str]:
     return [f"{match[1]}{k}{match[2]}" for k in range(1, n + 1)]
 
 
-type Change = Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
-
-
-def change_image(image: OmeImage, change: Change) -> None:
-    """Change the first image of ``multiscales`` in the document of the group."""
-    location = image.location
-
-    def changed(old: bytes | None) -> bytes:
-        document = json.loads(old or b"{}")
-        holder = document["attributes"] if location.zarr_format == 3 else document
-        holder = holder["ome"] if "multiscales" in mapping(holder.get("ome")) else holder
-        first, *others = holder["multiscales"]
-        holder["multiscales"] = [change(first), *others]
-        return json.dumps(document, indent=2).encode()
-
-    key = join(location.path, _document(location))
-    location.storage.run(_update(key, changed))
+def _kept(new: bytes, old: bytes | None) -> bytes:
+    return new if old is None else old
 
 
 def _update(key: str, change: Callable[[bytes | None], bytes]) -> Steps[None]:

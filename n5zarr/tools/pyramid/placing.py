@@ -1,13 +1,10 @@
-"""Make ``s0`` of a dataset with another name: copy it to a group, or move it below itself."""
+"""Make ``s0`` of a dataset with another name: copy it to a group."""
 
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, override
-
-from zarr.storage import MemoryStore
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
@@ -18,11 +15,10 @@ from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import put_each, read_each, read_key
+from n5zarr.storage.requests import put_each, read_key
 from n5zarr.store.geometry import described, placed_datasets
 from n5zarr.store.location import open_container, root_of
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.store.n5_store import N5Store
 from n5zarr.store.set_geometry import set_geometry
 from n5zarr.tools.convert.checks import check_outside, check_places
 from n5zarr.tools.convert.layout import Layout
@@ -30,39 +26,30 @@ from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.writing import Plan as CopyPlan
 from n5zarr.tools.convert.writing import verify_copies
 from n5zarr.tools.jobs.incomplete import read_incomplete
-from n5zarr.tools.pyramid.describe import finest_level
-from n5zarr.tools.pyramid.existing import coarser_levels, remove_datasets, unlist
 from n5zarr.tools.pyramid.finding import (
     check_elements,
-    is_coarser,
     is_inner,
-    is_moving,
+    model_of,
     open_writable,
-    stored_keys,
+    positions_of,
 )
-from n5zarr.tools.pyramid.moving import (
-    Documents,
-    check_movable,
-    move_dataset,
-    remove_old_blocks,
-)
+from n5zarr.tools.pyramid.n5_image import N5Image, coarser_levels, remove_datasets, unlist
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.storage.place import Location, Place
-    from n5zarr.store.geometry import ArrayGeometry
-    from n5zarr.tools.pyramid.describe import Finest
+    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.pyramid.model import PyramidOptions
 
-__all__ = ["Placing", "copying", "group_of", "moving"]
+__all__ = ["Copying", "copying", "group_of"]
 
 
 @dataclass(frozen=True, eq=False)
-class Placing(ABC):
-    """A dataset that becomes ``s0``.
+class Copying:
+    """A dataset that becomes ``s0`` of another group.
 
     Parameters
     ----------
@@ -70,22 +57,26 @@ class Placing(ABC):
         Where it is, for the user.
     place : Place
         The new group.
-    store : N5Store
-        The container of the group.
-    finest : Finest
+    image : N5Image
         ``s0``, as it will be.
+    plan : Plan
+        How it is copied.
     """
 
     source: str
     place: Place
-    store: N5Store
-    finest: Finest
+    image: N5Image
+    plan: CopyPlan
 
-    @abstractmethod
     def check(self, options: PyramidOptions) -> None:
         """Raise if it cannot be done, before anything is written."""
+        require(
+            not (options.overwrite and options.resume),
+            "expected either overwrite (--overwrite) or resume (--resume), got both",
+        )
+        if not (options.resume and self._is_copied()):
+            self._run(options, dry_run=True)
 
-    @abstractmethod
     def run(self, options: PyramidOptions, removed: Sequence[str]) -> None:
         """Make ``s0``, or go on with a run that was interrupted.
 
@@ -96,97 +87,17 @@ class Placing(ABC):
         removed : sequence of str
             Names of the levels in the group that will be removed.
         """
-
-
-# --------------------------------------------------------------------------------- in place
-
-
-@dataclass(frozen=True, eq=False)
-class _Moving(Placing):
-    documents: Documents
-    view: DatasetView
-
-    @override
-    def check(self, options: PyramidOptions) -> None:
-        check_movable(self.store, self.finest.group)
-
-    @override
-    def run(self, options: PyramidOptions, removed: Sequence[str]) -> None:
-        hidden = [] if self.store.storage.is_shared else ["this store"]
-        memory = options.run.memory_of_worker(options.max_memory)
-        move_dataset(
-            self.store,
-            self.finest.group,
-            self.view,
-            self.documents,
-            options.run.checked(hidden),
-            memory,
-        )
-
-
-def moving(place: Place, path: str, options: PyramidOptions) -> Placing | None:
-    """Plan to move a dataset to ``s0`` below it; None if it is ``s0``, or the group of one.
-
-    Of a run that was interrupted after the dataset has become a group, the old blocks are removed.
-    """
-    store, path = open_writable(place, path)
-    view = existing_node(store, path, "a dataset")
-    name = path.rpartition("/")[2]
-    if not isinstance(view, DatasetView) or name == "s0" or is_coarser(store, path):
-        group = path.rpartition("/")[0] if name == "s0" else path
-        is_moved = not isinstance(store.node(group), DatasetView) and is_moving(store, group)
-        if is_moved and not options.dry_run:
-            existing_node(store, join(group, "s0"), "the dataset that was moved")
-            remove_old_blocks(store, group)
-        return None
-    check_elements(view, f"{store}: {path or '/'}")
-    old = store.run(read_key(join(path, ATTRIBUTES_JSON))) or b"{}"
-    moved, above = RawObject.parse(old), RawObject.parse(b"{}")
-    if not path and VERSION_KEY in moved.values:
-        above.set(VERSION_KEY, moved.values[VERSION_KEY])
-        moved.remove(VERSION_KEY)
-    (placed,) = placed_datasets(store, path)
-    model = _model(store, path, {join(path, ATTRIBUTES_JSON): above.to_bytes()})
-    finest, document = _future(model, path, moved.to_bytes(), placed, options.convention)
-    return _Moving(
-        source=join(str(store), path),
-        place=replace(root_of(place), path=path),
-        store=store,
-        finest=finest,
-        documents=Documents(old, above.to_bytes(), document),
-        view=view,
-    )
-
-
-# ----------------------------------------------------------------------------- another group
-
-
-@dataclass(frozen=True, eq=False)
-class _Copying(Placing):
-    plan: CopyPlan
-
-    @override
-    def check(self, options: PyramidOptions) -> None:
-        require(
-            not (options.overwrite and options.resume),
-            "expected either overwrite (--overwrite) or resume (--resume), got both",
-        )
         if not (options.resume and self._is_copied()):
-            self._run(options, dry_run=True)
-
-    @override
-    def run(self, options: PyramidOptions, removed: Sequence[str]) -> None:
-        if not (options.resume and self._is_copied()):
-            if options.overwrite and self.store.node(self.finest.group) is not None:
-                remove_datasets(self.store, self.finest.group, ["s0", *removed])
+            store, group = self.image.container, self.image.group
+            if options.overwrite and store.node(group) is not None:
+                remove_datasets(store, group, ["s0", *removed])
             self._run(options, dry_run=False)
         elif not self._has_begun_levels():
             verify_copies(self.plan.copies, options.run)
 
     def _has_begun_levels(self) -> bool:
         """Whether an interrupted run had copied the dataset and begun to write levels."""
-        first = join(self.finest.group, "s1")
-        return read_incomplete(stored_keys(self.store), first) is not None
+        return read_incomplete(self.image.store, self.image.full("s1")) is not None
 
     def _run(self, options: PyramidOptions, *, dry_run: bool) -> None:
         job = {"task": "n5zarr pyramid --to"}
@@ -201,24 +112,24 @@ class _Copying(Placing):
 
     def _is_copied(self) -> bool:
         """Whether a run has copied the dataset before; raise if ``s0`` is another dataset."""
-        path = self.finest.path
-        if read_incomplete(stored_keys(self.store), path) is not None:
+        image, path = self.image, self.image.source.path
+        if read_incomplete(image.store, path) is not None:
             return False
-        there = self.store.node(path)
+        there = image.container.node(path)
         if there is None:
             return False
-        ours, other = self.finest.placed.view.dataset, getattr(there, "dataset", None)
+        ours, other = image.placed.view.dataset, getattr(there, "dataset", None)
         members = ("dimensions", "block_size", "type_name", "compression")
         require(
             other is not None and all(getattr(ours, m) == getattr(other, m) for m in members),
             f"expected a copy of {self.source}, got another dataset; overwrite=True (--overwrite) "
             "removes it",
-            f"{self.store}: {path}",
+            f"{image.container}: {path}",
         )
         return True
 
 
-def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> Placing:
+def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> Copying:
     """Plan to copy a dataset to ``s0`` of another group.
 
     Parameters
@@ -247,8 +158,8 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> P
     is_same = source.storage.is_same_place(store.storage)
     require(
         not (is_same and path in (inner, finest)),
-        f"to (--to): expected another group, got {inner or 'the root'}: in_place (--in-place) "
-        "makes a group of a dataset, and s0 needs neither",
+        f"to (--to): expected another group, got {inner or 'the root'}, which is the dataset or "
+        "has it as s0",
         where,
     )
     target = open_destination(replace(new, path=finest), "n5")
@@ -258,15 +169,16 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> P
     moved = RawObject.parse(target.documents()[join(finest, ATTRIBUTES_JSON)])
     moved.remove(VERSION_KEY)
     (placed,) = placed_datasets(source, path)
-    model = _model(store, inner, {})
+    model = model_of(store, inner, {})
     removed = ["s0", *coarser_levels(store, inner)] if options.overwrite else []
     for name in removed:
         check_outside(tree, store.storage, join(inner, name))
     if removed and model.node(inner) is not None:
         unlist(model, inner, removed)
-    future, document = _future(model, inner, moved.to_bytes(), placed, options.convention)
+    future, document = _future(model, inner, moved.to_bytes(), placed)
     target.add_file(ATTRIBUTES_JSON, document)
-    return _Copying(source=str(tree.name), place=new, store=store, finest=future, plan=plan)
+    image = N5Image.of(store, future, options.convention)
+    return Copying(source=str(tree.name), place=new, image=image, plan=plan)
 
 
 def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN401 - those of place_of
@@ -304,33 +216,7 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     return found
 
 
-# --------------------------------------------------------------------------------- positions
-
-
-def _model(store: N5Store, group: str, documents: Mapping[str, bytes]) -> N5Store:
-    """Return a container in memory with the documents of a group and those above it.
-
-    Parameters
-    ----------
-    store : N5Store
-        The container of the group.
-    group : str
-        The group.
-    documents : mapping of str to bytes
-        Documents that will be others, by key.
-    """
-    names = group.split("/") if group else []
-    keys = [join(*names[:n], ATTRIBUTES_JSON) for n in range(len(names) + 1)]
-    found = zip(keys, store.run(read_each(keys)), strict=True)
-    held = {key: data for key, data in found if data is not None} | {**documents}
-    model = N5Store(MemoryStore(), codecs="n5", zarr_format=3, axis_order=store.axis_order)
-    model.storage.run(put_each(held.items()))
-    return model
-
-
-def _future(
-    model: N5Store, group: str, document: bytes, source: Placed, convention: str
-) -> tuple[Finest, bytes]:
+def _future(model: N5Store, group: str, document: bytes, source: Placed) -> tuple[Placed, bytes]:
     """Return ``s0`` as it will be in a group, and its document.
 
     Positions that the dataset has from attributes of groups above it, or from an XML, are written
@@ -346,19 +232,13 @@ def _future(
         The document of the dataset.
     source : Placed
         The dataset where it is.
-    convention : str
-        How the levels are to be described.
     """
     finest = join(group, "s0")
     key = join(finest, ATTRIBUTES_JSON)
     model.storage.run(put_each([(key, document)]))
     (placed,) = placed_datasets(model, finest)
     before, after = map(described, (source, placed))
-    if source.geometry is not None and _positions(before) != _positions(after):
-        set_geometry(model, finest, convention="cosem", **_positions(before))
+    if source.geometry is not None and positions_of(before) != positions_of(after):
+        set_geometry(model, finest, convention="cosem", **positions_of(before))
         (placed,) = placed_datasets(model, finest)
-    return finest_level(model, placed, convention), model.run(read_key(key)) or document
-
-
-def _positions(found: ArrayGeometry) -> dict[str, Any]:
-    return {name: getattr(found, name) for name in ("names", "units", "scale", "translation")}
+    return placed, model.run(read_key(key)) or document

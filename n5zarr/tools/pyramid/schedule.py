@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, box_shape, n_boxes
-from n5zarr.format.order import present
-from n5zarr.tools.pyramid.work import Pass, PassTask, blocks_of
+from n5zarr.tools.pyramid.work import Pass, PassTask
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.parts import Part
+    from n5zarr.tools.pyramid.image import Image, Level
     from n5zarr.tools.pyramid.methods import Method
-    from n5zarr.tools.pyramid.work import Level
 
 __all__ = ["Limits", "next_pass", "tasks"]
 
@@ -71,7 +69,7 @@ class Limits:
         return _FOR_EACH * self.n_workers
 
 
-def next_pass(store: N5Store, source: Level, levels: Sequence[Level], limits: Limits) -> Pass:
+def next_pass(image: Image, source: Level, levels: Sequence[Level], limits: Limits) -> Pass:
     """Plan the pass that computes the next levels.
 
     As many levels as fit: with tasks for all workers, which are not too long, in the memory that
@@ -80,8 +78,8 @@ def next_pass(store: N5Store, source: Level, levels: Sequence[Level], limits: Li
 
     Parameters
     ----------
-    store : N5Store
-        The container.
+    image : Image
+        The image.
     source : Level
         The level to be read.
     levels : sequence of Level
@@ -97,7 +95,7 @@ def next_pass(store: N5Store, source: Level, levels: Sequence[Level], limits: Li
         region = _grown(region, levels[n_levels - 1].shape, limits.at_once // n_source, limits)
     made, _ = _with_parts(source, levels[:n_levels], region, limits)
     return Pass(
-        store=store,
+        image=image,
         source=source,
         levels=tuple(made),
         region=region,
@@ -186,15 +184,13 @@ def tasks(
     job : Pass
         The pass.
     stored : numpy.ndarray
-        Grid positions of the stored blocks of the source, N5 order, one row for each.
+        Grid positions of the stored blocks of the source, one row for each.
     done : sequence of set of str
-        For each level the paths of the blocks that an interrupted run has written.
+        For each level the keys of the blocks that an interrupted run has written.
     part : Part, optional
         The part of the regions that this run computes; by default all.
     """
-    order = job.store.axis_order
-    positions = stored[:, present([*range(len(job.region))], order)]
-    for place, own in _regions_of(job, positions):
+    for place, own in _regions_of(job, stored):
         if part is not None and not part.owns(str(place)):
             continue
         region = box_at(place, job.region, job.levels[-1].shape)
@@ -202,8 +198,8 @@ def tasks(
         there = [frozenset[str]() for _ in job.levels]
         if any(done):
             names = [
-                {name for name, _ in blocks_of(part, level, order)}
-                for part, level in zip(regions, job.levels, strict=True)
+                {key for _, key, _ in job.blocks_of(number, part)}
+                for number, part in enumerate(regions, 1)
             ]
             there = [frozenset(n & known) for n, known in zip(names, done, strict=True)]
             if there[-1] == names[-1]:  # the blocks that are written last

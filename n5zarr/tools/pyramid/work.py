@@ -11,77 +11,31 @@ are there, the whole task is done.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import product
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, boxes
 from n5zarr.arrays.cells import read_cells
 from n5zarr.arrays.kernel import Cells
-from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import read_on_host
-from n5zarr.errors import N5Error
-from n5zarr.format.grid import block_path
-from n5zarr.format.order import from_presented
-from n5zarr.format.path import join
+from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.tools.jobs.ledger import Piece, seal
 from n5zarr.tools.pyramid.methods import downsample, halo
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from zarr.types import AnyArray
+    from collections.abc import Iterator, Sequence
 
     from n5zarr.arrays.boxes import Box
-    from n5zarr.format.lenient_json import JSON
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.convert.target import ArrayTarget
+    from n5zarr.tools.pyramid.image import Image, Level
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Level", "Pass", "PassTask", "blocks_of", "differing"]
-
-
-@dataclass(frozen=True)
-class Level:
-    """A level of a pyramid; tuples in the order of the array.
-
-    Parameters
-    ----------
-    path : str
-        Path of the dataset.
-    document : mapping
-        Its ``attributes.json``; empty if it is written already.
-    shape, block : tuple of int
-        Extent of the level and of a block, in elements.
-    factors, total : tuple of int, optional
-        Number of elements of the previous level, and of ``s0``, that become one.
-    part : tuple of int, optional
-        Extent of the part that is computed at once, in elements of this level.
-    """
-
-    path: str
-    document: Mapping[str, JSON]
-    shape: tuple[int, ...]
-    block: tuple[int, ...]
-    factors: tuple[int, ...] = ()
-    total: tuple[int, ...] = ()
-    part: tuple[int, ...] = ()
-
-    def source(self, region: Box, shape: Sequence[int]) -> Box:
-        """Return the region of the previous level on which a region depends.
-
-        Parameters
-        ----------
-        region : tuple of slice
-            Region of this level.
-        shape : tuple of int
-            Extent of the previous level, in elements.
-        """
-        each = zip(region, self.factors, shape, strict=True)
-        return tuple(slice(s.start * f, min(s.stop * f, n)) for s, f, n in each)
+__all__ = ["Pass", "PassTask"]
 
 
 class PassTask(NamedTuple):
@@ -95,7 +49,7 @@ class PassTask(NamedTuple):
         Positions of the stored blocks of the source that the region depends on; int64, one row for
         each, in the order of the array.
     done : tuple of frozenset of str
-        For each level the paths of the blocks in the region that exist already.
+        For each level the keys of the blocks in the region that exist already.
     n_bytes : int
         Size of the region of the source.
     """
@@ -112,8 +66,8 @@ class Pass:
 
     Parameters
     ----------
-    store : N5Store
-        The container, to be written.
+    image : Image
+        The image, to be written.
     source : Level
         The level that is read.
     levels : tuple of Level
@@ -128,7 +82,7 @@ class Pass:
         Whether to compare what is stored with the result, and write nothing.
     """
 
-    store: N5Store
+    image: Image
     source: Level
     levels: tuple[Level, ...]
     region: tuple[int, ...]
@@ -142,11 +96,10 @@ class Pass:
         return halo(self.method, self.levels[0].factors)
 
     @cached_property
-    def arrays(self) -> list[AnyArray]:
-        """The arrays of the source and of the levels; opened once for all tasks of a process."""
-        written = [_open(self.store, level, "r+") for level in self.levels]
-        read = _open(self.store, self.source, "r")
-        return [read, *(array.with_config({"write_empty_chunks": False}) for array in written)]
+    def targets(self) -> list[ArrayTarget]:
+        """The source and the levels; opened once for all tasks of a process."""
+        written = [self.image.target(level, "r+") for level in self.levels]
+        return [self.image.target(self.source, "r"), *written]
 
     def regions(self, region: Box, number: int) -> list[Box]:
         """Return the regions of all levels up to one, the source first, on which a region depends.
@@ -166,7 +119,8 @@ class Pass:
 
     def __call__(self, task: PassTask) -> bytes:
         """Compute a region, and write it; return what notices later changes of `s0`."""
-        found = b"".join(map(seal, self.pieces(task)))
+        piece = self.piece(task)  # before it is read
+        found = b"" if piece is None else seal(piece)
         self.work(task)
         return found
 
@@ -174,25 +128,39 @@ class Pass:
         """Compute a region, and write it."""
         _Work(self, task).compute(len(self.levels), task.region)
 
-    def pieces(self, task: PassTask) -> Iterator[Piece]:
-        """Yield what a task makes, if it is made from local files that the job only reads."""
-        root, order = self.store.storage.root, self.store.axis_order
-        if root is None or self.source.document or self.compares:
-            return
+    def blocks_of(self, number: int, region: Box) -> Iterator[tuple[tuple[int, ...], str, Box]]:
+        """Yield position, key and box of each block of a region of a level; see :meth:`regions`."""
+        level, target = [self.source, *self.levels][number], self.targets[number]
+        pairs = zip(region, level.block, strict=True)
+        for position in product(*(range(s.start // b, -(-s.stop // b)) for s, b in pairs)):
+            yield position, target.key(position), box_at(position, level.block, level.shape)
+
+    def piece(self, task: PassTask) -> Piece | None:
+        """Return what a task makes, if it is made from local files that the job only reads."""
+        root = self.image.storage.root
+        if root is None or self.source.documents or self.compares:
+            return None
+        source = self.targets[0]
         place = tuple(s.start // n for s, n in zip(task.region, self.region, strict=True))
-        regions = self.regions(task.region, len(self.levels))[1:]
-        yield Piece(
+        regions = enumerate(self.regions(task.region, len(self.levels))[1:], 1)
+        read = list[str]()
+        with suppress(NotImplementedError, N5UnrepresentableError):  # keys that only zarr knows
+            read = [f"{root}/{source.key(row)}" for row in map(tuple, task.stored.tolist())]
+        return Piece(
             f"{[level.path for level in self.levels]} {task.region}",
-            [
-                join(level.path, name)
-                for level, region in zip(self.levels, regions, strict=True)
-                for name, _ in blocks_of(region, level, order)
-            ],
-            [
-                f"{root}/{join(self.source.path, block_path(from_presented(row, order)))}"
-                for row in map(tuple, task.stored.tolist())
-            ],
+            [key for number, part in regions for _, key, _ in self.blocks_of(number, part)],
+            read,
             owner=str(place),
+        )
+
+    def differing(self, level: Level, key: str) -> N5Error:
+        """Make the error of a block with other elements than those of this run."""
+        block = key.removeprefix(f"{level.path}/")
+        message = f"expected the elements that this run computes, got others in {block}"
+        return N5Error(
+            f"{message}; overwrite=True (--overwrite) removes the levels first",
+            kind="differs",
+            where=f"{self.image.storage}: {level.path}",
         )
 
 
@@ -201,7 +169,8 @@ class _Work:
 
     def __init__(self, job: Pass, task: PassTask) -> None:
         self.job, self.task = job, task
-        self.source, *self.arrays = job.arrays
+        source, *self.targets = job.targets
+        self.source = source.readable
 
     def compute(self, number: int, region: Box) -> np.ndarray:
         """Compute a region of a level, and all finer ones, and write it; level 0 is the source."""
@@ -259,41 +228,21 @@ class _Work:
 
     def _write(self, number: int, region: Box, made: np.ndarray) -> None:
         """Write a region of whole blocks, except existing blocks; or compare it."""
-        job, level, array = self.job, self.job.levels[number - 1], self.arrays[number - 1]
+        job, level, target = self.job, self.job.levels[number - 1], self.targets[number - 1]
         done = self.task.done[number - 1]
         if not done and not job.compares:
-            array[region] = made
+            target.write(region, made)
             return
-        for name, box in blocks_of(region, level, job.store.axis_order):
+        for _, key, box in job.blocks_of(number, region):
             values = made[_moved(box, [-part.start for part in region])]
             if job.compares:
-                if read_on_host(array, box).tobytes() != values.tobytes():  # NaN, too
-                    raise differing(job.store, level, name)
-            elif name not in done:
-                array[box] = values
-
-
-def differing(store: N5Store, level: Level, block: str) -> N5Error:
-    """Make the error of a block with other elements than those of this run."""
-    message = f"expected the elements that this run computes, got others in {block}"
-    way = "overwrite=True (--overwrite) removes the levels first"
-    return N5Error(f"{message}; {way}", kind="differs", where=f"{store}: {level.path}")
-
-
-def blocks_of(region: Box, level: Level, axis_order: AxisOrder) -> Iterator[tuple[str, Box]]:
-    """Yield the path below the dataset and the box of each block of a region."""
-    pairs = zip(region, level.block, strict=True)
-    for position in product(*(range(s.start // b, -(-s.stop // b)) for s, b in pairs)):
-        box = box_at(position, level.block, level.shape)
-        yield block_path(from_presented(position, axis_order)), box
+                found = read_on_host(target.readable, box)
+                same = values.astype(found.dtype, copy=False)
+                if found.tobytes() != same.tobytes():  # NaN, too
+                    raise job.differing(level, key)
+            elif key not in done:
+                target.write(box, values)
 
 
 def _moved(box: Box, by: Sequence[int]) -> Box:
     return tuple(slice(s.start + n, s.stop + n) for s, n in zip(box, by, strict=True))
-
-
-def _open(store: N5Store, level: Level, mode: Literal["r", "r+"]) -> AnyArray:
-    """Open a level, also one whose document is not written yet."""
-    if level.document:
-        store = store.assuming(level.path, level.document)
-    return open_array(store, mode, path=level.path)
