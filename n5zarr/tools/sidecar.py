@@ -97,7 +97,7 @@ def sidecar(
     path : str, optional
         Node below ``location``, with all nodes below it.
     remove : bool, optional
-        Remove each ``zarr.json`` that this function wrote.
+        Remove each ``zarr.json`` that n5zarr wrote.
     drafts : bool, optional
         Whether to describe label multisets, too, by drafts of Zarr extensions that may change: the
         data type ``label_multiset`` and the codec ``n5_varlen``; see

@@ -40,27 +40,26 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
     from n5zarr.tools.convert.copying import ArrayCopy, Way
     from n5zarr.tools.convert.files import Task, TaskSize
+    from n5zarr.tools.convert.layout import Form
     from n5zarr.tools.convert.target import ArrayTarget, Destination
 
 __all__ = ["MultisetCopy", "check_drafts", "multiset_copy", "with_multisets"]
 
 
-def check_drafts(target: Destination, *, drafts: bool, shown: bool) -> None:
+def check_drafts(target: Destination, form: Form) -> None:
     """Register the drafts if they are wanted; raise where they do not apply.
 
     Parameters
     ----------
     target : Destination
         The destination.
-    drafts : bool
-        Whether the drafts are wanted.
-    shown : bool
-        Whether OME-Zarr or coordinates are wanted, whose readers know no drafts.
+    form : Form
+        Whether drafts are wanted; readers of OME-Zarr and of coordinates know none.
     """
-    if drafts:
+    if form.drafts:
         is_able = isinstance(target, N5Destination) or target.zarr_format == 3
         message = "drafts=True (--drafts): expected N5 or Zarr v3 as destination, without ome or"
-        require(is_able and not shown, f"{message} coords", str(target))
+        require(is_able and not (form.ome or form.coords), f"{message} coords", str(target))
         register_drafts()
 
 
