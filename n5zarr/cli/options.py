@@ -52,19 +52,20 @@ def _name_and_value(text: str) -> tuple[str, Any]:
     return name, json_or_text(value.lower() if value in ("True", "False") else value)
 
 
-def _number(text: str) -> int | str:
-    try:
-        return "auto" if text == "auto" else int(text)
-    except ValueError:
-        raise typer.BadParameter(f"expected a number or auto, got {text!r}") from None
+def _parser(parse: Callable[[str], Any], expected: str, *words: str) -> Callable[[str], Any]:
+    """Make the parser of a type, or of one of some words."""
+
+    def value(text: str) -> Any:
+        try:
+            return text if text in words else parse(text)
+        except ValueError:
+            raise typer.BadParameter(f"expected {expected}, got {text!r}") from None
+
+    return value
 
 
-def _numbers(text: str) -> list[int] | str:
-    """Parse whole numbers with commas between them."""
-    try:
-        return "auto" if text == "auto" else [int(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"expected whole numbers such as 2,2,2, got {text!r}") from None
+def _whole_numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
 
 
 def _box(text: str) -> list[slice]:
@@ -136,12 +137,25 @@ _BY_NAME: Mapping[str, Mapping[str, Any]] = {
     "compression": {"help": "raw, gzip, zstd, blosc, ..., or JSON. Default: as it is."},
 }
 # ... and for others, by the beginning of their type in the docstring.
+_NUMBERS = {
+    "type": Any,
+    "parser": _parser(_whole_numbers, "whole numbers such as 2,2,2"),
+    "metavar": "Z,Y,X",
+}
 _BY_TYPE: Mapping[str, Mapping[str, Any]] = {
     "bool": {"type": bool},
-    'int or "auto"': {"type": Any, "parser": _number, "metavar": "N|auto"},
-    'sequence of int or "auto"': {"type": Any, "parser": _numbers, "metavar": "Z,Y,X|auto"},
-    "int or sequence of int": {"type": Any, "parser": _numbers, "metavar": "Z,Y,X"},
-    "sequence of int": {"type": Any, "parser": _numbers, "metavar": "Z,Y,X"},
+    'int or "auto"': {
+        "type": Any,
+        "parser": _parser(int, "a number or auto", "auto"),
+        "metavar": "N|auto",
+    },
+    'sequence of int or "auto"': {
+        "type": Any,
+        "parser": _parser(_whole_numbers, "whole numbers such as 2,2,2", "auto"),
+        "metavar": "Z,Y,X|auto",
+    },
+    "int or sequence of int": _NUMBERS,
+    "sequence of int": _NUMBERS,
     "int": {"type": int | None, "metavar": "N"},
     "{3, 2}": {"type": int | None, "metavar": "3|2"},
     "float": {"type": float | None, "metavar": "X"},
