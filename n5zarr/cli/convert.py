@@ -29,7 +29,7 @@ _OF_DESTINATION = ("destination_options", "destination_backend")
 
 @options_of(n5zarr.convert, omit=_OF_DESTINATION)
 def convert(source: str, destination: str, **given: Any) -> Result:
-    """Copy N5, Zarr, HDF5, TIFF or CZI to N5 or Zarr: a dataset, a group or a container.
+    """Copy N5, Zarr, HDF5 or TIFF to N5 or Zarr: a dataset, a group or a container.
 
     If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x).
     DESTINATION can be opened only when it is complete.
