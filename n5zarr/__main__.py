@@ -20,6 +20,8 @@ def main() -> None:
         sys.exit("n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'")
     except KeyboardInterrupt:  # imports take a second
         sys.exit(130)
+    if sys.flags.optimize > 1:
+        sys.exit("n5zarr: the command line reads docstrings, which python -OO removes; use -O")
     app()
 
 

@@ -54,8 +54,6 @@ LONG_FUNCTIONS = {
     "n5zarr.arrays.creating.create_array": 143,
     "n5zarr.arrays.label_multisets.read_label_multisets": 61,
     "n5zarr.arrays.label_multisets.write_label_multisets": 62,
-    "n5zarr.cli.convert.convert": 91,  # an option of the command in each of them
-    "n5zarr.cli.validate.validate": 63,
     "n5zarr.arrays.opening.open_node": 99,
     "n5zarr.codecs.single_block.decode_block": 65,
     "n5zarr.hdmf.conversion.convert": 80,
@@ -70,7 +68,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.empty_blocks.remove_empty_blocks": 81,
     "n5zarr.tools.virtualize.virtualizing.virtualize": 114,
     "n5zarr.tools.statistics.block_statistics": 66,
-    "n5zarr.tools.validate.check.validate": 79,
+    "n5zarr.tools.validate.check.validate": 76,
     "n5zarr.viewing.view.view": 77,
     "n5zarr.xarray.bdv.open_bdv": 71,
     "n5zarr.xarray.accessor.open_level": 67,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import warnings
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass
 from inspect import Parameter, Signature, signature
-from itertools import chain
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -66,8 +65,8 @@ def command(function: Callable[..., Result | None]) -> Callable[..., None]:
     """Make the command of a function, as typer takes it.
 
     The command has ``--debug``, ``-v`` and ``-q``, and ``--json`` if the function returns a
-    :class:`Result`. A parameter whose type is a dataclass becomes an option for each field. The
-    parameter ``progress`` is no option: its value is a function that shows the progress.
+    :class:`Result`. The parameter ``progress`` is no option: its value is a function that shows the
+    progress. Options that are not given keep the defaults of the function.
 
     Parameters
     ----------
@@ -78,9 +77,6 @@ def command(function: Callable[..., Result | None]) -> Callable[..., None]:
     parameters = {**declared.parameters}
     has_progress = parameters.pop("progress", None) is not None
     wants_json = parameters.pop("as_json", None) is not None
-    groups: dict[str, Any] = {
-        n: p.annotation for n, p in parameters.items() if is_dataclass(p.annotation)
-    }
 
     def run(
         *,
@@ -91,9 +87,11 @@ def command(function: Callable[..., Result | None]) -> Callable[..., None]:
         **given: Any,
     ) -> None:
         with errors_in_one_line(debug=debug):
-            for name, group in groups.items():
-                values = {field.name: given.pop(field.name) for field in fields(group)}
-                given[name] = group(**values)
+            given = {
+                name: dict(value) if name.endswith("_options") else value
+                for name, value in given.items()
+                if value not in (None, [])
+            }
             if wants_json:
                 given["as_json"] = as_json
             with progress_bar() if has_progress else nullcontext() as show:
@@ -104,22 +102,12 @@ def command(function: Callable[..., Result | None]) -> Callable[..., None]:
     options = [*signature(run, eval_str=True).parameters.values()][:-1]
     if not (wants_json or declared.return_annotation is Result):
         del options[0]
-    expanded = [_options(groups[n]) if n in groups else [p] for n, p in parameters.items()]
     made: Any = run
     made.__name__, made.__doc__ = function.__name__, function.__doc__
     made.__signature__ = Signature(
-        [p.replace(kind=Parameter.KEYWORD_ONLY) for p in chain(*expanded, options)]
+        [p.replace(kind=Parameter.KEYWORD_ONLY) for p in (*parameters.values(), *options)]
     )
     return run
-
-
-def _options(group: type[Any]) -> list[Parameter]:
-    """Return a parameter for each field of a dataclass."""
-    types = get_type_hints(group, include_extras=True)
-    return [
-        Parameter(f.name, Parameter.KEYWORD_ONLY, default=f.default, annotation=types[f.name])
-        for f in fields(group)
-    ]
 
 
 @contextmanager

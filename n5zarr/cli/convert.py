@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -11,21 +10,8 @@ from rich.table import Column, Table
 
 import n5zarr
 from n5zarr.cli.command import Result
-from n5zarr.cli.messages import counted
-from n5zarr.cli.options import (
-    MIB,
-    Access,
-    Compression,
-    DryRun,
-    Jobs,
-    MaxMemory,
-    Node,
-    Overwrite,
-    Parts,
-    Progress,
-    Resume,
-    whole_numbers,
-)
+from n5zarr.cli.messages import counted, next_step
+from n5zarr.cli.options import ACCESS, Progress, options_of
 from n5zarr.store.info import bytes_text
 
 if TYPE_CHECKING:
@@ -38,161 +24,35 @@ if TYPE_CHECKING:
 __all__ = ["convert", "convert_nwb", "download", "rechunk"]
 
 _MOST_ROWS = 20
-
-_Chunks = Annotated[
-    Any,
-    typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a chunk; or one number."),
-]
-
-_Format = Annotated[
-    Literal["zarr", "zarr2", "n5", "ome-zarr"] | None,
-    typer.Option(
-        help="Format of DESTINATION: Zarr v3, Zarr v2, N5, or as --ome. Default: by its suffix."
-    ),
-]
-_OmeVersion = Annotated[
-    Literal["0.4", "0.5", "0.6rc0"] | None,
-    typer.Option(
-        help="With --ome, 0.4 is Zarr v2, 0.5 is Zarr v3, 0.6rc0 is a draft with coordinate "
-        "systems, in Zarr v3. Default: that of --to, or 0.5; of a project its own, or 0.4, which "
-        "each BigStitcher reads."
-    ),
-]
-_PainteraLabels = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="GLOB",
-        help="To N5, integers that become Paintera's label multisets. May be repeated.",
-    ),
-]
-_Shards = Annotated[
-    Any,
-    typer.Option(parser=whole_numbers, metavar="Z,Y,X", help="Elements of a shard; or one number."),
-]
+_OF_DESTINATION = ("destination_options", "destination_backend")
 
 
-def convert(
-    source: Annotated[
-        str,
-        typer.Argument(
-            metavar="SOURCE", help="N5, Zarr, HDF5, TIFF, CZI, ..., or BigDataViewer's XML."
-        ),
-    ],
-    destination: Annotated[
-        str,
-        typer.Argument(
-            metavar="DESTINATION", help="Where to write the copy; an XML for a whole project."
-        ),
-    ],
-    *,
-    progress: Progress,
-    to: _Format = None,
-    select: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="Arrays to copy, such as 'em/*'. May be repeated."),
-    ] = None,
-    exclude: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="Arrays to leave out. May be repeated."),
-    ] = None,
-    level: Annotated[
-        int | None, typer.Option(metavar="N", help="Copy only level N of pyramids.")
-    ] = None,
-    ome: Annotated[
-        bool, typer.Option("--ome", help="Write OME-Zarr: images with axes, units and scale.")
-    ] = False,
-    ome_version: _OmeVersion = None,
-    labels: Annotated[
-        list[str] | None,
-        typer.Option(metavar="GLOB", help="With --ome, images that are labels. May be repeated."),
-    ] = None,
-    paintera_labels: _PainteraLabels = None,
-    coords: Annotated[
-        bool, typer.Option("--coords", help="Write coordinates of axes as arrays, for xarray.")
-    ] = False,
-    chunks: _Chunks = None,
-    shards: _Shards = None,
-    compression: Compression = None,
-    overwrite: Overwrite = False,
-    resume: Resume = False,
-    verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Compare all values before DESTINATION can be opened."),
-    ] = False,
-    dry_run: DryRun = False,
-    max_memory: MaxMemory = 1024,
-    parts: Parts,
-    jobs: Jobs,
-    access: Access,
-) -> Result:
+@options_of(n5zarr.convert, omit=_OF_DESTINATION)
+def convert(source: str, destination: str, **given: Any) -> Result:
     """Copy N5, Zarr, HDF5, TIFF or CZI to N5 or Zarr: a dataset, a group or a container.
 
     If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x).
     DESTINATION can be opened only when it is complete.
     """
-    options = access.keywords()
-    of_url: dict[str, Any] = {"storage_options": None, "backend": None}
-    of_source = options if "://" in source else of_url
-    of_destination = options if "://" in destination else of_url
-    done = n5zarr.convert(
-        source,
-        destination,
-        to=to,
-        select=select or (),
-        exclude=exclude or (),
-        level=level,
-        ome=ome,
-        ome_version=ome_version,
-        labels=labels or (),
-        paintera_labels=paintera_labels or (),
-        coords=coords,
-        chunks=chunks,
-        shards=shards,
-        compression=compression,
-        overwrite=overwrite,
-        resume=resume,
-        verify=verify,
-        dry_run=dry_run,
-        **of_source,
-        destination_options=of_destination["storage_options"],
-        destination_backend=of_destination["backend"],
-        max_memory=max_memory * MIB,
-        progress=progress,
-        **parts.keywords(),
-        **jobs.keywords(),
-    )
-    return Result(value=done, text=_text(done, parts))
+    access = [given.pop(name, None) for name in ACCESS]
+    for place, names in ((source, ACCESS), (destination, _OF_DESTINATION)):
+        given |= dict(zip(names, access, strict=True)) if "://" in place else {}
+    done = n5zarr.convert(source, destination, **given)
+    return Result(value=done, text=_text(done, given.get("part")))
 
 
-def rechunk(
-    location: Annotated[str, typer.Argument(metavar="LOCATION", help="A dataset or group of N5.")],
-    *,
-    progress: Progress,
-    chunks: _Chunks = None,
-    compression: Compression = None,
-    resume: Resume = False,
-    parts: Parts,
-    jobs: Jobs,
-) -> Result:
+@options_of(n5zarr.rechunk)
+def rechunk(location: str, **given: Any) -> Result:
     """Change the block size or compression of the datasets below LOCATION, in place.
 
     Write the new datasets beside the container, into .NAME.rechunk, and compare them; then each
     replaces the old one. Only for local containers that no other program is writing.
     """
-    done = n5zarr.rechunk(
-        location,
-        chunks=chunks,
-        compression=compression,
-        resume=resume,
-        progress=progress,
-        **parts.keywords(),
-        **jobs.keywords(),
-    )
-    done = replace(done, destination=location)
-    return Result(value=done, text=_text(done, parts))
+    done = replace(n5zarr.rechunk(location, **given), destination=location)
+    return Result(value=done, text=_text(done, given.get("part")))
 
 
-def _text(done: Conversion, parts: Parts) -> Iterator[RenderableType]:
+def _text(done: Conversion, part: str | None) -> Iterator[RenderableType]:
     table = Table.grid(*(Column(overflow="fold") for _ in range(4)), padding=(0, 2))
     for array in done.arrays[:_MOST_ROWS]:
         shards = f" in shards {array.shards}" if array.shards else ""
@@ -204,10 +64,10 @@ def _text(done: Conversion, parts: Parts) -> Iterator[RenderableType]:
     text = f"{done.destination}: {counted(len(done.arrays), 'array')}, {bytes_text(done.n_bytes)}"
     if done.dry_run:
         yield f"{text} of elements, not written"
-    elif parts.part is not None:
+    elif part is not None:
         n_written = sum(array.n_written for array in done.arrays)
         yield f"{done.destination}: {counted(n_written, 'chunk')} written, in {done.seconds:.1f} s"
-        yield parts.next_step
+        yield next_step(part)
     else:
         checked = ", equal to the source" if done.verified else ""
         yield f"{text}, in {done.seconds:.1f} s{checked}"
@@ -221,44 +81,12 @@ _WAYS = {
 }
 
 
-def _box(text: str) -> list[slice]:
-    """Parse ``0:10,:,5:20``."""
-    parts = [re.fullmatch(r"\s*(\d*)\s*:\s*(\d*)\s*", part) for part in text.split(",")]
-    if None in parts:
-        raise typer.BadParameter(f"expected z0:z1,y0:y1,x0:x1 in elements, got {text!r}")
-    ends = [[int(end) if end else None for end in part.groups()] for part in parts if part]
-    return [slice(start, stop) for start, stop in ends]
-
-
-def download(
-    location: Node,
-    directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="New local container, or one from an earlier run.")
-    ],
-    *,
-    progress: Progress,
-    path: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATH", help="Dataset or group below LOCATION. May be repeated."),
-    ] = None,
-    select: Annotated[
-        str | None,
-        typer.Option(metavar="GLOB", help="Datasets or groups, such as 'em/s*'."),
-    ] = None,
-    box: Annotated[
-        Any,
-        typer.Option(
-            parser=_box,
-            metavar="BOX",
-            help="Elements in C order: z0:z1,y0:y1,x0:x1; : selects all.",
-        ),
-    ] = None,
-    dry_run: DryRun = False,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Remove the datasets from DIR first.")
-    ] = False,
-    access: Access,
-) -> Result:
+@options_of(
+    n5zarr.download,
+    directory={"metavar": "DIR"},
+    paths={"metavar": "PATH", "names": ["--path"]},
+)
+def download(**given: Any) -> Result:
     """Copy a part of a container to local files, as N5, byte for byte.
 
     Datasets keep their paths and dimensions; blocks outside the BOX are missing and read as 0. The
@@ -268,18 +96,8 @@ def download(
     Blocks that exist with the same size are not loaded again: repeat an interrupted command to
     continue, or download another BOX into the same DIR.
     """
-    done = n5zarr.download(
-        location,
-        directory,
-        paths=path or (),
-        select=select,
-        box=box,
-        dry_run=dry_run,
-        overwrite=overwrite,
-        progress=progress,
-        **access.keywords(),
-    )
-    loaded = "would be loaded" if dry_run else "loaded"
+    done = n5zarr.download(**given)
+    loaded = "would be loaded" if given["dry_run"] else "loaded"
     n_there = done.n_blocks - done.n_loaded
     there = f"; {n_there} were there" if n_there else ""
     text = (
@@ -300,7 +118,9 @@ def convert_nwb(
         Literal["hdf5", "n5", "zarr"] | None,
         typer.Option(help="Format of DESTINATION. Default: chosen by its suffix."),
     ] = None,
-    overwrite: Overwrite = False,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace an existing result.")
+    ] = False,
     verify: Annotated[
         bool,
         typer.Option(

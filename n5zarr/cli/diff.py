@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import counted
-from n5zarr.cli.options import Access, Jobs, Progress
+from n5zarr.cli.options import options_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,23 +22,8 @@ __all__ = ["diff"]
 _LONGEST = 60  # characters of a value in a line
 
 
-def diff(
-    first: Annotated[str, typer.Argument(metavar="A", help="N5 or Zarr: path or URL of a node.")],
-    second: Annotated[str, typer.Argument(metavar="B", help="The node to compare it with.")],
-    *,
-    progress: Progress,
-    attributes: Annotated[
-        bool, typer.Option("--attributes/--no-attributes", help="Compare attributes.")
-    ] = True,
-    values: Annotated[
-        bool, typer.Option("--values/--no-values", help="Compare the values of arrays.")
-    ] = True,
-    tolerance: Annotated[
-        float, typer.Option(min=0, metavar="X", help="Ignore differences of numbers up to X.")
-    ] = 0,
-    jobs: Jobs,
-    access: Access,
-) -> Result:
+@options_of(n5zarr.compare, first={"metavar": "A"}, second={"metavar": "B"}, tolerance={"min": 0})
+def diff(**given: Any) -> Result:
     """Compare two arrays, groups or containers, of N5 or Zarr.
 
     Print the differences: nodes, shapes, data types, axes, attributes, values. Ignore how they are
@@ -48,16 +31,7 @@ def diff(
 
     The exit status is 0 if they are equal, 1 if they differ, and 2 if a node cannot be read.
     """
-    found = n5zarr.compare(
-        first,
-        second,
-        attributes=attributes,
-        values=values,
-        tolerance=tolerance,
-        progress=progress,
-        **jobs.keywords(),
-        **access.keywords(),
-    )
+    found = n5zarr.compare(**given)
     return Result(
         value={**asdict(found), "is_equal": found.is_equal},
         text=_lines(found),

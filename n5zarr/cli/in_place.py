@@ -9,13 +9,14 @@ import typer
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import complain, print_json
-from n5zarr.cli.options import Access, AsJson, DryRun, Jobs, Node, Progress, json_or_text
+from n5zarr.cli.options import ACCESS, AsJson, Node, json_or_text, options_of
 from n5zarr.storage.secrets import named
 from n5zarr.store.info import bytes_text
 
 __all__ = ["attrs", "rm_empty"]
 
 
+@options_of(n5zarr.get_attribute, only=ACCESS)
 def attrs(
     location: Node,
     key: Annotated[
@@ -27,7 +28,7 @@ def attrs(
     *,
     remove: Annotated[bool, typer.Option("--remove", help="Remove the attribute KEY.")] = False,
     as_json: AsJson,
-    access: Access,
+    **options: Any,
 ) -> None:
     """Print, set or remove attributes of a group or dataset.
 
@@ -42,7 +43,6 @@ def attrs(
     """
     if remove and (value is not None or not key):
         raise typer.BadParameter("expected --remove with a KEY and without a VALUE")
-    options = access.keywords()
     is_there = True
     changed: dict[str, Any] = {"location": location, "key": key}
     if remove:
@@ -64,19 +64,16 @@ def attrs(
         raise typer.Exit(1)
 
 
-def rm_empty(
-    location: Node, *, progress: Progress, dry_run: DryRun = False, jobs: Jobs, access: Access
-) -> Result:
+@options_of(n5zarr.remove_empty_blocks)
+def rm_empty(**given: Any) -> Result:
     """Remove stored blocks that hold only the fill value.
 
     Datasets read as before, because missing blocks read as the fill value. For a group, check all
     datasets below it. Other programs may write local blocks at the same time. If blocks are
     damaged, they stay, and the exit status is 2.
     """
-    done = n5zarr.remove_empty_blocks(
-        location, dry_run=dry_run, progress=progress, **jobs.keywords(), **access.keywords()
-    )
-    would = "would be removed" if dry_run else "removed"
+    done = n5zarr.remove_empty_blocks(**given)
+    would = "would be removed" if given["dry_run"] else "removed"
     pruned = f", and {done.n_directories} empty directories" if done.n_directories else ""
     text = (
         f"{done.n_removed} of {done.n_blocks} blocks {would}, {bytes_text(done.n_bytes)}, "

@@ -13,7 +13,7 @@ from rich.text import Text
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import console
-from n5zarr.cli.options import Access, AsJson, Location
+from n5zarr.cli.options import ACCESS, AsJson, Location, options_of
 from n5zarr.cli.progress import progress_bar
 from n5zarr.cli.tree import STYLES, setup_text
 from n5zarr.store import inspect
@@ -36,6 +36,7 @@ _ROWS = 16  # of a histogram, at most
 _SHARE = 11  # columns beside the bars
 
 
+@options_of(inspect.describe, only=ACCESS)
 def info(
     location: Location,
     *,
@@ -52,14 +53,13 @@ def info(
     verify: Annotated[
         bool, typer.Option("--verify", help="Decode every block, as validate --deep does.")
     ] = False,
-    access: Access,
+    **options: Any,
 ) -> Result:
     """Print the metadata of a group or dataset.
 
     With --verify, also list damaged blocks and unfinished files of killed writers; the exit status
     is 2 if blocks are damaged. The command validate finds more.
     """
-    options = access.keywords()
     description = inspect.describe(
         location, size=size, limit=None if as_json else _MOST_CHILDREN, **options
     )

@@ -27,6 +27,7 @@ __all__ = [
     "console",
     "counted",
     "is_quiet",
+    "next_step",
     "print_json",
     "print_json_line",
     "print_text",
@@ -91,6 +92,11 @@ def counted(n: int, word: str) -> str:
     ('1 block', '0 blocks')
     """
     return f"{n} {word}{'' if n == 1 else 's'}"
+
+
+def next_step(part: str) -> str:
+    """Say what to do after a part of a job."""
+    return f"part {part} has ended; when all have, the same command with --finish"
 
 
 def print_text(

@@ -1,38 +1,39 @@
-"""Define the options and arguments that several commands share: types, help and values."""
+"""Make options of commands from the signature and the docstring of the function that they call."""
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from inspect import Parameter, signature
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
 __all__ = [
-    "MIB",
-    "Access",
+    "ACCESS",
     "AsJson",
-    "Compression",
     "Debug",
-    "DryRun",
     "Host",
-    "Jobs",
     "Location",
-    "MaxMemory",
     "Node",
-    "Overwrite",
-    "Parts",
     "Port",
     "Progress",
-    "Resume",
     "json_or_text",
-    "name_and_value",
-    "whole_numbers",
+    "options_of",
 ]
 
+ACCESS = ("storage_options", "backend")
+"""The parameters of functions that open a URL."""
 
-MIB = 2**20
+Progress = Callable[[str, int, int], None]
+"""Shows the progress of a command; no option."""
+
+# ---------------------------------------------------------------------- values
 
 
 def json_or_text(text: str) -> Any:
@@ -43,7 +44,7 @@ def json_or_text(text: str) -> Any:
         return text
 
 
-def name_and_value(text: str) -> tuple[str, Any]:
+def _name_and_value(text: str) -> tuple[str, Any]:
     """Parse ``NAME=VALUE``."""
     name, equals, value = text.partition("=")
     if not equals:
@@ -51,13 +52,36 @@ def name_and_value(text: str) -> tuple[str, Any]:
     return name, json_or_text(value.lower() if value in ("True", "False") else value)
 
 
-def whole_numbers(text: str) -> list[int]:
-    """Parse whole numbers with commas between them."""
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise typer.BadParameter(f"expected whole numbers such as 2,2,2, got {text!r}") from None
+def _parser(parse: Callable[[str], Any], expected: str, *words: str) -> Callable[[str], Any]:
+    """Make the parser of a type, or of one of some words."""
 
+    def value(text: str) -> Any:
+        try:
+            return text if text in words else parse(text)
+        except ValueError:
+            raise typer.BadParameter(f"expected {expected}, got {text!r}") from None
+
+    return value
+
+
+def _whole_numbers(text: str) -> list[int]:
+    return [int(part) for part in text.split(",")]
+
+
+def _box(text: str) -> list[slice]:
+    """Parse ``0:10,:,5:20``."""
+    parts = [re.fullmatch(r"\s*(\d*)\s*:\s*(\d*)\s*", part) for part in text.split(",")]
+    if None in parts:
+        raise typer.BadParameter(f"expected z0:z1,y0:y1,x0:x1 in elements, got {text!r}")
+    ends = [[int(end) if end else None for end in part.groups()] for part in parts if part]
+    return [slice(start, stop) for start, stop in ends]
+
+
+def _as_bytes(mebibytes: int) -> int:
+    return mebibytes * 2**20
+
+
+# ---------------------------------------------------------------------- options
 
 Location = Annotated[
     str,
@@ -66,103 +90,188 @@ Location = Annotated[
 Node = Annotated[str, typer.Argument(metavar="LOCATION", help="Container, group or dataset.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Compression = Annotated[
-    Any,
-    typer.Option(
-        parser=json_or_text,
-        metavar="NAME",
-        help="raw, gzip, zstd, blosc, ..., or JSON. Default: as it is.",
-    ),
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace an existing result.")]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue an interrupted run.")]
-DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Print what would be done; change nothing.")
-]
-MaxMemory = Annotated[
-    int, typer.Option(metavar="MIB", min=1, help="Memory of all workers together, in MiB.")
-]
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines read.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: any free port.")]
 
 
-Progress = Callable[[str, int, int], None]
-"""Shows the progress of a command; no option."""
+_PAIRS = {"type": list[Any] | None, "parser": _name_and_value, "metavar": "NAME=VALUE"}
+# What typer takes for parameters that many functions have, or that users give in another way ...
+_BY_NAME: Mapping[str, Mapping[str, Any]] = {
+    "storage_options": {
+        **_PAIRS,
+        "names": ["--storage-option", "-o"],
+        "help": "For a URL: an option of its library, such as anon=true.",
+    },
+    "destination_options": {**_PAIRS, "names": ["--destination-option"]},
+    "backend": {
+        "type": Literal["fsspec", "obstore"] | None,
+        "metavar": "NAME",
+        "help": "Library that reads and writes a URL: fsspec or obstore. "
+        "Default: obstore if it understands all options.",
+    },
+    "scheduler": {
+        "metavar": "NAME",
+        "help": "Run on threads, processes, or a dask scheduler such as tcp://host:8786. "
+        "Default: threads.",
+    },
+    "n_workers": {
+        "type": int | None,
+        "min": 1,
+        "metavar": "N",
+        "help": "Number of threads or processes. Default: one for each core.",
+    },
+    "max_memory": {
+        "min": 1,
+        "metavar": "MIB",
+        "callback": _as_bytes,
+        "default": 1024,
+        "help": "Memory of all workers together, in MiB.",
+    },
+    "part": {
+        "metavar": "I/N",
+        "help": "Do only one of several parts, such as 3/100: a job of a cluster for each; "
+        "--finish follows.",
+    },
+    "finish": {"help": "End the work of all parts: one job, after all others."},
+    "dry_run": {"help": "Print what would be done; change nothing."},
+    "compression": {"help": "raw, gzip, zstd, blosc, ..., or JSON. Default: as it is."},
+}
+# ... and for others, by the beginning of their type in the docstring.
+_NUMBERS = {
+    "type": Any,
+    "parser": _parser(_whole_numbers, "whole numbers such as 2,2,2"),
+    "metavar": "Z,Y,X",
+}
+_BY_TYPE: Mapping[str, Mapping[str, Any]] = {
+    "bool": {"type": bool},
+    'int or "auto"': {
+        "type": Any,
+        "parser": _parser(int, "a number or auto", "auto"),
+        "metavar": "N|auto",
+    },
+    'sequence of int or "auto"': {
+        "type": Any,
+        "parser": _parser(_whole_numbers, "whole numbers such as 2,2,2", "auto"),
+        "metavar": "Z,Y,X|auto",
+    },
+    "int or sequence of int": _NUMBERS,
+    "sequence of int": _NUMBERS,
+    "int": {"type": int | None, "metavar": "N"},
+    "{3, 2}": {"type": int | None, "metavar": "3|2"},
+    "float": {"type": float | None, "metavar": "X"},
+    "str or sequence of str": {"type": list[str] | None, "metavar": "GLOB"},
+    "sequence of str": {"type": list[str] | None},
+    "sequence of slice": {"type": Any, "parser": _box, "metavar": "Z:Z,Y:Y,X:X"},
+    "mapping or str": {"type": Any, "parser": json_or_text, "metavar": "NAME"},
+    "": {"type": str | None},
+}
 
 
-@dataclass(frozen=True)
-class Access:
-    """Options of the commands that read or write containers at URLs."""
+def options_of(
+    called: Callable[..., Any],
+    *,
+    omit: Collection[str] = (),
+    only: Collection[str] = (),
+    **changed: Mapping[str, Any],
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command the parameters of the function that it calls, as arguments and options.
 
-    storage_option: Annotated[
-        list[Any] | None,
-        typer.Option(
-            "--storage-option",
-            "-o",
-            parser=name_and_value,
-            metavar="NAME=VALUE",
-            help="For a URL: an option of its library, such as anon=true. May be repeated.",
-        ),
-    ] = None
-    backend: Annotated[
-        Literal["fsspec", "obstore"] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Library that reads and writes a URL: fsspec or obstore. "
-            "Default: obstore if it understands all options.",
-        ),
-    ] = None
+    Their types, values and help come from the docstring, in numpy's style: the help is the first
+    paragraph about a parameter. The command takes them as ``**given``, without those that the user
+    has not given. It may declare others before them.
 
-    def keywords(self) -> dict[str, Any]:
-        """Return the arguments of the library's functions."""
-        return {"storage_options": dict(self.storage_option or ()) or None, "backend": self.backend}
+    Parameters
+    ----------
+    called : callable
+        The function.
+    omit : collection of str, optional
+        Parameters that are no options, beside ``path``: a location includes it.
+    only : collection of str, optional
+        Parameters that are options; all others are none.
+    **changed : mapping
+        For parameters of these names, what typer takes, if not what follows from the docstring.
+    """
+    found = signature(called).parameters
+    documented = _documented(called)
+    added = {
+        name: _parameter(name, found, *documented.get(name, ("", "")), changed.get(name, {}))
+        for name in only or [name for name in found if name not in (*omit, "path")]
+    }
 
+    def extend(function: Callable[..., Any]) -> Callable[..., Any]:
+        declared: Any = signature(function, eval_str=True)
+        own = {
+            name: parameter.replace(kind=Parameter.KEYWORD_ONLY)
+            for name, parameter in declared.parameters.items()
+            if parameter.kind is not Parameter.VAR_KEYWORD
+        }
+        extended: Any = function
+        extended.__signature__ = declared.replace(parameters=[*{**own, **added}.values()])
+        return function
 
-@dataclass(frozen=True)
-class Jobs:
-    """Options of the commands that work on many blocks."""
-
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Run on threads, processes, or a dask scheduler such as tcp://host:8786. "
-            "Default: threads.",
-        ),
-    ] = None
-    n_workers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, metavar="N", help="Number of threads or processes. Default: one for each core."
-        ),
-    ] = None
-
-    def keywords(self) -> dict[str, Any]:
-        """Return the arguments of the library's functions."""
-        return vars(self)
+    return extend
 
 
-@dataclass(frozen=True)
-class Parts:
-    """Options of the commands whose work several jobs can share."""
+def _documented(function: Callable[..., Any]) -> dict[str, tuple[str, str]]:
+    """Return type and first paragraph of each parameter in a docstring."""
+    text = inspect.cleandoc(function.__doc__ or "").partition("\nParameters\n----------\n")[2]
+    section = re.split(r"\n\n(?=\S)", text)[0]
+    entries = re.findall(r"^(\w[\w, ]*) : (.*)\n((?:    .*\n?)+)", section, re.MULTILINE)
+    return {
+        name: (of_type.removesuffix("optional").rstrip(", "), " ".join(lines.split()))
+        for names, of_type, lines in entries
+        for name in names.split(", ")
+    }
 
-    part: Annotated[
-        str | None,
-        typer.Option(
-            metavar="I/N",
-            help="Do only one of several parts, such as 3/100: a job of a cluster for each; "
-            "--finish follows.",
-        ),
-    ] = None
-    finish: Annotated[
-        bool, typer.Option("--finish", help="End the work of all parts: one job, after all others.")
-    ] = False
 
-    @property
-    def next_step(self) -> str:
-        """What to do after a part."""
-        return f"part {self.part} has ended; when all have, the same command with --finish"
+def _parameter(
+    name: str,
+    found: Mapping[str, Parameter],
+    of_type: str,
+    text: str,
+    changed: Mapping[str, Any],
+) -> Parameter:
+    """Make an argument or option of one of the parameters of a function."""
+    if name == "progress":
+        return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Progress)
+    known = {**_of_type(of_type), **_BY_NAME.get(name, {}), **changed}
+    settings = {"help": _plain(text, found), **known}
+    of_values: Any = settings.pop("type")
+    names, default = settings.pop("names", ()), found[name].default
+    if default is Parameter.empty:
+        argument = typer.Argument(**{"metavar": name.upper(), **settings})
+        return Parameter(name, Parameter.KEYWORD_ONLY, annotation=Annotated[str, argument])
+    if str(of_values).startswith("list"):
+        settings["help"] += " May be repeated."
+    if default is False:  # else typer adds a second option for it
+        names = [_option_name(name)]
+    default = settings.pop("default", default if isinstance(default, int | float | str) else None)
+    annotation = Annotated[of_values, typer.Option(*names, **settings)]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
-    def keywords(self) -> dict[str, Any]:
-        """Return the arguments of the library's functions."""
-        return vars(self)
+
+def _option_name(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _of_type(text: str) -> Mapping[str, Any]:
+    """Return what typer takes for values of a type, as docstrings name it."""
+    if text.startswith('{"'):
+        return {"type": Literal[*json.loads(f"[{text[1:].partition('}')[0]}]")] | None}
+    return next(settings for start, settings in _BY_TYPE.items() if text.startswith(start))
+
+
+def _plain(text: str, parameters: Mapping[str, Parameter]) -> str:
+    """Return text of a docstring for a terminal: parameters as options, and no markup."""
+
+    def shown(found: re.Match[str]) -> str:
+        code = found[1]
+        if code in parameters:
+            is_argument = parameters[code].default is Parameter.empty
+            return code.upper() if is_argument else _option_name(code)
+        inner = code.strip('"')
+        return code if '"' in inner else f"'{inner}'" if re.search(r"[*?]", inner) else inner
+
+    text = re.sub(r":\w+:`~?(?:\w+\.)*(\w+)`", r"\1", text)
+    text = re.sub(r"``(.*?)``", shown, text)
+    return re.sub(r"^Whether to (\w)", lambda found: found[1].upper(), text)

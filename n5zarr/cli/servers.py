@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import webbrowser
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import quote
 
 import typer
@@ -12,7 +12,7 @@ from rich.text import Text
 
 import n5zarr
 from n5zarr.cli.messages import complain, print_json_line, print_text
-from n5zarr.cli.options import Access, AsJson, Host, Location, Port
+from n5zarr.cli.options import ACCESS, AsJson, Host, Location, Port, options_of
 from n5zarr.cli.progress import stoppable
 from n5zarr.errors import N5Error
 from n5zarr.format.path import join
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["serve", "view"]
 
 
+@options_of(n5zarr.get_attribute, only=ACCESS)
 def serve(
     location: Location,
     *,
@@ -43,7 +44,7 @@ def serve(
         bool, typer.Option("--open", help="Open the start page in the browser.")
     ] = False,
     as_json: AsJson,
-    access: Access,
+    **access: Any,
 ) -> None:
     """Serve a container over HTTP as Zarr, OME-Zarr and N5, read-only.
 
@@ -53,7 +54,7 @@ def serve(
     with (
         _until_stopped() as wait,
         n5zarr.serve(
-            location, host=host, port=port, allow_hosts=allow_host or (), **access.keywords()
+            location, host=host, port=port, allow_hosts=allow_host or (), **access
         ) as server,
     ):
         if as_json:
@@ -94,6 +95,7 @@ def _addresses(server: Server) -> Iterator[str | Text]:
     yield f"  Neuroglancer {zarr}/|zarr3:"
 
 
+@options_of(n5zarr.get_attribute, only=ACCESS)
 def view(
     location: Location,
     *,
@@ -115,7 +117,7 @@ def view(
         bool, typer.Option("--no-browser", help="Only print the address.")
     ] = False,
     as_json: AsJson,
-    access: Access,
+    **access: Any,
 ) -> None:
     """Show the images of a container in Neuroglancer, in the browser.
 
@@ -131,7 +133,7 @@ def view(
             labels=labels or (),
             host=host,
             port=port,
-            **access.keywords(),
+            **access,
         ) as shown,
     ):
         if as_json:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from n5zarr.cli.command import Result
-from n5zarr.cli.options import Access, Location, name_and_value
+from n5zarr.cli.options import ACCESS, Location, options_of
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
 from n5zarr.images.find import find_images
@@ -23,20 +22,6 @@ if TYPE_CHECKING:
     from PIL.Image import Image as Picture
 
 __all__ = ["thumbnail"]
-
-
-@dataclass(frozen=True)
-class _Access(Access):
-    """As of other commands, but ``-o`` is the output file here."""
-
-    storage_option: Annotated[
-        list[Any] | None,
-        typer.Option(
-            parser=name_and_value,
-            metavar="NAME=VALUE",
-            help="For a URL: an option of its library, such as anon=true. May be repeated.",
-        ),
-    ] = None
 
 
 def _position(text: str) -> list[int] | dict[str, int]:
@@ -66,6 +51,7 @@ _Position = Annotated[
 ]
 
 
+@options_of(find_images, only=ACCESS, storage_options={"names": ["--storage-option"]})
 def thumbnail(
     location: Location,
     *,
@@ -95,7 +81,7 @@ def thumbnail(
     all_images: Annotated[
         bool, typer.Option("--all", help="Draw all images, with their names.")
     ] = False,
-    access: _Access,
+    **access: Any,
 ) -> Result:
     """Draw an image: slices through its middle, with a scale bar.
 
@@ -105,7 +91,7 @@ def thumbnail(
         output.parent.is_dir(),
         f"output: {output}: expected a folder that exists, got {output.parent}",
     )
-    images = find_images(location, labels=labels or (), **access.keywords())
+    images = find_images(location, labels=labels or (), **access)
     picture = draw_images(
         images if all_images else images[0],
         size=size,

@@ -9,7 +9,7 @@ from rich.text import Text
 from rich.tree import Tree
 
 from n5zarr.cli.messages import complain, console, print_json, print_text, printable
-from n5zarr.cli.options import Access, AsJson, Location
+from n5zarr.cli.options import ACCESS, AsJson, Location, options_of
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.secrets import named
 from n5zarr.store import inspect
@@ -33,6 +33,7 @@ STYLES = {
 """The style of the name of a node, by the kind of the node."""
 
 
+@options_of(inspect.describe, only=ACCESS)
 def tree(
     location: Location,
     *,
@@ -55,7 +56,7 @@ def tree(
             min=0, help="Nodes of each group; 0: all. Default: as fit in 200 lines; in JSON all."
         ),
     ] = None,
-    access: Access,
+    **access: Any,
 ) -> None:
     """Print the groups and datasets of a container.
 
@@ -68,7 +69,7 @@ def tree(
         "limit": limit or None,
         "match": match,
         "geometry": True,
-        **access.keywords(),
+        **access,
     }
     if as_json:
         found = inspect.describe_tree(location, **options)

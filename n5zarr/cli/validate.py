@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -13,7 +12,7 @@ from rich.text import Text
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import complain, counted, print_text
-from n5zarr.cli.options import Access, AsJson, Jobs, Location, Parts
+from n5zarr.cli.options import ACCESS, AsJson, Location, options_of
 from n5zarr.cli.progress import progress_bar
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
@@ -34,24 +33,16 @@ _NODES = 5  # of one kind of finding, each with a row of its own
 _COUNTED = 10  # datasets whose blocks are counted, each in a line of its own
 _NAMED = 3  # files or nodes in one line
 
-_ExpectComplete = Annotated[
-    bool, typer.Option("--expect-complete", help="A dataset that lacks blocks is an error.")
-]
 _Restore = Annotated[
     str | None,
     typer.Option(metavar="DIR", help="First move blocks back from the quarantine in DIR."),
 ]
-_State = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Record progress in FILE; continue if interrupted."),
-]
 
 
+@options_of(n5zarr.validate, omit=("progress",), state={"metavar": "FILE"})
 def validate(
     location: Location,
     *,
-    deep: Annotated[bool, typer.Option("--deep", help="Decode every block.")] = False,
-    expect_complete: _ExpectComplete = False,
     as_json: AsJson = False,
     show_all: Annotated[
         bool, typer.Option("--all", help="Print one row for each problem, also for similar ones.")
@@ -68,10 +59,7 @@ def validate(
     ] = None,
     restore: _Restore = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Change files without asking.")] = False,
-    state: _State = None,
-    parts: Parts,
-    jobs: Jobs,
-    access: Access,
+    **given: Any,
 ) -> None:
     """Check every document and every block of a container, or of a part of it.
 
@@ -82,21 +70,12 @@ def validate(
     The exit status is 0 if there are no errors or warnings, or if repairs solved all of them; 1 if
     some are left; 2 if LOCATION cannot be checked.
     """
-    options = access.keywords()
+    options = {name: given[name] for name in ACCESS if name in given}
     if restore is not None:
         back = n5zarr.restore_blocks(restore, location, **options)
         _report("moved back", back.moved, back.kept)
     with progress_bar() as show:
-        result = n5zarr.validate(
-            location,
-            deep=deep,
-            expect_complete=expect_complete,
-            state=state,
-            progress=show,
-            **parts.keywords(),
-            **jobs.keywords(),
-            **options,
-        )
+        result = n5zarr.validate(location, progress=show, **given)
     Result(value=result.to_json(), text=show_findings(result, show_all=show_all)).show(
         as_json=as_json
     )
@@ -105,7 +84,8 @@ def validate(
     if quarantine:
         result = _quarantine(result, location, options, yes=yes)
     if repair_edges is not None:
-        _repair_edges(location, repair_edges, {**jobs.keywords(), **options}, yes=yes)
+        options |= {name: given[name] for name in ("scheduler", "n_workers") if name in given}
+        _repair_edges(location, repair_edges, options, yes=yes)
     if not result.ok:
         raise typer.Exit(1)
 

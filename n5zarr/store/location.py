@@ -21,11 +21,20 @@ from n5zarr.storage.url import is_chain, split_query
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Place
 
-__all__ = ["OpenOptions", "open_container", "root_of", "sample_path"]
+__all__ = [
+    "OpenOptions",
+    "named_root",
+    "open_container",
+    "root_of",
+    "sample_path",
+    "split_place",
+]
 
 _SAMPLES = {"n5": ("sample.n5",), "bigstitcher": ("bigstitcher", "dataset.xml")}
 
@@ -83,21 +92,50 @@ def root_of(place: Place) -> Place:
     """
     if place.path or isinstance(place.location, Store):
         return place
+    named = named_root(place, "n5")
+    if named is not None:
+        return named
     if isinstance(place.location, str):
-        return _root_of_url(place, place.location)
-    node = place.location.absolute()
-    if ".." in node.parts:
-        node = node.resolve()
-    names = node.parts
-    ends = (n for n, name in enumerate(names, 1) if format_of_name(name) == "n5")
-    n_root = next(ends, None) or len(_documented_root(node).parts)
-    return replace(place, location=Path(*names[:n_root]), path="/".join(names[n_root:]))
+        names = _names(place.location)
+        if is_chain(place.location) or names[0].lower() == "zip:":
+            return place
+        upwards = range(len(names), 2, -1)  # down to the host or bucket
+        found = takewhile(lambda n: _has_document_at(split_place(place, n)), upwards)
+        return split_place(place, min(found, default=None))
+    node = Path(*_names(place.location))
+    documented = takewhile(_has_document, (node, *node.parents))
+    return split_place(place, min((len(each.parts) for each in documented), default=None))
 
 
-def _documented_root(node: Path) -> Path:
-    """Return the topmost directory of the unbroken chain with documents, upwards from a node."""
-    documented = list(takewhile(_has_document, (node, *node.parents)))
-    return documented[-1] if documented else node
+def named_root(place: Place, *forms: str) -> Place | None:
+    """Split a path or URL at its first name that ends as those of a format; None if none does."""
+    if isinstance(place.location, Store):
+        return None
+    each = enumerate(_names(place.location), 1)
+    n_root = next((n for n, name in each if format_of_name(name) in forms), None)
+    return None if n_root is None else split_place(place, n_root)
+
+
+def split_place(place: Place, n_names: int | None = None) -> Place:
+    """Split a path or URL into a root of so many names, by default all, and the node in it."""
+    if isinstance(place.location, Store):
+        return place
+    names = _names(place.location)
+    n_root = len(names) if n_names is None else n_names
+    inner = "/".join(names[n_root:]).strip("/")
+    if isinstance(place.location, Path):
+        return replace(place, location=Path(*names[:n_root]), path=join(inner, place.path))
+    inner = unquote(inner) if names[0].lower() in ("http:", "https:") else inner
+    url = "/".join(names[:n_root]) + split_query(place.location)[1]
+    return replace(place, location=url, path=join(inner, place.path))
+
+
+def _names(location: Path | str) -> Sequence[str]:
+    """Return the names of an absolute path, or of a URL without its query."""
+    if isinstance(location, str):
+        return split_query(location)[0].rstrip("/").split("/")
+    path = location.absolute()
+    return (path.resolve() if ".." in path.parts else path).parts
 
 
 def _has_document(directory: Path) -> bool:
@@ -107,29 +145,11 @@ def _has_document(directory: Path) -> bool:
         return False
 
 
-def _root_of_url(place: Place, url: str) -> Place:
-    """Split a URL at the name that ends in ``.n5``; without one, request documents upwards."""
-    address, query = split_query(url)
-    names = address.rstrip("/").split("/")
-
-    def up_to(n: int) -> Place:
-        return replace(place, location="/".join(names[:n]) + query)
-
-    n_root = next((n for n, name in enumerate(names, 1) if format_of_name(name) == "n5"), None)
-    if n_root is None:
-        if is_chain(url) or names[0].lower() == "zip:":
-            return place
-        upwards = range(len(names), 2, -1)  # down to the host or bucket
-        n_root = min(takewhile(lambda n: _has_document_at(up_to(n)), upwards), default=len(names))
-    inner = "/".join(names[n_root:]).strip("/")
-    is_of_web = names[0].lower() in ("http:", "https:")
-    return replace(up_to(n_root), path=unquote(inner) if is_of_web else inner)
-
-
 def _has_document_at(place: Place) -> bool:
     """Whether a document exists at a URL; a forbidden one is not part of the container."""
     try:
-        data = open_storage(place, read_only=True).run(read_key(ATTRIBUTES_JSON))
+        storage = open_storage(replace(place, path=""), read_only=True)
+        data = storage.run(read_key(ATTRIBUTES_JSON))
     except PermissionError:
         return False
     # some web servers answer any request with an HTML page

@@ -7,19 +7,19 @@ from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import unquote
 
 from n5zarr._zarr import sync
 from n5zarr.container.foreign import zarr_instead
 from n5zarr.conventions.model import mapping
 from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, format_of_name, zarr_node
+from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, zarr_node
 from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each, read_key
-from n5zarr.storage.url import is_chain, split_query
+from n5zarr.storage.url import is_chain
+from n5zarr.store.location import named_root, split_place
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_images import OmeImages
@@ -100,9 +100,9 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
         return None
     if isinstance(place.location, str) and is_chain(place.location):
         return None
-    root, above = _root_of(place)
-    storage = open_storage(root, read_only=read_only)
-    node = join(above, normalize_path(place.path), normalize_path(path))
+    root = _root_of(replace(place, path=normalize_path(place.path)))
+    storage = open_storage(replace(root, path=""), read_only=read_only)
+    node = join(root.path, normalize_path(path))
     found = _node_of(storage, node)
     if found is None or found.zarr_format is None or not _is_ome(storage, node):
         return None
@@ -117,33 +117,16 @@ def _node_of(storage: Storage, path: str) -> Foreign | None:
     return found
 
 
-def _root_of(place: Place) -> tuple[Place, str]:
+def _root_of(place: Place) -> Place:
     """Split a place into the root of its hierarchy of Zarr and the path of a node in it."""
-    at = replace(place, path="")
-    if isinstance(place.location, Path):
-        local = place.location.absolute()
-        local = local.resolve() if ".." in local.parts else local
-        names = local.parts
-        n_root = _first_zarr(names)
-        if n_root is None:
-            lowest = (local,) if _is_zarr(local) else ()  # else a level by its name in N5
-            chain = [*lowest, *takewhile(_is_zarr, local.parents)]
-            n_root = len((chain[-1] if chain else local).parts)
-        return replace(at, location=Path(*names[:n_root])), "/".join(names[n_root:])
-    if isinstance(place.location, str):
-        address, query = split_query(place.location)
-        names = tuple(address.rstrip("/").split("/"))
-        n_root = _first_zarr(names) or len(names)
-        inner = "/".join(names[n_root:])
-        is_of_web = names[0].lower() in ("http:", "https:")
-        root = replace(at, location="/".join(names[:n_root]) + query)
-        return root, unquote(inner) if is_of_web else inner
-    return at, ""
-
-
-def _first_zarr(names: tuple[str, ...]) -> int | None:
-    """Return how many names lead to the first that ends in ``.zarr``."""
-    return next((n for n, name in enumerate(names, 1) if format_of_name(name) == "zarr"), None)
+    named = named_root(place, "zarr")
+    if named is not None or not isinstance(place.location, Path):
+        return named or split_place(place)
+    root = split_place(place).location
+    assert isinstance(root, Path)  # noqa: S101 - as the location
+    # the lowest may be a level by its name in N5
+    chain = [*((root,) if _is_zarr(root) else ()), *takewhile(_is_zarr, root.parents)]
+    return split_place(place, len(chain[-1].parts) if chain else None)
 
 
 def _is_zarr(directory: Path) -> bool:

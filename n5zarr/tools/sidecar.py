@@ -94,7 +94,7 @@ def sidecar(
     path : str, optional
         Node below ``location``, with all nodes below it.
     remove : bool, optional
-        Remove each ``zarr.json`` that this function wrote.
+        Remove each ``zarr.json`` that n5zarr wrote.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 

@@ -1,4 +1,4 @@
-"""Present N5 arrays as lazy arrays of xarray; find the arrays from which lazy data will be read.
+"""Present N5 arrays as lazy arrays of xarray, and find the arrays that lazy data will be read from.
 
 The only module that looks inside of xarray's and dask's lazy objects, for which there is no public
 API:

@@ -29,7 +29,7 @@ from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Sequence
+    from collections.abc import Hashable, Iterable, Iterator, Sequence
 
     from dask.delayed import Delayed
 
@@ -164,11 +164,14 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         for target in targets:  # check everything before anything changes
             writer.plan(target, mode, removed)
     if removed is not None:
-        arrays = (pair for target in targets for pair in target.data.variables.items())
-        check_not_read(arrays, store.storage, removed, "mode='w'")
+        check_not_read(_arrays(targets), store.storage, removed, "mode='w'")
         sync(store.delete_dir(removed))
     # plan again: an earlier target may be in the same group
     return join_delayed([writer.plan(target, mode, None).run(writer) for target in targets])
+
+
+def _arrays(targets: Iterable[Target]) -> Iterator[tuple[object, object]]:
+    return (pair for target in targets for pair in target.data.variables.items())
 
 
 def _check_chunks(chunks: object, targets: Sequence[Target]) -> None:

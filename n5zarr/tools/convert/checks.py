@@ -29,12 +29,13 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.copying import ArrayCopy
-    from n5zarr.tools.convert.layout import Layout
+    from n5zarr.tools.convert.layout import Form, Layout
     from n5zarr.tools.convert.target import Destination
 
 __all__ = [
@@ -53,10 +54,8 @@ __all__ = [
 ]
 
 
-def check_ome(
-    target: Destination, version: OmeVersion | None, labels: Sequence[str], *, ome: bool
-) -> OmeVersion | None:
-    """Return the version of OME-Zarr to write; None unless ``ome`` asks for OME-Zarr.
+def check_ome(target: Destination, form: Form) -> OmeVersion | None:
+    """Return the version of OME-Zarr to write; None unless the user asks for OME-Zarr.
 
     Raises
     ------
@@ -64,14 +63,18 @@ def check_ome(
         The destination has another format than the version, or an option applies only to OME-Zarr
         (``kind="option"``).
     """
-    where = str(target)
-    require(not labels or ome, "labels (--labels): expected only with ome=True (--ome)", where)
+    where, version = str(target), form.ome_version
     require(
-        version is None or ome,
+        not form.labels or form.ome,
+        "labels (--labels): expected only with ome=True (--ome)",
+        where,
+    )
+    require(
+        version is None or form.ome,
         "ome_version (--ome-version): expected only with ome=True (--ome)",
         where,
     )
-    if not ome:
+    if not form.ome:
         return None
     is_zarr = not isinstance(target, N5Destination)
     require(is_zarr, "ome=True (--ome): expected Zarr as destination, got N5", where)
@@ -88,9 +91,7 @@ def check_ome(
     return version or of_target
 
 
-def check_whole(
-    select: object, exclude: object, level: int | None, labels: object, *, coords: bool
-) -> None:
+def check_whole(form: Form, paths: PathPatterns, level: int | None) -> None:
     """Raise for options that choose a part of a project: the XML describes all of it.
 
     Raises
@@ -98,8 +99,14 @@ def check_whole(
     N5UnrepresentableError
         One is given (``kind="option"``).
     """
-    given = {"select": select, "exclude": exclude, "level": level is not None, "labels": labels}
-    found = [name for name, value in (given | {"coords": coords}).items() if value]
+    given = {
+        "select": paths.select,
+        "exclude": paths.exclude,
+        "level": level is not None,
+        "labels": form.labels or form.paintera_labels,
+        "coords": form.coords,
+    }
+    found = [name for name, value in given.items() if value]
     require(
         not found,
         f"{', '.join(found)}: expected only without the XML of a project as destination, which "
@@ -107,11 +114,10 @@ def check_whole(
     )
 
 
-def check_options(  # noqa: PLR0913 - the options of convert that exclude each other
+def check_options(
     target: Destination,
+    form: Form,
     *,
-    ome: bool,
-    coords: bool,
     shards: object,
     overwrite: bool,
     resume: bool,
@@ -127,7 +133,7 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
     is_v3 = not isinstance(target, N5Destination) and target.zarr_format == 3
     where = str(target)
     require(
-        not coords or (is_v3 and not ome),
+        not form.coords or (is_v3 and not form.ome),
         "coords=True (--coords): expected Zarr v3 as destination, without ome",
         where,
     )
@@ -151,10 +157,8 @@ def check_options(  # noqa: PLR0913 - the options of convert that exclude each o
 def check_found(
     found: SourceTree,
     opaque: Mapping[str, object],
-    select: Sequence[str],
+    paths: PathPatterns,
     level: int | None,
-    *,
-    excludes: bool,
 ) -> None:
     """Raise unless all nodes are readable and at least one is selected.
 
@@ -164,20 +168,18 @@ def check_found(
         The selected nodes.
     opaque : mapping
         The nodes, by path, that are copied although they cannot be read.
-    select : sequence of str
-        Patterns of the nodes to copy.
+    paths : PathPatterns
+        The nodes to copy.
     level : int or None
         The level to copy.
-    excludes : bool
-        Whether the user has excluded nodes.
     """
     for path, err in found.refused.items():
         if path not in opaque:
             err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
             raise err
-    wanted = f"arrays like {', '.join(select)}" if select else "arrays to copy"
+    wanted = f"arrays like {', '.join(paths.select)}" if paths.select else "arrays to copy"
     at_level = "" if level is None else f" at level {level}"
-    takes_all = not (select or excludes) and level is None
+    takes_all = not (paths.select or paths.exclude) and level is None
     require(
         takes_all or found.arrays or opaque, f"{found.name}: expected {wanted}{at_level}, got none"
     )

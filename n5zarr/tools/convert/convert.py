@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import listed
@@ -22,7 +22,7 @@ from n5zarr.tools.convert.checks import (
 )
 from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
-from n5zarr.tools.convert.layout import Layout
+from n5zarr.tools.convert.layout import Form, Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.paintera import as_paintera
 from n5zarr.tools.convert.places import open_destination, open_source
@@ -87,49 +87,60 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ----------
     source : path, URL or zarr store
         N5, Zarr (also zipped) or HDF5, whole or a part; BigDataViewer's XML, TIFF.
+
         In N5, OME-Zarr images get N5's attributes, and levels named ``s0``, ``s1``, ....
     destination : path, URL or zarr store
-        Where to write the copy: ``"out.zarr"``, ``"out.n5/em/s0"``. The path of an XML file,
-        ``"new/dataset.xml"``, takes a project of BigDataViewer or BigStitcher: writes its images
-        beside the XML, copies its interest points, and changes nothing else in the XML.
+        Where to write the copy; an XML for a whole project.
+
+        ``"out.zarr"``, ``"out.n5/em/s0"``. ``"new/dataset.xml"`` takes a project of BigDataViewer
+        or BigStitcher: writes its images beside the XML, copies its interest points, and changes
+        nothing else in the XML.
     to : {"zarr", "zarr2", "n5", "ome-zarr"}, optional
         Zarr v3, Zarr v2, N5, or OME-Zarr as with ``ome``; by default chosen by the suffix ``.n5``
         or ``.zarr`` in ``destination``. A project needs ``"n5"`` or ``"ome-zarr"``.
-    select, exclude : str or sequence of str, optional
-        Path patterns, such as ``"em/*"``, of arrays to copy (default: all), and to leave out.
+    select : str or sequence of str, optional
+        Arrays to copy, such as ``"em/*"``; by default all.
+    exclude : str or sequence of str, optional
+        Arrays to leave out.
     level : int, optional
         Copy only this level of each pyramid ``s0``, ``s1``, ....
-    ome, ome_version : bool, {"0.5", "0.4", "0.6rc0"}, optional
-        Write OME-Zarr: images with axes, units, scale and offset from any convention, and an image
-        for each setup of BigDataViewer's XML. 0.5 is Zarr v3, 0.4 is Zarr v2; ``to`` chooses, too.
-        In a project there is an image for each view, by default of the source's version, or 0.4.
+    ome : bool, optional
+        Write OME-Zarr: images with axes, units and scale.
+
+        They come from any convention; of BigDataViewer's XML, there is an image for each setup.
+    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+        0.5 is Zarr v3, 0.4 is Zarr v2, 0.6rc0 is a draft in Zarr v3. By default that of ``to``,
+        or 0.5; of a project its own, or 0.4, which each BigStitcher reads.
     labels : str or sequence of str, optional
-        With ``ome``, path patterns of images that are labels, beside those marked as labels.
+        With ``ome``, images that are labels, beside those marked as labels.
     paintera_labels : str or sequence of str, optional
-        To N5, path patterns of arrays of integers that become Paintera's label sources: groups
-        with label multisets in ``data/s0``.
+        To N5, arrays of integers that become Paintera's label multisets.
     coords : bool, optional
-        From N5 to Zarr v3, write coordinates of axes as arrays, like ``N5Store(..., coords=True)``,
-        so that ``xr.open_zarr`` finds positions and units.
-    chunks, shards : int or sequence of int, optional
-        Extent of a chunk (N5: block) and of a shard in elements, C order; one number for all axes.
-        Several numbers apply only to arrays with as many axes. Default: the source's chunks, no
-        shards.
+        From N5 to Zarr v3, write coordinates of axes as arrays, for xarray.
+    chunks : int or sequence of int, optional
+        Extent of a chunk (N5: block) in elements, C order; one number for all axes. By default as
+        in the source.
+
+        Several numbers apply only to arrays with as many axes; also of ``shards``.
+    shards : int or sequence of int, optional
+        Extent of a shard; by default no shards.
     compression : mapping or str, optional
         As in ``attributes.json``: ``"zstd"``, ``{"type": "gzip", "level": 5}``. Default: that of
         the source, or zstd if Zarr has no codec for it that every reader knows.
-    overwrite, resume : bool, optional
-        Remove an existing destination, after all checks; continue an interrupted run, or compare a
-        finished one.
+    overwrite : bool, optional
+        Remove an existing destination, after all checks.
+    resume : bool, optional
+        Continue an interrupted run, or compare a finished one.
     part : str or (int, int), optional
         Copy only one of several parts: ``"3/100"``, from ``"1/100"``. Processes on one or more
         machines copy a part each, at the same time or not, with otherwise equal options; a part
         that was killed is repeated.
     finish : bool, optional
         After all parts: write the documents, so that the destination can be opened.
-    verify, dry_run : bool, optional
-        Compare all values, or those of a part, before the documents are written; return what a run
-        would do, and write nothing.
+    verify : bool, optional
+        Compare all values, or those of a part, before ``destination`` can be opened.
+    dry_run : bool, optional
+        Return what a run would do, and write nothing.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for
         :class:`~n5zarr.N5Store`; the same of the destination.
@@ -165,79 +176,62 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     began = time.monotonic()
     division = Division.of(part, finish=finish, overwrite=overwrite)
     place = place_of(destination, destination_options, destination_backend)
-    ome = ome or to == "ome-zarr"
     source_place = place_of(source, storage_options, backend)
+    form = Form(
+        ome=ome or to == "ome-zarr",
+        ome_version=ome_version,
+        labels=listed(labels),
+        paintera_labels=listed(paintera_labels),
+        coords=coords,
+    )
+    paths = PathPatterns(listed(select), listed(exclude))
     new = NewProject.at(place, to, ome_version, source_place)
     if new is not None:
-        check_whole(select, exclude, level, labels or paintera_labels, coords=coords)
+        check_whole(form, paths, level)
         new.check_free(may_exist=overwrite or resume or finish)
-        place, ome, ome_version = new.place, new.ome_version is not None, new.ome_version
-    target = open_destination(place, to, ome_version)
-    patterns, excluded, wanted_labels = map(listed, (select, exclude, labels))
-    of_paintera = listed(paintera_labels)
-    version = check_ome(target, ome_version, wanted_labels, ome=ome)
+        place, is_ome = new.place, new.ome_version is not None
+        form = replace(form, ome=is_ome, ome_version=new.ome_version)
+    target = open_destination(place, to, form.ome_version)
+    form = replace(form, ome_version=check_ome(target, form))
     check_options(
-        target,
-        ome=ome,
-        coords=coords,
-        shards=shards,
-        overwrite=overwrite,
-        resume=resume,
-        n_workers=n_workers,
+        target, form, shards=shards, overwrite=overwrite, resume=resume, n_workers=n_workers
     )
     layout = Layout.of(chunks, shards, compression)
+    options = RunOptions(scheduler, n_workers, progress, division)
     with asking_once():
-        paths = PathPatterns(patterns, excluded)
         tree = (
             coords_tree(source_place, paths)
-            if coords
+            if form.coords
             else open_source(source_place, target.zarr_format, paths)
         )
         found = tree.only(paths, level)
         folders = opaque_folders(found, target)
-        check_found(found, folders, patterns, level, excludes=bool(excluded))
+        check_found(found, folders, paths, level)
         check_places(found, target)
         warn_of_multisets(found, target)
         resaving = None if new is None else Resaving.of(found, new)
-        written = (
-            _as_written(found, target, version, wanted_labels)
-            if resaving is None
-            else resaving.tree(found)
-        )
+        written = resaving.tree(found) if resaving else _as_written(found, target, form)
         given = RunOptions(scheduler, n_workers)
-        written = as_paintera(written, target, of_paintera, given, is_read=not dry_run)
-        options = RunOptions(scheduler, n_workers, progress, division)
+        written = as_paintera(written, target, form.paintera_labels, given, is_read=not dry_run)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
     if resaving is not None:
         beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
         plan = replace(plan, others=[*plan.others, *beside])
-    job: dict[str, JSON] = {
-        "select": patterns,
-        "exclude": excluded,
-        "level": level,
-        "ome": ome,
-        "coords": coords,
-        "labels": wanted_labels,
-        "paintera_labels": of_paintera,
-    }
+    wanted = {"select": paths.select, "exclude": paths.exclude, "level": level}
+    job: dict[str, JSON] = {**asdict(form), **wanted}
     done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
     if resaving is not None and not (dry_run or division.part):
         resaving.write()
     return done if new is None else replace(done, destination=str(new.file))
 
 
-def _as_written(
-    found: SourceTree,
-    target: Destination,
-    version: OmeVersion | None,
-    labels: Sequence[str],
-) -> SourceTree:
+def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
     container = found.container
     if isinstance(target, N5Destination) and container is None:
         return from_ome(found if found.storage is None else reordered(found, to_n5=True))
-    if version is not None:
-        return ome_tree(images_in(found, labels=labels), version)
+    if form.ome_version is not None:
+        return ome_tree(images_in(found, labels=form.labels), form.ome_version)
     to_zarr = not isinstance(target, N5Destination)
     if to_zarr and container is not None and container.axis_order == "C":
         return reordered(found, to_n5=False)

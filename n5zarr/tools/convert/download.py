@@ -115,11 +115,11 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
     paths : sequence of str, optional
         Datasets or groups below ``location``; all by default.
     select : str, optional
-        Pattern of the paths of datasets below ``location``, or of groups that hold them, such as
-        ``"em/s*"``.
+        Datasets below ``location``, or groups that hold them, such as ``"em/s*"``.
     box : sequence of slice, optional
-        Start and stop along each axis, in elements of the largest dataset, C order. Other datasets
-        use the same region, by their scale and translation.
+        Start and stop along each axis, in elements of the largest dataset, C order.
+
+        Other datasets use the same region, by their scale and translation.
     dry_run : bool, optional
         Count the blocks to load, and write nothing.
     overwrite : bool, optional

@@ -1,4 +1,4 @@
-"""The user's options for the arrays to write: chunks, shards, compression."""
+"""The user's options for what is written: chunks, shards, compression, and conventions."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import ArraySource
 
-__all__ = ["Layout"]
+__all__ = ["Form", "Layout"]
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,31 @@ class Layout:
             source.name,
         )
         return shards
+
+
+@dataclass(frozen=True)
+class Form:
+    """The conventions that a copy follows; see :func:`~n5zarr.convert` for each.
+
+    Parameters
+    ----------
+    ome : bool
+        Whether it is OME-Zarr.
+    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+        The version; None leaves it to the format of the destination.
+    labels : list of str
+        Patterns of the images that are labels.
+    paintera_labels : list of str
+        Patterns of the arrays that become Paintera's label sources.
+    coords : bool
+        Whether it has coordinates as arrays.
+    """
+
+    ome: bool
+    ome_version: OmeVersion | None
+    labels: list[str]
+    paintera_labels: list[str]
+    coords: bool
 
 
 def _for_axes(sizes: tuple[int, ...], shape: Sequence[int]) -> tuple[int, ...] | None:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal, get_args
 from zipfile import BadZipFile, ZipFile
 
 import zarr
-from zarr.abc.store import Store
 from zarr.storage import StorePath, ZipStore
 
 from n5zarr.container.options import check_option
@@ -25,7 +24,7 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.store.bdv_xml import xml_file
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
-from n5zarr.store.location import open_container
+from n5zarr.store.location import named_root, open_container, split_place
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
 from n5zarr.tools.convert.checks import check_writable
@@ -180,18 +179,11 @@ def _open_destination(place: Place, to: Format | None, zarr_format: ZarrFormat) 
 
 def _split(place: Place, to: Format | None) -> Place:
     """Split a location into the root of a hierarchy of Zarr, and the node in it."""
-    if isinstance(place.location, Store):
-        return replace(place, path=normalize_path(place.path))
-    local = place.location if isinstance(place.location, Path) else None
-    names = str(place.location if local is None else local.absolute().as_posix()).split("/")
-    zarr = [n for n, name in enumerate(names, 1) if format_of_name(name) == "zarr"]
-    n5 = [n for n, name in enumerate(names, 1) if format_of_name(name) == "n5"]
-    ends = sorted([*zarr, *n5]) if to is None else [*zarr, *n5]
-    n_root = ends[0] if ends else len(names)
-    root, inner = "/".join(names[:n_root]), normalize_path("/".join(names[n_root:]))
-    return replace(
-        place, location=root if local is None else Path(root), path=join(inner, place.path)
-    )
+    found = named_root(place, "zarr", "n5")
+    if to is not None:
+        found = named_root(place, "zarr") or found
+    found = found or split_place(place)
+    return replace(found, path=normalize_path(found.path))
 
 
 def _format(root: object, path: str) -> Format:

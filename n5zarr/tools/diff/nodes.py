@@ -107,15 +107,16 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     ----------
     first, second : path, URL, zarr store, zarr.Array or zarr.Group
         A container or Zarr hierarchy, or a location in one.
-    attributes, values : bool, optional
-        Whether to compare attributes and values.
+    attributes : bool, optional
+        Whether to compare attributes.
+    values : bool, optional
+        Whether to compare values.
     tolerance : float, optional
-        Absolute differences of numbers up to this value are ignored.
+        Ignore absolute differences of numbers up to this value.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
-        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
-        that takes the name of a stage, the bytes done and the bytes to do.
+        See :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
@@ -124,10 +125,8 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
 
     Raises
     ------
-    FileNotFoundError
-        A node does not exist.
-    N5Error
-        One of the two nodes, or a block, is broken or not supported.
+    FileNotFoundError, N5Error
+        A node does not exist; a node or a block is broken or not supported.
 
     Examples
     --------

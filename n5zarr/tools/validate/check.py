@@ -91,8 +91,10 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     deep : bool, optional
         Whether to decode every block, which also compares the checksums of gzip, xz and bzip2.
     expect_complete : bool, optional
-        Whether each dataset without all its blocks is an error. Missing blocks are legal, and read
-        as the fill value; by default, gaps that look like lost files are notes.
+        A dataset that lacks blocks is an error.
+
+        Missing blocks are legal, and read as the fill value; by default, gaps that look like lost
+        files are notes.
     state : path, optional
         A local file that records the progress: the same call continues an interrupted check. The
         file is removed when the check is complete.

@@ -126,18 +126,18 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     path : str, optional
         Node below ``location``, which becomes the root.
     format : {"json", "parquet", "icechunk"}, optional
-        By default, chosen by the suffix of ``destination``.
+        ``"json"``, ``"parquet"`` or ``"icechunk"``; by default by the suffix of ``destination``.
     url : str, optional
         URL under which readers find the container, if it differs from that of ``location``.
     coords : bool, optional
-        Whether axes become coordinates, and datasets with the same axes become arrays of one group,
-        as with xarray's engine ``"n5"``. Otherwise each dataset is an array at its own path.
+        Whether to write axes as coordinates, with datasets of the same axes in one group, as with
+        xarray's engine ``"n5"``; else each dataset keeps its path.
     zarr_format : {3, 2}, optional
-        Format of the hierarchy: by default 2 for kerchunk, as its own tools expect, unless chunks
-        are truncated; 3 for Icechunk. Only JSON supports both.
+        Format of the hierarchy in JSON: by default 2, as kerchunk's tools expect, unless chunks
+        are truncated.
     chunk_grid : {"regular", "rectilinear"}, optional
-        ``"rectilinear"``: also refer to truncated blocks at the end of an axis, for readers that
-        support this extension of Zarr v3. Not with Parquet.
+        ``"rectilinear"``: also refer to truncated blocks, by an extension of Zarr v3 that readers
+        must support. Not with Parquet.
     max_inlined : int, optional
         Maximum number of bytes of copied chunks.
     message : str, optional
@@ -148,7 +148,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
         Options for the URL of a container, and the library that reads it: as for
         :class:`~n5zarr.N5Store`.
     destination_options : dict, optional
-        Options for the URL of ``destination``: of fsspec, or of Icechunk's storage.
+        For the URL of ``destination``: options of fsspec, or of Icechunk's storage.
     scheduler, n_workers, progress : optional
         ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
         that takes the name of a stage, the bytes done and the bytes to do.

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ import n5zarr
 from n5zarr.__main__ import main
 from n5zarr.cli.app import app
 from n5zarr.cli.messages import console
+from n5zarr.cli.options import options_of
 from n5zarr.store.inspect import Described
 from tests.command import CliRunner
 
@@ -170,6 +172,47 @@ def test_without_typer_the_command_says_what_to_install() -> None:
     assert done.stderr == (
         "n5zarr: the command line needs typer and rich: pip install 'n5zarr[cli]'\n"
     )
+
+
+def test_without_docstrings_the_command_says_what_to_do() -> None:
+    command = [sys.executable, "-OO", "-m", "n5zarr", "tree", SAMPLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.endswith("which python -OO removes; use -O\n")
+
+
+def test_help_and_values_of_options_come_from_docstrings() -> None:
+    def called(
+        location: str, path: str = "", *, factors: object = "auto", names: object = ()
+    ) -> None:
+        """Do.
+
+        Parameters
+        ----------
+        location : path
+            Where.
+        path : str, optional
+            Node.
+        factors : sequence of int or "auto", optional
+            Whether to use :func:`n5zarr.open` with ``names`` of ``location``, such as ``"em/*"``.
+
+            Python alone reads this.
+        names : str or sequence of str, optional
+            Names; ``"a"``.
+        """
+
+    @options_of(called)
+    def made(**given: Any) -> None: ...
+
+    location, factors, names = signature(made).parameters.values()
+    (argument,), (option,), (several,) = (
+        each.annotation.__metadata__ for each in (location, factors, names)
+    )
+    assert (argument.help, argument.metavar) == ("Where.", "LOCATION")
+    assert option.help == "Use open with --names of LOCATION, such as 'em/*'."
+    assert (option.parser("2,3"), option.parser("auto")) == ([2, 3], "auto")
+    assert several.help == "Names; a. May be repeated."
+    assert (factors.default, names.default) == ("auto", None)
 
 
 def test_without_typer_the_command_knows_its_version() -> None:
