@@ -125,6 +125,8 @@ class Image(ABC):
         The convention that describes the levels.
     documents : tuple of str
         Keys of the documents that a run changes, besides those of levels.
+    described : mapping
+        The first level, as far as its blocks depend on it.
     compression : Compression, optional
         The compression that levels have by default, if N5 knows it.
     known_method : object, optional
@@ -139,6 +141,7 @@ class Image(ABC):
     axes: tuple[Axis, ...]
     convention: str
     documents: tuple[str, ...]
+    described: Mapping[str, JSON]
     compression: Compression | None = None
     known_method: object = None
 
@@ -210,10 +213,6 @@ class Image(ABC):
     @abstractmethod
     def target(self, level: Level, mode: Literal["r", "r+"]) -> ArrayTarget:
         """Open a level to read or write it, also one whose documents are not written yet."""
-
-    @abstractmethod
-    def described(self) -> JSON:
-        """Describe the first level, as far as its blocks depend on it."""
 
     @abstractmethod
     def existing(self, names: Sequence[str]) -> list[str]:

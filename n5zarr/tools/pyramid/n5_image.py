@@ -113,6 +113,7 @@ class N5Image(Image):
             axes=present(axes, view.axis_order),
             convention=chosen,
             documents=tuple(join(path, ATTRIBUTES_JSON) for path in (placed.path, group)),
+            described=described_dataset(view.dataset),
             compression=view.dataset.compression,
             container=store,
             placed=placed,
@@ -194,10 +195,6 @@ class N5Image(Image):
             array = array.with_config({"write_empty_chunks": False})
         view: Any = store.node(level.path)  # the document is one of a dataset
         return N5Target(level.path, array, N5Blocks(store, level.path, view))
-
-    @override
-    def described(self) -> dict[str, JSON]:
-        return described_dataset(self.placed.view.dataset)
 
     @override
     def n_bytes_stored(self, level: Level) -> int:

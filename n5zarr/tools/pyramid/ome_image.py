@@ -69,12 +69,15 @@ class OmeImage(Image):
         The paths of its levels below the group, the finest first.
     array : zarr.Array
         The finest level.
+    like : ArraySource
+        The same, for the documents of others.
     """
 
     location: OmeLocation
     attributes: Mapping[str, JSON]
     paths: tuple[str, ...]
     array: AnyArray
+    like: ArraySource
 
     @override
     def method(self, given: str) -> Method:
@@ -83,14 +86,10 @@ class OmeImage(Image):
 
     # ----------------------------------------------------------------------------- arrays
 
-    @property
-    def _like(self) -> ArraySource:
-        return replace(zarr_array(self.array), encoded=self.array, attributes={})
-
     @override
     def levels(self, chosen: Sequence[ChosenLevel], wanted: Wanted) -> list[Level]:
         shards = None if wanted.is_chunked else self.array.shards
-        layout, like = Layout(wanted.chunks, shards, wanted.compression), self._like
+        layout, like = Layout(wanted.chunks, shards, wanted.compression), self.like
         found = []
         for name, level in zip(names_like(self.paths[0], len(chosen)), chosen, strict=True):
             made = ZarrDestination(
@@ -119,10 +118,6 @@ class OmeImage(Image):
             where = StorePath(self.store, level.path)
             array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
         return ZarrTarget(level.path, array, self.storage)
-
-    @override
-    def described(self) -> JSON:
-        return described_source(self._like)
 
     @override
     def n_bytes_stored(self, level: Level) -> int:
@@ -294,6 +289,7 @@ def _read(location: OmeLocation) -> OmeImage:
     if first.dtype.kind not in "biuf" or not all(first.shape):
         message = f"expected numbers with elements, got {first.dtype} of shape {first.shape}"
         raise N5UnsupportedError(message, kind="data-type")
+    like = replace(zarr_array(first), encoded=first, attributes={})
     return OmeImage(
         storage=location.storage,
         group=path,
@@ -303,11 +299,13 @@ def _read(location: OmeLocation) -> OmeImage:
         axes=to_c(levels[0].axes),
         convention="ome-zarr",
         documents=(join(path, "zarr.json"), join(path, ".zattrs")),
+        described=described_source(like),
         known_method=mapping(image_in(attributes)).get("type"),
         location=location,
         attributes=attributes,
         paths=tuple(paths),
         array=first,
+        like=like,
     )
 
 
