@@ -242,7 +242,8 @@ def _build(image: Image, options: PyramidOptions) -> Pyramid:
     if is_finished and not (dry_run or division.ends):
         plan.compare()
     elif plan.levels and not (dry_run or is_finished):
-        image.remove(removed)
+        if removed:
+            image.remove(removed)
         plan.run(resume=resumed)
         if division.part is not None:
             return _result(plan, removed, is_written=False)

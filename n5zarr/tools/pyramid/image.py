@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from n5zarr.conventions.model import centre_shifts
@@ -37,23 +38,26 @@ class Level:
     ----------
     path : str
         Path of the array in the storage.
-    shape, block : tuple of int
-        Extent of the level and of what is written at once, a block, chunk or shard, in elements.
-    factors, total : tuple of int, optional
-        Number of elements of the previous level, and of the first one, that become one.
+    block : tuple of int
+        Extent of what is written at once, a block, chunk or shard, in elements.
     documents : mapping of str to bytes, optional
         Its documents by key, and those of groups above it that may be missing; empty for the first
         level, whose documents are written already.
+    shape : tuple of int
+        Extent of the level.
+    factors, total : tuple of int, optional
+        Number of elements of the previous level, and of the first one, that become one.
     part : tuple of int, optional
         Extent of the part that is computed at once, in elements of this level.
     """
 
     path: str
-    shape: tuple[int, ...]
     block: tuple[int, ...]
+    documents: Mapping[str, bytes] = field(default_factory=dict)
+    _: KW_ONLY
+    shape: tuple[int, ...]
     factors: tuple[int, ...] = ()
     total: tuple[int, ...] = ()
-    documents: Mapping[str, bytes] = field(default_factory=dict)
     part: tuple[int, ...] = ()
 
     @property
@@ -125,6 +129,8 @@ class Image(ABC):
         The convention that describes the levels.
     documents : tuple of str
         Keys of the documents that a run changes, besides those of levels.
+    described : mapping
+        The first level, as far as its blocks depend on it.
     compression : Compression, optional
         The compression that levels have by default, if N5 knows it.
     known_method : object, optional
@@ -139,6 +145,7 @@ class Image(ABC):
     axes: tuple[Axis, ...]
     convention: str
     documents: tuple[str, ...]
+    described: Mapping[str, JSON]
     compression: Compression | None = None
     known_method: object = None
 
@@ -197,23 +204,24 @@ class Image(ABC):
     def method(self, given: str) -> Method:
         """Choose how to combine elements, see :func:`choose_method`."""
 
-    @abstractmethod
     def levels(self, chosen: Sequence[ChosenLevel], wanted: Wanted) -> list[Level]:
-        """Make the levels, with their documents.
+        """Make the levels; see :meth:`level`."""
+        names = names_like(self.name(self.source), len(chosen))
+        return [self.level(*each, wanted) for each in zip(names, chosen, strict=True)]
+
+    @abstractmethod
+    def level(self, name: str, chosen: ChosenLevel, wanted: Wanted) -> Level:
+        """Make a level, with its documents.
 
         Raises
         ------
         N5UnrepresentableError
-            They cannot be written or described (``kind="option"``).
+            It cannot be written or described (``kind="option"``).
         """
 
     @abstractmethod
     def target(self, level: Level, mode: Literal["r", "r+"]) -> ArrayTarget:
         """Open a level to read or write it, also one whose documents are not written yet."""
-
-    @abstractmethod
-    def described(self) -> JSON:
-        """Describe the first level, as far as its blocks depend on it."""
 
     @abstractmethod
     def existing(self, names: Sequence[str]) -> list[str]:
@@ -244,3 +252,18 @@ class Image(ABC):
     @abstractmethod
     def n_bytes_stored(self, level: Level) -> int:
         """Count the bytes of the blocks of a level that is complete."""
+
+
+def names_like(first: str, n: int) -> list[str]:
+    """Return the paths of new levels, named like the first one.
+
+    Examples
+    --------
+    >>> [names_like(name, 2)[-1] for name in ("0", "s0", "scale0/image", "10", "full")]
+    ['2', 's2', 'scale2/image', 's2', 's2']
+    """
+    match = re.fullmatch(r"(.*?)0(\D*)", first)
+    if match is None or match[1][-1:].isdigit():
+        above = f"{first.rpartition('/')[0]}/".lstrip("/")
+        return [f"{above}s{k}" for k in range(1, n + 1)]
+    return [f"{match[1]}{k}{match[2]}" for k in range(1, n + 1)]

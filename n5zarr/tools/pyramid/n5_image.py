@@ -86,6 +86,12 @@ class N5Image(Image):
             The convention is only read, or unknown (``kind="option"``).
         """
         require(
+            store.durability != "overwrite",
+            "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
+            "interrupted, got 'overwrite'",
+            f"{store}: {placed.path}",
+        )
+        require(
             convention in ("auto", *WRITTEN),
             f"convention: expected auto or one of {', '.join(WRITTEN)}, got {convention!r}",
         )
@@ -107,12 +113,13 @@ class N5Image(Image):
         return cls(
             storage=store.storage,
             group=group,
-            source=Level(placed.path, view.shape, view.chunk_shape),
+            source=Level(placed.path, view.chunk_shape, shape=view.shape),
             dtype=view.kind.dtype,
             chunks=view.chunk_shape,
             axes=present(axes, view.axis_order),
             convention=chosen,
             documents=tuple(join(path, ATTRIBUTES_JSON) for path in (placed.path, group)),
+            described=described_dataset(view.dataset),
             compression=view.dataset.compression,
             container=store,
             placed=placed,
@@ -132,28 +139,18 @@ class N5Image(Image):
     # ----------------------------------------------------------------------------- arrays
 
     @override
-    def levels(self, chosen: Sequence[ChosenLevel], wanted: Wanted) -> list[Level]:
-        require(
-            self.container.durability != "overwrite",
-            "durability: expected 'atomic' or 'durable', so that blocks are whole if the run is "
-            "interrupted, got 'overwrite'",
+    def level(self, name: str, chosen: ChosenLevel, wanted: Wanted) -> Level:
+        self._check_setup(name, chosen)
+        path, document = self.full(name), self._document(name, chosen, wanted)
+        data = RawObject(DocumentText(document, {})).to_bytes()
+        return Level(
+            path,
+            wanted.chunks,
+            {join(path, ATTRIBUTES_JSON): data},
+            shape=chosen.shape,
+            factors=chosen.factors,
+            total=chosen.total,
         )
-        self._check_setup(chosen)
-        levels = []
-        for number, level in enumerate(chosen, 1):
-            path = self.full(f"s{number}")
-            document = RawObject(DocumentText(self._document(f"s{number}", level, wanted), {}))
-            levels.append(
-                Level(
-                    path,
-                    level.shape,
-                    wanted.chunks,
-                    level.factors,
-                    level.total,
-                    {join(path, ATTRIBUTES_JSON): document.to_bytes()},
-                )
-            )
-        return levels
 
     def _document(self, name: str, level: ChosenLevel, wanted: Wanted) -> dict[str, JSON]:
         """Make the ``attributes.json`` of a level: that of ``s0`` with other attributes."""
@@ -194,10 +191,6 @@ class N5Image(Image):
             array = array.with_config({"write_empty_chunks": False})
         view: Any = store.node(level.path)  # the document is one of a dataset
         return N5Target(level.path, array, N5Blocks(store, level.path, view))
-
-    @override
-    def described(self) -> dict[str, JSON]:
-        return described_dataset(self.placed.view.dataset)
 
     @override
     def n_bytes_stored(self, level: Level) -> int:
@@ -243,23 +236,21 @@ class N5Image(Image):
             attributes["offset"] = [*starts]
         return Written(attributes)
 
-    def _check_setup(self, chosen: Sequence[ChosenLevel]) -> None:
-        """Check that levels are those that BigDataViewer's setup lists for all time points."""
+    def _check_setup(self, name: str, chosen: ChosenLevel) -> None:
+        """Check that a level is the one that BigDataViewer's setup lists for all time points."""
         if self.convention != "bdv":
             return
         setup = self.group.rpartition("/")[0]
         node = self.container.node(setup)
         listed = node.attributes.get("downsamplingFactors") if node is not None else None
-        order = self.placed.view.axis_order
-        for known, level in zip(
-            listed[1:] if isinstance(listed, list) else (), chosen, strict=False
-        ):
-            wanted = [*from_presented(level.total, order)]
-            require(
-                known == wanted,
-                f"factors: expected those that the time points of the setup have, "
-                f"{known} in N5 order as {setup} lists them, got {wanted}",
-            )
+        wanted = [*from_presented(chosen.total, self.placed.view.axis_order)]
+        known = dict(enumerate(listed if isinstance(listed, list) else ()))
+        found = known.get(int(name[1:]), wanted)
+        require(
+            found == wanted,
+            f"factors: expected those that the time points of the setup have, {found} in N5 order "
+            f"as {setup} lists them, got {wanted}",
+        )
 
     @override
     def finish(self, levels: Sequence[Level], wanted: Wanted) -> None:
@@ -318,8 +309,6 @@ def coarser_levels(store: N5Store, group: str) -> list[str]:
 
 def remove_datasets(store: N5Store, group: str, names: Sequence[str]) -> None:
     """Remove levels, documents first, so that none reads as wrong numbers."""
-    if not names:
-        return
     paths = [join(group, name) for name in names]
     check_no_links(store.storage, paths)
     # and the marks: no run may continue a half-removed level

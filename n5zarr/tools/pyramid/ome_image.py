@@ -69,12 +69,15 @@ class OmeImage(Image):
         The paths of its levels below the group, the finest first.
     array : zarr.Array
         The finest level.
+    like : ArraySource
+        The same, for the documents of others.
     """
 
     location: OmeLocation
     attributes: Mapping[str, JSON]
     paths: tuple[str, ...]
     array: AnyArray
+    like: ArraySource
 
     @override
     def method(self, given: str) -> Method:
@@ -83,32 +86,21 @@ class OmeImage(Image):
 
     # ----------------------------------------------------------------------------- arrays
 
-    @property
-    def _like(self) -> ArraySource:
-        return replace(zarr_array(self.array), encoded=self.array, attributes={})
-
     @override
-    def levels(self, chosen: Sequence[ChosenLevel], wanted: Wanted) -> list[Level]:
+    def level(self, name: str, chosen: ChosenLevel, wanted: Wanted) -> Level:
         shards = None if wanted.is_chunked else self.array.shards
-        layout, like = Layout(wanted.chunks, shards, wanted.compression), self._like
-        found = []
-        for name, level in zip(names_like(self.paths[0], len(chosen)), chosen, strict=True):
-            made = ZarrDestination(
-                self.storage, self.full(name), zarr_format=self.location.zarr_format
-            )
-            values = np.broadcast_to(np.zeros((), like.native_dtype), level.shape)
-            target = made.create_array("", replace(like, values=values), layout)
-            found.append(
-                Level(
-                    made.path,
-                    level.shape,
-                    target.unit,
-                    level.factors,
-                    level.total,
-                    made.documents(),
-                )
-            )
-        return found
+        layout = Layout(wanted.chunks, shards, wanted.compression)
+        made = ZarrDestination(self.storage, self.full(name), zarr_format=self.location.zarr_format)
+        values = np.broadcast_to(np.zeros((), self.like.native_dtype), chosen.shape)
+        target = made.create_array("", replace(self.like, values=values), layout)
+        return Level(
+            made.path,
+            target.unit,
+            made.documents(),
+            shape=chosen.shape,
+            factors=chosen.factors,
+            total=chosen.total,
+        )
 
     @override
     def target(self, level: Level, mode: Literal["r", "r+"]) -> ZarrTarget:
@@ -119,10 +111,6 @@ class OmeImage(Image):
             where = StorePath(self.store, level.path)
             array = zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
         return ZarrTarget(level.path, array, self.storage)
-
-    @override
-    def described(self) -> JSON:
-        return described_source(self._like)
 
     @override
     def n_bytes_stored(self, level: Level) -> int:
@@ -168,8 +156,6 @@ class OmeImage(Image):
 
     @override
     def remove(self, names: Sequence[str]) -> None:
-        if not names:
-            return
         paths = [self.full(name) for name in names]
         self._change(lambda found: {**found, "datasets": entries_in(found)[:1]})
         keys = [join(path, name) for path in paths for name in _DOCUMENTS]
@@ -193,8 +179,9 @@ class OmeImage(Image):
         for label, n_levels in self._levels_of_labels().items():
             if n_levels != len(levels) + 1:
                 warnings.warn(
-                    f"{self}/{label}: OME-Zarr expects labels to have the {len(levels) + 1} levels "
-                    f"of their image, got {n_levels}; n5zarr pyramid writes them, too",
+                    f"{self.storage}: {self.full(label)}: OME-Zarr expects labels to have the "
+                    f"{len(levels) + 1} levels of their image, got {n_levels}; n5zarr pyramid "
+                    "writes them, too",
                     N5Warning,
                     stacklevel=4,
                 )
@@ -294,20 +281,23 @@ def _read(location: OmeLocation) -> OmeImage:
     if first.dtype.kind not in "biuf" or not all(first.shape):
         message = f"expected numbers with elements, got {first.dtype} of shape {first.shape}"
         raise N5UnsupportedError(message, kind="data-type")
+    like = replace(zarr_array(first), encoded=first, attributes={})
     return OmeImage(
         storage=location.storage,
         group=path,
-        source=Level(join(path, paths[0]), first.shape, tuple(first.shards or first.chunks)),
+        source=Level(join(path, paths[0]), tuple(first.shards or first.chunks), shape=first.shape),
         dtype=np.dtype(first.dtype),
         chunks=tuple(first.chunks),
         axes=to_c(levels[0].axes),
         convention="ome-zarr",
         documents=(join(path, "zarr.json"), join(path, ".zattrs")),
+        described=described_source(like),
         known_method=mapping(image_in(attributes)).get("type"),
         location=location,
         attributes=attributes,
         paths=tuple(paths),
         array=first,
+        like=like,
     )
 
 
@@ -342,21 +332,6 @@ async def _holds_only_chunks(store: Store, path: str) -> bool:
         if not _CHUNK.fullmatch(key.removeprefix(f"{path}/")):
             return False
     return True
-
-
-def names_like(first: str, n: int) -> list[str]:
-    """Return the paths of new levels, named like the first one.
-
-    Examples
-    --------
-    >>> [names_like(name, 2)[-1] for name in ("0", "s0", "scale0/image", "10", "full")]
-    ['2', 's2', 'scale2/image', 's2', 's2']
-    """
-    match = re.fullmatch(r"(.*?)0(\D*)", first)
-    if match is None or match[1][-1:].isdigit():
-        above = f"{first.rpartition('/')[0]}/".lstrip("/")
-        return [f"{above}s{k}" for k in range(1, n + 1)]
-    return [f"{match[1]}{k}{match[2]}" for k in range(1, n + 1)]
 
 
 def _kept(new: bytes, old: bytes | None) -> bytes:

@@ -113,7 +113,7 @@ class Plan:
         documents = [[*level.own_documents.values()] for level in self.levels]
         job: dict[str, JSON] = {  # another run can continue this one only with an equal job
             "task": "pyramid",
-            SOURCE: {f"/{image.source.path}": image.described()},
+            SOURCE: {f"/{image.source.path}": image.described},
             "method": self.wanted.method,
             "levels": [[RawObject.parse(data).values for data in each] for each in documents],
         }
