@@ -271,8 +271,8 @@ def test_locks_of_the_parent(web: str) -> None:
     store = N5Store(f"{web}/c.n5", cache=CacheOptions())
     array: Any = n5zarr.open(store, path="em/s0")
     assert array[...].sum() == VALUES.sum()
-    cache: Any = store.storage.store
-    with cache._lock, FORKS.lock:
+    storage: Any = store.storage
+    with storage._cache._lock, FORKS.lock:
         said = told(get_context("fork"), _tell_errors, {"cached": array}, VALUES.copy)
     assert said == [VALUES.sum(), VALUES.sum()]
 
