@@ -278,7 +278,7 @@ def slab_shape(data: Any, chunks: tuple[int, ...] | None = None) -> tuple[int, .
         return ()
     chunks = chunks or getattr(data, "chunks", None) or (1,) * len(shape)
     item_size = _TEXT if data.dtype.kind in "OT" else max(1, data.dtype.itemsize)
-    return box_shape(shape, chunks, chunks, _SLAB // item_size)
+    return box_shape(shape, chunks, shape, _SLAB // item_size)
 
 
 def slabs(data: object) -> Iterator[Box]:
