@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from n5zarr.cli.command import command
-from n5zarr.cli.convert import convert, convert_nwb, download, rechunk
+from n5zarr.cli.convert import convert, convert_nwb, download, rechunk, sidecar, virtualize
 from n5zarr.cli.demo import demo
 from n5zarr.cli.diff import diff
 from n5zarr.cli.in_place import attrs, rm_empty
@@ -20,7 +20,6 @@ from n5zarr.cli.thumbnail import thumbnail
 from n5zarr.cli.tree import tree
 from n5zarr.cli.validate import validate
 from n5zarr.cli.version import version_line
-from n5zarr.cli.virtualize import sidecar, virtualize
 
 __all__ = ["app"]
 
