@@ -1,4 +1,4 @@
-"""The commands that copy, convert, or present N5 as Zarr: ``convert``, ``virtualize`` and others."""
+"""The commands that copy, convert, or show N5 as Zarr: ``convert``, ``virtualize`` and others."""
 
 from __future__ import annotations
 
