@@ -8,19 +8,18 @@ import typer
 from typer.core import TyperGroup
 
 from n5zarr.cli.command import command
-from n5zarr.cli.convert import convert, convert_nwb, download, rechunk
+from n5zarr.cli.convert import convert, convert_nwb, download, rechunk, sidecar, virtualize
 from n5zarr.cli.demo import demo
 from n5zarr.cli.diff import diff
 from n5zarr.cli.in_place import attrs, rm_empty
 from n5zarr.cli.info import info
+from n5zarr.cli.options import Quiet, Verbose
 from n5zarr.cli.pyramid import pyramid
 from n5zarr.cli.servers import serve, view
 from n5zarr.cli.thumbnail import thumbnail
 from n5zarr.cli.tree import tree
 from n5zarr.cli.validate import validate
-from n5zarr.cli.verbosity import Quiet, Verbose
 from n5zarr.cli.version import version_line
-from n5zarr.cli.virtualize import sidecar, virtualize
 
 __all__ = ["app"]
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from n5zarr.cli.messages import complain, is_quiet, print_json, print_text
-from n5zarr.cli.options import AsJson, Debug
+from n5zarr.cli.options import AsJson, Debug, Quiet, Verbose
 from n5zarr.cli.progress import progress_bar
-from n5zarr.cli.verbosity import Quiet, Verbose
 from n5zarr.errors import N5Error, N5Warning
 
 if TYPE_CHECKING:

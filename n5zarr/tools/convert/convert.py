@@ -23,10 +23,9 @@ from n5zarr.tools.convert.checks import (
 from n5zarr.tools.convert.files import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.layout import Form, Layout
-from n5zarr.tools.convert.new_project import NewProject
+from n5zarr.tools.convert.new_project import NewProject, Resaving
 from n5zarr.tools.convert.paintera import as_paintera
 from n5zarr.tools.convert.places import open_destination, open_source
-from n5zarr.tools.convert.resave import Resaving
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
 from n5zarr.tools.jobs.parts import Division

@@ -12,7 +12,10 @@ from typing import TYPE_CHECKING, Self
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
+from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.storage.files import is_unfinished
 from n5zarr.tools.convert.checks import (
     check_arrays,
     check_packages,
@@ -24,13 +27,12 @@ from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.multisets import multiset_copy
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.tools.convert.unchanged import check_made, only_unchanged
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE
 from n5zarr.tools.jobs.ledger import seal
 from n5zarr.tools.jobs.parts import Owned
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import SourceTree
@@ -38,12 +40,15 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.files import Copy, Folder, Task
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.jobs.ledger import Piece
+    from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
 
 __all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "run_copies", "verify_copies"]
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
 _IS_LIGHT = attrgetter("copy.is_light")
+_DOCUMENTS = {ATTRIBUTES_JSON, *ZARR_DOCUMENTS, ".zattrs"}
 
 
 @dataclass(frozen=True)
@@ -266,9 +271,9 @@ def _write(
     counts = [Copied() for _ in copies]
     with target.writing(job, resume=resume, division=division) as owned:
         if division.ends:
-            check_made(copies, owned, target)
+            _check_made(copies, owned, target)
         else:
-            counts = run_copies(copies, only_unchanged(copies, owned, target), options)
+            counts = run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
     return counts
@@ -386,3 +391,38 @@ def _verify(task: Task) -> None:
 
 def _verify_copied(task: Task) -> None:
     task.copy.compare_copied(task.part)
+
+
+def _only_unchanged(copies: Sequence[Copy], owned: Owned, target: Destination) -> Owned:
+    """Return which written keys stay; remove the others, which are written anew or no more."""
+    is_stale = _is_chunk if owned.part is None and _know_files(copies) else None
+    return owned.unchanged(_pieces_of(copies, owned.part), target.storage, is_stale)
+
+
+def _check_made(copies: Sequence[Copy], owned: Owned, target: Destination) -> None:
+    """Check that parts have copied everything as the source has it now; remove what it lacks.
+
+    Raises
+    ------
+    N5Error
+        The source has changed since (``kind="changed"``).
+    """
+    if any(copy.knows_files for copy in copies):
+        is_stale = _is_chunk if _know_files(copies) else None
+        owned.check_made(_pieces_of(copies, None), target.store, target.path, is_stale)
+
+
+def _know_files(copies: Sequence[Copy]) -> bool:
+    return all(copy.knows_files for copy in copies)
+
+
+def _pieces_of(copies: Sequence[Copy], part: Part | None) -> Iterator[Piece]:
+    for copy in copies:
+        for task in copy.tasks(Owned(part=part)) if copy.knows_files else ():
+            yield from copy.pieces(task.part)
+
+
+def _is_chunk(key: str) -> bool:
+    """Whether a key that an interrupted run has written is that of a chunk."""
+    name = key.rpartition("/")[2]
+    return not (name in _DOCUMENTS or is_unfinished(name) or name.startswith("n5zarr-"))
