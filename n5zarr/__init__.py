@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.statistics import BlockStatistics, block_statistics
     from n5zarr.tools.validate.check import find_problems, validate
     from n5zarr.tools.validate.edges import EdgeRepair, repair_edges
-    from n5zarr.tools.validate.findings import Finding, Validation
+    from n5zarr.tools.validate.findings import BlockCount, Finding, Validation
     from n5zarr.tools.validate.repairs import (
         Cleanup,
         Quarantine,
@@ -63,7 +63,6 @@ if TYPE_CHECKING:
         quarantine_blocks,
         restore_blocks,
     )
-    from n5zarr.tools.validate.stored import BlockCount
     from n5zarr.tools.virtualize.parser import N5Parser
     from n5zarr.tools.virtualize.virtualizing import Virtualization, virtualize
     from n5zarr.viewing.napari import napari_layers
@@ -184,7 +183,7 @@ _MODULES = {
     "ArrayDifference": "tools.diff.arrays",
     "ArrayGeometry": "store.geometry",
     "Block": "codecs.block",
-    "BlockCount": "tools.validate.stored",
+    "BlockCount": "tools.validate.findings",
     "BlockStatistics": "tools.statistics",
     "CacheOptions": "storage.cache",
     "Conversion": "tools.convert.writing",

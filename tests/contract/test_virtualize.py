@@ -21,7 +21,7 @@ import n5zarr
 from n5zarr import N5Parser, N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
-from n5zarr.tools.virtualize.to_kerchunk import JsonWriter
+from n5zarr.tools.virtualize.writers import JsonWriter
 from tests.command import CliRunner
 from tests.virtual import reader, reference
 

@@ -24,7 +24,7 @@ from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.jobs.reading import for_reading
+from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:

@@ -33,8 +33,8 @@ from n5zarr.storage.requests import (
     request_each,
 )
 from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.jobs.parts import WHOLE, Division, Owned
-from n5zarr.tools.jobs.reading import for_reading
 from n5zarr.zarr_view.keys import ChunkNames, ZarrFormat
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from n5zarr.arrays.boxes import box_shape, boxes, least_box
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
-from n5zarr.tools.jobs.reading import for_reading
+from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Walk over the nodes of a container, and make tasks of its blocks."""
+"""Prepare what jobs read: walk over nodes, make tasks of blocks, choose how arrays are read."""
 
 from __future__ import annotations
 
@@ -7,12 +7,17 @@ from itertools import batched
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import zarr
+from zarr.abc.store import SupportsSyncStore
+
+from n5zarr._zarr import with_zarrs_pipeline
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.missing_nodes import existing_node
+from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -21,10 +26,9 @@ if TYPE_CHECKING:
     from n5zarr.container.walk import WalkNode
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Storage
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["BlockTask", "block_tasks", "check_no_links", "walk"]
+__all__ = ["BlockTask", "block_tasks", "check_no_links", "for_reading", "walk"]
 
 _log = logging.getLogger(__name__)
 
@@ -104,3 +108,14 @@ def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterato
         n_blocks += len(positions)
         yield BlockTask(path, view, positions)
     _log.info("%s: /%s: %d blocks", store, path, n_blocks)
+
+
+def for_reading[T](values: T) -> T:
+    """Return an array of plain Zarr with zarr's synchronous pipeline; others as they are.
+
+    zarr's default pipeline runs a task of an event loop for each chunk. Where stores need none,
+    this one reads small chunks in a quarter of the time.
+    """
+    if not isinstance(values, zarr.Array) or isinstance(values.store, N5Store):
+        return values
+    return with_zarrs_pipeline(values) if isinstance(values.store, SupportsSyncStore) else values

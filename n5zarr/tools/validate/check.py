@@ -33,12 +33,10 @@ from n5zarr.tools.validate.documents import (
 )
 from n5zarr.tools.validate.files import check_group_files, list_blocks, open_to_check
 from n5zarr.tools.validate.findings import Severity, Validation, finding
-from n5zarr.tools.validate.gaps import Gaps
+from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from n5zarr.tools.validate.ome import OmeCheck
-from n5zarr.tools.validate.parts import CheckTask, Part, check_parts
-from n5zarr.tools.validate.shards import size_finding
+from n5zarr.tools.validate.parts import CheckTask, Part, check_parts, size_finding
 from n5zarr.tools.validate.state import open_state
-from n5zarr.tools.validate.stored import StoredGrid
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.validate.stored import BlockCount
 
-__all__ = ["KINDS", "Finding", "KindOfFinding", "Rule", "Severity", "Validation", "finding"]
+__all__ = ["KINDS", "BlockCount", "Finding", "KindOfFinding", "Severity", "Validation", "finding"]
 
 type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.
@@ -357,6 +356,29 @@ def finding(
         file=file,
         repair=rule.repair,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockCount:
+    """How many blocks of a dataset are stored.
+
+    Parameters
+    ----------
+    path : str
+        Path of the dataset, below the root of the container.
+    n_stored, n_blocks : int
+        Number of stored blocks, and of all blocks of the grid. Those that are missing read as the
+        fill value. Of arrays of Zarr with shards, these are shards.
+    """
+
+    path: str
+    n_stored: int
+    n_blocks: int
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether all blocks are stored."""
+        return self.n_stored >= self.n_blocks
 
 
 @dataclass(frozen=True, kw_only=True)

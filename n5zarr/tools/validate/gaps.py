@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,20 +22,96 @@ import numpy as np
 
 from n5zarr.format.path import join
 from n5zarr.store.levels import names_of_levels
-from n5zarr.tools.validate.findings import finding
-from n5zarr.tools.validate.stored import BlockCount, numbers_of, position_of
+from n5zarr.tools.validate.findings import BlockCount, finding
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.validate.findings import Finding
-    from n5zarr.tools.validate.stored import StoredGrid
 
-__all__ = ["Gaps"]
+__all__ = ["Gaps", "StoredGrid"]
 
 _EXAMPLES = 3
+_FEW = 0.05  # of the blocks in the box around the stored ones
 _EXCUSE = "legal if they hold only the fill value, else files were lost"
+
+
+class StoredGrid:
+    """The positions of the stored blocks of a dataset.
+
+    Parameters
+    ----------
+    dimensions, block_size : sequence of int
+        Extent of the dataset and of a block, in elements.
+    """
+
+    def __init__(self, dimensions: Sequence[int], block_size: Sequence[int]) -> None:
+        self.dimensions, self.block_size = tuple(dimensions), tuple(block_size)
+        sizes = zip(self.dimensions, self.block_size, strict=True)
+        self.grid = tuple(-(-n // max(1, b)) for n, b in sizes)
+        self.n_blocks = math.prod(self.grid)
+        self._dtype = np.min_scalar_type(-max(self.grid, default=1))
+        self._pages: list[np.ndarray] = []
+
+    def add(self, positions: Sequence[Sequence[int]] | np.ndarray) -> None:
+        """Add the positions of some stored blocks; before anything else is asked."""
+        self._pages.append(np.array(positions, self._dtype).reshape(len(positions), len(self.grid)))
+
+    @property
+    def n_stored(self) -> int:
+        """Number of stored blocks."""
+        return sum(map(len, self._pages))
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """A row for each stored block with its position."""
+        self._pages = [np.concatenate([np.empty((0, len(self.grid)), self._dtype), *self._pages])]
+        return self._pages[0]
+
+    @cached_property
+    def box(self) -> tuple[range, ...]:
+        """The smallest part of the grid that holds all stored blocks, of which there are some."""
+        ends = zip(self.rows.min(0).tolist(), self.rows.max(0).tolist(), strict=True)
+        return tuple(range(first, last + 1) for first, last in ends)
+
+    @cached_property
+    def n_gaps(self) -> int:
+        """Number of blocks that are missing in the box."""
+        return math.prod(map(len, self.box)) - self.n_stored if self.n_stored else 0
+
+    @property
+    def has_many_gaps(self) -> bool:
+        """Whether so many blocks are missing in the box that the writer must have omitted them."""
+        return self.n_gaps > max(1, _FEW * (self.n_gaps + self.n_stored))
+
+    def missing_in(self, box: Sequence[range]) -> list[tuple[int, ...]]:
+        """Return the first missing positions in a box that holds all stored blocks."""
+        sizes = [len(part) for part in box]
+        numbers = _numbers_of(self.rows, [part.start for part in box], sizes)
+        first, last = np.array([[-1], [math.prod(sizes)]], numbers.dtype)
+        ends = np.concatenate([first, numbers, last])
+        before = np.flatnonzero(np.diff(ends) > 1)[:_EXAMPLES]
+        return [_position_of(int(n) + 1, box) for n in ends[before]]
+
+
+def _numbers_of(rows: np.ndarray, starts: Sequence[int], sizes: Sequence[int]) -> np.ndarray:
+    """Return the numbers of positions in a box, the last axis fastest; sorted, each once."""
+    # numpy has no integers for larger grids
+    dtype = np.dtype(np.int64 if math.prod(sizes) < 2**62 else object)
+    numbers = np.zeros(len(rows), dtype)
+    for column, start, size in zip(rows.T, starts, sizes, strict=True):
+        numbers = numbers * size + (column.astype(dtype) - start)
+    return np.unique(numbers)
+
+
+def _position_of(number: int, box: Sequence[range]) -> tuple[int, ...]:
+    """Return the position of a number of :func:`_numbers_of`."""
+    position: list[int] = []
+    for part in reversed(box):
+        number, index = divmod(number, len(part))
+        position.append(part[index])
+    return tuple(reversed(position))
 
 
 # ---------------------------------------------------------------------- levels
@@ -81,12 +158,12 @@ def _between(
     above = fine.rows // np.array(counts, np.int64)
     # levels may be rounded down, so that the last blocks have none above
     above = above[(above < np.array(sizes)).all(1)]
-    wanted, stored = (numbers_of(rows, starts, sizes) for rows in (above, coarse.rows))
+    wanted, stored = (_numbers_of(rows, starts, sizes) for rows in (above, coarse.rows))
 
     def lack(target: StoredGrid, other: StoredGrid, some: np.ndarray, text: str) -> _Lack | None:
         if not len(some) or (target.has_many_gaps and not other.has_many_gaps):
             return None
-        first = [position_of(int(n), [range(size) for size in sizes]) for n in some[:_EXAMPLES]]
+        first = [_position_of(int(n), [range(size) for size in sizes]) for n in some[:_EXAMPLES]]
         return _Lack(len(some), text.replace("{}", _text(first, len(some))))
 
     not_below = _without(stored, wanted)

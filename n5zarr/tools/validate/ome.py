@@ -29,9 +29,9 @@ from n5zarr.conventions.ome_zarr import (
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
 from n5zarr.storage.requests import list_each, read_each
-from n5zarr.tools.jobs.reading import for_reading
+from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.validate.findings import finding
-from n5zarr.tools.validate.gaps import Gaps
+from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from n5zarr.tools.validate.ome_rules import (
     ArrayFacts,
     check_image,
@@ -39,7 +39,6 @@ from n5zarr.tools.validate.ome_rules import (
     check_version,
     paths_out,
 )
-from n5zarr.tools.validate.stored import StoredGrid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -7,14 +7,18 @@ import zlib
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import batched
+from operator import mul
 from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from n5zarr.codecs.block import decode_numeric
 from n5zarr.errors import N5BlockError
+from n5zarr.format.attributes import READ_SHARDS
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import block_path
-from n5zarr.format.order import N5Tuple
+from n5zarr.format.order import N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Get, read_each, request_each
@@ -29,18 +33,18 @@ from n5zarr.tools.validate.blocks import (
 from n5zarr.tools.validate.documents import check_dataset
 from n5zarr.tools.validate.files import each_or_error, read_ends, reason
 from n5zarr.tools.validate.findings import Finding, finding
-from n5zarr.tools.validate.shards import possible_grids
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from n5zarr.codecs.shard import Shard
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.blocks import Form
     from n5zarr.tools.validate.findings import KindOfFinding
 
-__all__ = ["CheckTask", "Part", "PartReport", "check_parts"]
+__all__ = ["CheckTask", "Part", "PartReport", "check_parts", "size_finding"]
 
 _AT_A_TIME = 32  # blocks in one batch of requests
 
@@ -170,7 +174,7 @@ def _check_part(store: N5Store, part: Part, *, deep: bool) -> PartReport:
             is_shard = any(each.kind == "shard" for each in found)
             shard = shard_in(block, part.dataset) if is_shard else None
             if shard is not None and shard.n > 1:
-                report.grids = possible_grids(shard, position, part.dataset, report.grids)
+                report.grids = _possible_grids(shard, position, part.dataset, report.grids)
         if form == "padded" and not (deep or part.outside):
             report.padded.append(position)
         elif form == "padded" and _is_odd(block, part, position):
@@ -238,3 +242,90 @@ def _is_odd(block: StoredBlock, part: Part, position: N5Tuple) -> bool:
     except N5BlockError:  # found by the check of the block, or changed since
         return False
     return has_values_outside(elements, extent)
+
+
+# ---------------------------------------------------------------------- shards
+
+# The document does not tell the size of shards of Java N5 4. Java, n5 commit 7ba6b144,
+# ``shard/Nesting.java``: a file lies at its position in the grid of shards, and its index has one
+# entry for each block, x fastest, also for those outside of the dataset.
+
+
+def _possible_grids(
+    shard: Shard,
+    position: N5Tuple,
+    dataset: DatasetAttributes,
+    among: Iterable[N5Tuple] | None = None,
+) -> list[N5Tuple]:
+    """List the numbers of blocks along each axis that a shard may have.
+
+    Parameters
+    ----------
+    shard : Shard
+        Its index.
+    position : tuple of int
+        Position of the file, N5 order.
+    dataset : DatasetAttributes
+        Its dataset.
+    among : iterable of tuple of int, optional
+        Those that fit other files of the dataset; all products by default.
+
+    Returns
+    -------
+    list of tuple of int
+        In N5 order: with these, no block of the shard is outside of the dataset.
+    """
+    there = np.flatnonzero([place is not None for place in shard.ranges])
+    return [
+        grid
+        for grid in (_products(shard.n, dataset.ndim) if among is None else among)
+        if np.prod(grid) == shard.n and _is_inside(there, grid, position, dataset.grid)
+    ]
+
+
+def _products(n: int, ndim: int) -> Iterator[N5Tuple]:
+    """Yield the tuples of ``ndim`` numbers with the product ``n``."""
+    if ndim <= 1:
+        if ndim == 1 or n == 1:
+            yield N5Tuple((n,) * ndim)
+        return
+    for first in (k for k in range(1, n + 1) if n % k == 0):
+        yield from (N5Tuple((first, *rest)) for rest in _products(n // first, ndim - 1))
+
+
+def _is_inside(there: np.ndarray, grid: N5Tuple, position: N5Tuple, blocks: N5Tuple) -> bool:
+    """Whether the position of a shard and all its blocks are inside of the dataset."""
+    first = tuple(map(mul, position, grid))
+    last = [axis.max(initial=0) for axis in to_n5(np.unravel_index(there, to_c(grid)))]
+    return all(f + k < n for f, k, n in zip(first, last, blocks, strict=True))
+
+
+def size_finding(path: str, dataset: DatasetAttributes, grids: Iterable[N5Tuple]) -> Finding:
+    """Make the finding that names the size of the shards of a dataset.
+
+    Parameters
+    ----------
+    path : str
+        Of the dataset.
+    dataset : DatasetAttributes
+        Its document.
+    grids : iterable of tuple of int
+        The grids of :func:`_possible_grids` that fit all files.
+    """
+    grids = list(grids)
+    sizes = [_text(map(mul, grid, dataset.block_size)) for grid in grids]
+    if len(sizes) == 1:
+        chunks = f"{_text(grids[0])} chunks of {_text(dataset.block_size)} elements"
+        message = f"shards of {sizes[0]} elements (z, y, x), {chunks}; {READ_SHARDS}"
+    elif sizes:
+        message = (
+            f"these sizes of shards (z, y, x) fit the files: {' or '.join(sizes)}; ask who wrote "
+            f"them; {READ_SHARDS}"
+        )
+    else:
+        message = "no size of shards fits all files: blocks may have been written among them"
+    return finding("shard-size", path, message)
+
+
+def _text(sizes_n5: Iterable[int]) -> str:
+    return ",".join(map(str, to_c(sizes_n5)))

@@ -1,10 +1,11 @@
-"""Refer to chunks as parts of blocks; copy chunks that are not parts of blocks."""
+"""Refer to chunks as parts of blocks, by URLs; copy chunks that are not parts of blocks."""
 
 from __future__ import annotations
 
 from functools import partial
-from itertools import batched
+from itertools import batched, takewhile
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import LAST, is_likely
@@ -13,6 +14,7 @@ from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
+from n5zarr.storage.url import is_chain
 from n5zarr.tools.jobs.nodes import block_tasks
 from n5zarr.tools.virtualize.layout import VirtualArray
 from n5zarr.zarr_view.chunks import (
@@ -35,13 +37,24 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.layout import Member
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["MAX_INLINED", "Chunk", "Counts", "each_chunk"]
+__all__ = [
+    "MAX_INLINED",
+    "Chunk",
+    "Counts",
+    "each_chunk",
+    "plain_prefix",
+    "scheme_of",
+    "url_of_block",
+    "url_of_container",
+]
 
 MAX_INLINED = 2**26
 """Bytes of chunks that are copied, at most, unless a user asks for more."""
 
 _BATCH = 256  # blocks that one task refers to
 _WHOLE = 16  # blocks that are read whole at a time
+_NOT_REACHED = ("memory", "zip")  # schemes of places that other programs cannot read in parts
+_ALIASES = {"gcs": "gs", "s3a": "s3"}
 
 
 class Chunk(NamedTuple):
@@ -240,3 +253,68 @@ def _too_much(array: VirtualArray, max_inlined: int, where: str) -> N5Unsupporte
         f"{why}; {ways}"
     )
     return N5UnsupportedError(message, kind="option", where=where)
+
+
+# ---------------------------------------------------------------------- URLs
+
+
+def scheme_of(url: str) -> str:
+    """Return the scheme of a URL, in lower case; ``""`` for a path.
+
+    Examples
+    --------
+    >>> scheme_of("S3://bucket/a.n5"), scheme_of("/data/a.n5")
+    ('s3', '')
+    """
+    scheme, separator, _ = url.partition("://")
+    return scheme.lower() if separator else ""
+
+
+def url_of_container(store: N5Store) -> str:
+    """Return the URL of a container, without secrets; its parts are not quoted, unless it is HTTP.
+
+    Raises
+    ------
+    N5UnsupportedError
+        Other programs cannot read it: it is in memory or in an archive (``kind="option"``).
+    """
+    root = store.storage.root
+    if root is not None:
+        path = root.as_posix()
+        return f"file://{path}" if path.startswith("/") else f"file:///{path}"
+    url = str(store.storage)
+    scheme = scheme_of(url)
+    if not scheme or scheme in _NOT_REACHED or is_chain(url):
+        raise N5UnsupportedError(
+            f"{url}: expected local files or a URL, to which references can point; url= (--url) "
+            "names the place where readers find the container",
+            kind="option",
+        )
+    return f"{_ALIASES.get(scheme, scheme)}{url[len(scheme) :]}".rstrip("/")
+
+
+def plain_prefix(url: str) -> str:
+    """Return the part of a URL before the first name with signs that are quoted, with a slash.
+
+    Icechunk quotes the URLs of chunks, but compares them with unquoted prefixes.
+
+    Examples
+    --------
+    >>> plain_prefix("s3://bucket/a.n5"), plain_prefix("s3://bucket/my data/a.n5")
+    ('s3://bucket/a.n5/', 's3://bucket/')
+    """
+    scheme, separator, place = url.partition("://")
+    names = takewhile(lambda name: quote(name) == name, place.split("/"))
+    return f"{scheme}{separator}{'/'.join(names)}/"
+
+
+def url_of_block(container: str, key: str) -> str:
+    """Return the URL of a block from the URL of the container and the key of the block.
+
+    Examples
+    --------
+    >>> url_of_block("https://host/a.n5", "em #1/0/0"), url_of_block("s3://b/a.n5", "em #1/0/0")
+    ('https://host/a.n5/em%20%231/0/0', 's3://b/a.n5/em #1/0/0')
+    """
+    is_http = scheme_of(container) in ("http", "https")
+    return f"{container}/{quote(key, safe='/') if is_http else key}"

@@ -18,10 +18,14 @@ from n5zarr.storage.url import is_url, local_path, store_of_url
 from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
-from n5zarr.tools.virtualize.places import plain_prefix, url_of_container
-from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
-from n5zarr.tools.virtualize.to_icechunk import IcechunkWriter
-from n5zarr.tools.virtualize.to_kerchunk import JsonWriter, ParquetWriter
+from n5zarr.tools.virtualize.references import (
+    MAX_INLINED,
+    Counts,
+    each_chunk,
+    plain_prefix,
+    url_of_container,
+)
+from n5zarr.tools.virtualize.writers import IcechunkWriter, JsonWriter, ParquetWriter
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 
 if TYPE_CHECKING:
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.virtualize.layout import Member
+    from n5zarr.tools.virtualize.writers import Writer
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["ReferenceFormat", "Virtualization", "virtualize"]
@@ -85,9 +90,6 @@ class Virtualization:
     n_inlined: int
     n_bytes_inlined: int
     n_missing: int
-
-
-type _Writer = JsonWriter | ParquetWriter | IcechunkWriter
 
 
 def virtualize(  # noqa: PLR0913 - two places with their options, and what is written
@@ -222,7 +224,7 @@ class _Target:
         zarr_format: ZarrFormat,
         members: Sequence[Member],
         source_options: Mapping[str, object] | None,
-    ) -> _Writer:
+    ) -> Writer:
         """Make the writer."""
         if self.format != "icechunk":
             self._check_free()

@@ -19,8 +19,7 @@ import zarr
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnsupportedError
-from n5zarr.tools.validate.gaps import Gaps
-from n5zarr.tools.validate.stored import StoredGrid
+from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from tests.command import CliRunner
 from tests.remote.servers import static
 from tests.unit.tools.test_validate import Refusing
