@@ -22,7 +22,8 @@ problem. The store knows the place, and sets :attr:`N5Error.where` as the error 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Self, get_args
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -225,6 +226,27 @@ class N5MissingDependencyError(N5Error, ImportError):
         wanted = f"'n5zarr[{extra}]'" if extra else package
         message = f"{purpose} needs the package {package!r}: pip install {wanted}"
         super().__init__(message, kind="dependency")
+
+
+def import_optional(module: str, purpose: str, extra: str) -> Any:  # noqa: ANN401 - a module
+    """Import a module of an optional package.
+
+    Parameters
+    ----------
+    module : str
+        Name of the module; that of the package is its first part.
+    purpose, extra : str
+        The feature that needs the package, and the extra that installs it.
+
+    Raises
+    ------
+    N5MissingDependencyError
+        The package cannot be imported.
+    """
+    try:
+        return import_module(module)
+    except ImportError as err:
+        raise N5MissingDependencyError(module.partition(".")[0], purpose, extra) from err
 
 
 class N5Warning(UserWarning):

@@ -14,14 +14,13 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 import numcodecs.blosc as library
 
 from n5zarr.codecs.buffers import BufferLike, Scratch, damaged, max_unpacked
 from n5zarr.codecs.compression import Codec
-from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.errors import N5UnsupportedError, import_optional
 from n5zarr.format.compression import Blosc
 
 if TYPE_CHECKING:
@@ -206,10 +205,7 @@ def _without_snappy(payload: memoryview) -> bytes:
     A block has one stream, or one per byte of an item where the block was split. Its length
     precedes each stream. A stream as long as its data is not compressed.
     """
-    try:
-        cramjam = import_module("cramjam")
-    except ImportError as err:
-        raise N5MissingDependencyError("cramjam", "blosc with snappy", "snappy") from err
+    cramjam = import_optional("cramjam", "blosc with snappy", "snappy")
     version, lz, flags, item_size, nbytes, block_size, _ = _HEADER.unpack_from(payload)
     n_blocks = -(-nbytes // block_size) if block_size else 0
     table = _HEADER.size + 4 * n_blocks

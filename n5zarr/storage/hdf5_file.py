@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary, ref
 
-from n5zarr.errors import N5MissingDependencyError
+from n5zarr.errors import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,13 +28,9 @@ def import_h5py() -> Any:  # noqa: ANN401 - h5py has no types
     Raises
     ------
     N5MissingDependencyError
-        It is not installed.
+        The package is not installed.
     """
-    try:
-        import h5py  # noqa: PLC0415 - an extra
-    except ImportError as err:
-        raise N5MissingDependencyError("h5py", "reading HDF5", "hdf5") from err
-    return h5py
+    return import_optional("h5py", "reading HDF5", "hdf5")
 
 
 def hdf5_file(path: str) -> Hdf5File:

@@ -14,10 +14,9 @@ from uuid import uuid4
 import numpy as np
 import zarr
 
-from n5zarr.errors import N5FormatError
+from n5zarr.errors import N5FormatError, import_optional
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.images.source import ArraySource, SourceTree
-from n5zarr.tools.optional import import_optional
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
 
 from n5zarr.container.options import require
-from n5zarr.errors import N5MissingDependencyError, option_error
+from n5zarr.errors import import_optional, option_error
 from n5zarr.tools.jobs.parts import WHOLE, WORKERS
 
 if TYPE_CHECKING:
@@ -375,15 +375,13 @@ def _active_client() -> Any:  # noqa: ANN401 - distributed has no types
 
 
 def _connected(address: str) -> Any:  # noqa: ANN401 - distributed has no types
+    distributed = import_optional("distributed", f"the scheduler {address}", "xarray")
+    addressing = distributed.comm.addressing
     try:
-        from distributed import Client  # noqa: PLC0415 - the extra may be missing
-        from distributed.comm.addressing import get_address_host_port, parse_address  # noqa: PLC0415
-    except ImportError as err:
-        raise N5MissingDependencyError("distributed", f"the scheduler {address}", "xarray") from err
-    try:
-        if parse_address(address)[0] in ("tcp", "tls"):
-            get_address_host_port(address)  # a client of a wrong address waits a minute to end
-        return Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
+        if addressing.parse_address(address)[0] in ("tcp", "tls"):
+            # a client of a wrong address waits a minute to end
+            addressing.get_address_host_port(address)
+        return distributed.Client(address, set_as_default=False)
     except (OSError, ValueError) as err:
         raise option_error(
             f"scheduler: expected the address of a dask scheduler, got {address!r}: {err}"

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 from zarr.storage import ObjectStore
 
 from n5zarr._zarr import ArrayV3Metadata
+from n5zarr.errors import import_optional
 from n5zarr.format.order import present
 from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import RunOptions
-from n5zarr.tools.optional import import_optional
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
 

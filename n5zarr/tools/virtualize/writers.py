@@ -28,12 +28,11 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
-from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError
+from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, import_optional
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, store_of_url
-from n5zarr.tools.optional import import_optional
 from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
 from n5zarr.tools.virtualize.references import plain_prefix, scheme_of, url_of_block
 
