@@ -16,6 +16,7 @@ from n5zarr.arrays.boxes import box_shape, boxes, least_box
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
+from n5zarr.images.source import Values
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
@@ -32,19 +33,12 @@ _TOGETHER = 64  # boxes of a task
 _BOX_BYTES = 2**23  # of one array; a worker holds both, and its results
 
 
-class Readable(Protocol):
+class Readable(Values, Protocol):
     """An array of zarr, h5py, tensorstore or numpy, which can be read box by box."""
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Extent, in elements."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of the elements."""
-
-    def __getitem__(self, box: Box, /) -> Any:  # noqa: ANN401 - an array, or a scalar
-        """Read a box."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,9 +206,8 @@ def _tasks(number: int, first: Readable, second: Readable, max_bytes: int) -> It
     if not math.prod(first.shape):
         return
     shape, max_elements = tuple(first.shape), max(1, max_bytes // _item_size(first))
-    aligned = box_shape(shape, _chunks(first), _chunks(second), max_elements)
-    step = box_shape(shape, aligned, shape, max_elements)
     grids = _chunks(first), _chunks(second)
+    step = box_shape(shape, box_shape(shape, *grids, max_elements), shape, max_elements)
     # the chunks of one side cover no more than what is stored, where both sides store the same
     touched = stored_boxes(shape, [step, least_box(shape, *grids), *grids], [first, second])
     if touched is None:

@@ -277,18 +277,13 @@ def _side_of_zarr(node: AnyArray | zarr.Group) -> _Side:
     if isinstance(node, zarr.Group):
         children: dict[str, _Side | Exception] = {n: _side_of_zarr(c) for n, c in node.members()}
         return _Side(attributes=attributes, children=children)
-    document = {"attributes": attributes, **node.metadata.to_dict()}
+    # Zarr v2 has names of axes in an attribute of xarray
+    names: Any = node.metadata.to_dict().get("dimension_names") or attributes.get(XARRAY_KEY)
     return _Side(
         attributes=attributes,
         array=zarr.Array(in_own_store(node.async_array)),
-        axes={"names": _names(document)},
+        axes={"names": _not_made_up(names) if isinstance(names, list | tuple) else None},
     )
-
-
-def _names(document: Mapping[str, Any]) -> JSON:
-    """Return the names of axes in a Zarr document; Zarr v2 has them in an attribute of xarray."""
-    names = document.get("dimension_names") or document["attributes"].get(XARRAY_KEY)
-    return _not_made_up(names) if isinstance(names, list | tuple) else None
 
 
 def _not_made_up(names: Iterable[str | None]) -> JSON:
@@ -327,7 +322,17 @@ class _Walk:
             return
         if a.array is not None and b.array is not None:
             self.n_arrays += 1
-            yield from self._arrays(path, a.array, b.array)
+            # in native byte order: formats store different ones
+            types = [str(np.dtype(x.dtype).newbyteorder("=")) for x in (a.array, b.array)]
+            if types[0] != types[1]:
+                yield Difference(path=path, what="data-type", first=types[0], second=types[1])
+            shapes = a.array.shape, b.array.shape
+            if shapes[0] == shapes[1]:
+                self.pairs.append((path, a.array, b.array))
+            else:
+                yield Difference(
+                    path=path, what="shape", first=list(shapes[0]), second=list(shapes[1])
+                )
             yield from _axes(path, a.axes, b.axes)
         else:
             self.n_groups += 1
@@ -349,15 +354,6 @@ class _Walk:
         elif a is None or b is None:
             yield Difference(path=path, what="missing", first=_kind(a), second=_kind(b))
 
-    def _arrays(self, path: str, a: AnyArray, b: AnyArray) -> Iterator[Difference]:
-        types = str(_native(a.dtype)), str(_native(b.dtype))
-        if types[0] != types[1]:
-            yield Difference(path=path, what="data-type", first=types[0], second=types[1])
-        if a.shape == b.shape:
-            self.pairs.append((path, a, b))
-        else:
-            yield Difference(path=path, what="shape", first=list(a.shape), second=list(b.shape))
-
 
 def _kind(side: _Side | Exception | None) -> str | None:
     if side is None:
@@ -365,11 +361,6 @@ def _kind(side: _Side | Exception | None) -> str | None:
     if isinstance(side, Exception):
         return "unreadable"
     return "group" if side.array is None else "array"
-
-
-def _native(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Return a data type in native byte order; formats store different byte orders."""
-    return np.dtype(dtype).newbyteorder("=")
 
 
 def _axes(path: str, a: Mapping[str, JSON], b: Mapping[str, JSON]) -> Iterator[Difference]:

@@ -19,7 +19,6 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Warn, each_once
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Member", "VirtualArray", "VirtualCoordinate", "VirtualGroup", "chunk_key", "members_of"]
+__all__ = ["Member", "VirtualArray", "VirtualCoordinate", "VirtualGroup", "members_of"]
 
 _LONGEST = 2**20  # positions of an axis; the references hold all of them
 
@@ -136,11 +135,6 @@ class VirtualCoordinate:
 
 
 type Member = VirtualGroup | VirtualArray | VirtualCoordinate
-
-
-def chunk_key(path: str, coords: tuple[int, ...], zarr_format: ZarrFormat) -> str:
-    """Return the key of a chunk in the hierarchy."""
-    return DEFAULT_NAMES[zarr_format].key(path, coords)
 
 
 def members_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from itertools import batched, takewhile
 from typing import TYPE_CHECKING, NamedTuple
@@ -153,7 +154,8 @@ def _refer(
             continue
         part = None
         if not may_be_sharded and not _may_be_shard(start):
-            part = _part(memoryview(start[1]), start[0], view, position)
+            with suppress(N5BlockError):  # reading the whole block reports its defect
+                part = chunk_part(memoryview(start[1]), start[0], view, position)
         if part is None:
             others.append(position)
         else:
@@ -172,16 +174,6 @@ def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:
         return False
     size, first, last = ends
     return is_likely((first + last)[-LAST:] if len(first) + len(last) >= size else last, size)
-
-
-def _part(
-    start: memoryview, size: int, view: DatasetView, position: N5Tuple
-) -> tuple[int, int] | None:
-    """Find the chunk by the beginning of a block; None if it is no part, or seems damaged."""
-    try:
-        return chunk_part(start, size, view, position)
-    except N5BlockError:
-        return None  # reading the whole block reports its defect
 
 
 def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -> Chunk:

@@ -247,19 +247,6 @@ class _Target:
 
     def _check_free(self) -> None:
         """Raise if the destination exists, unless it holds references that may be replaced."""
-        is_there, may_be_ours = self._look()
-        if is_there and not may_be_ours:
-            kind = "a file" if self.format == "json" else "a directory"
-            raise FileExistsError(
-                f"{named(self.out)}: expected nothing or {kind} of references, got something else"
-            )
-        if is_there and not self.overwrite:
-            raise FileExistsError(
-                f"{named(self.out)}: exists; overwrite=True (--overwrite) replaces it"
-            )
-
-    def _look(self) -> tuple[bool, bool]:
-        """Tell whether the destination exists, and whether it may hold references."""
         is_json = self.format == "json"
         document: bytes | None = None
         if is_url(self.out):
@@ -278,8 +265,18 @@ class _Target:
             if not is_json and (path / _PARQUET_DOCUMENT).is_file():
                 document = (path / _PARQUET_DOCUMENT).read_bytes()
         if is_json:
-            return is_there, is_file and name not in _DOCUMENTS
-        return is_there, document is not None and b'"record_size"' in document
+            may_be_ours = is_file and name not in _DOCUMENTS
+        else:
+            may_be_ours = document is not None and b'"record_size"' in document
+        if is_there and not may_be_ours:
+            kind = "a file" if is_json else "a directory"
+            raise FileExistsError(
+                f"{named(self.out)}: expected nothing or {kind} of references, got something else"
+            )
+        if is_there and not self.overwrite:
+            raise FileExistsError(
+                f"{named(self.out)}: exists; overwrite=True (--overwrite) replaces it"
+            )
 
 
 def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:

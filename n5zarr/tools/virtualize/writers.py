@@ -33,8 +33,9 @@ from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, store_of_url
-from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
+from n5zarr.tools.virtualize.layout import VirtualCoordinate
 from n5zarr.tools.virtualize.references import plain_prefix, scheme_of, url_of_block
+from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -65,7 +66,7 @@ class Writer:
 
     def __init__(self, container: str, zarr_format: ZarrFormat) -> None:
         self._container = container
-        self._zarr_format = zarr_format
+        self._zarr_format, self._names = zarr_format, DEFAULT_NAMES[zarr_format]
 
     def keep(self, key: str, value: str | bytes | list[str | int]) -> None:
         """Keep a document, the bytes of a chunk, or URL, offset and length."""
@@ -76,7 +77,7 @@ class Writer:
         for name, document in member.documents(self._zarr_format).items():
             self.keep(join(member.path, name), self._text(document))
         if isinstance(member, VirtualCoordinate) and member.chunk is not None:
-            self.keep(chunk_key(member.path, (0,), self._zarr_format), member.chunk)
+            self.keep(self._names.key(member.path, (0,)), member.chunk)
 
     def _text(self, document: JSON) -> str:
         return json.dumps(document)
@@ -84,7 +85,7 @@ class Writer:
     def refer(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
         """Add chunks of an array that has been added."""
         for chunk in chunks:
-            key = chunk_key(array.path, chunk.coords, self._zarr_format)
+            key = self._names.key(array.path, chunk.coords)
             url = url_of_block(self._container, chunk.key)
             self.keep(key, [url, chunk.offset, chunk.length] if chunk.data is None else chunk.data)
 
@@ -279,7 +280,7 @@ class IcechunkWriter(Writer):
         specs = []
         for chunk in chunks:
             if chunk.data is not None:
-                self.keep(chunk_key(array.path, chunk.coords, 3), chunk.data)
+                self.keep(self._names.key(array.path, chunk.coords), chunk.data)
                 continue
             spec = self._icechunk.VirtualChunkSpec(
                 index=list(chunk.coords),
