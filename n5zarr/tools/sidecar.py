@@ -200,22 +200,19 @@ def _document(node: Node | Broken | None) -> bytes:
 
 def _check_expressible(view: DatasetView) -> None:
     """Raise if the codec cannot express the data of a dataset."""
+    compression = view.dataset.compression
+    is_known = isinstance(compression, Raw | Gzip | Bzip2 | Zstd | Blosc)
+    is_snappy = isinstance(compression, Blosc) and compression.cname == "snappy"
     for holds, expected, got in (
         (view.content is Content.NUMBERS, "numbers", view.content.value),
         (view.kind.is_native, "a data type of N5", f"{view.kind.dtype.name} of the record"),
         (view.dataset.ndim, "at least one dimension", "none"),
+        (is_known, _COMPRESSIONS, compression.type),
+        (not is_snappy, _COMPRESSIONS, "blosc with snappy"),
     ):
         if not holds:
-            raise _inexpressible(expected, got)
-    compression = view.dataset.compression
-    if not isinstance(compression, Raw | Gzip | Bzip2 | Zstd | Blosc):
-        raise _inexpressible(_COMPRESSIONS, compression.type)
-    if isinstance(compression, Blosc) and compression.cname == "snappy":
-        raise _inexpressible(_COMPRESSIONS, "blosc with snappy")
-
-
-def _inexpressible(expected: str, got: str) -> N5UnsupportedError:
-    return N5UnsupportedError(f"expected {expected}, got {got}", kind="data-type", where=N5_DEFAULT)
+            message = f"expected {expected}, got {got}"
+            raise N5UnsupportedError(message, kind="data-type", where=N5_DEFAULT)
 
 
 def _array(view: DatasetView) -> dict[str, JSON]:

@@ -21,6 +21,7 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
+from n5zarr.store.bdv_xml import project_or_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.parts import Division
@@ -31,7 +32,7 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
-from n5zarr.tools.validate.files import check_group_files, list_blocks, open_to_check
+from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from n5zarr.tools.validate.ome import OmeCheck
@@ -185,7 +186,8 @@ def _checker(place: Place, path: str, *, deep: bool, expect_complete: bool) -> _
     ome = find_ome(place, path)
     if ome is not None:
         return OmeCheck(ome, deep, expect_complete)
-    return _Check(*open_to_check(place, path, read_only=True), deep, expect_complete)
+    with project_or_container(place, path, read_only=True) as (_, store, node):
+        return _Check(store, node, deep, expect_complete)
 
 
 def _rank(each: Finding) -> tuple[object, ...]:
@@ -244,7 +246,8 @@ class _Check:
         yield from self._judge_odd()
         for path, grids in self.grids.items():
             yield size_finding(path, self.datasets[path], grids)
-        self.gaps.forget([*self.grids, *self.unlisted])
+        for path in (*self.grids, *self.unlisted):  # whose blocks cannot be counted
+            self.gaps.grids.pop(path, None)
         yield from self.gaps.errors() if self.expect_complete else self.gaps.notes()
 
     def _check_parts(

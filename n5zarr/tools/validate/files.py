@@ -38,7 +38,6 @@ __all__ = [
     "check_group_files",
     "each_or_error",
     "list_blocks",
-    "open_to_check",
     "open_to_repair",
     "read_ends",
     "reason",
@@ -98,17 +97,11 @@ def _leftover(path: str, file: str) -> Finding | None:
     return None
 
 
-def open_to_check(place: Place, path: str, *, read_only: bool = False) -> tuple[N5Store, str]:
-    """Open the container of a location, or the one that BigDataViewer's XML names."""
-    with project_or_container(place, path, read_only=read_only) as (_, store, node):
-        return store, node
-
-
 def open_to_repair(place: Place, path: str) -> tuple[N5Store, str]:
-    """Open a container to change files in it; raise if the store is read-only."""
-    store, node = open_to_check(place, path)
-    check_writable_store(store)
-    return store, node
+    """Open a container, or the one that an XML names, to change files; raise if it is read-only."""
+    with project_or_container(place, path) as (_, store, node):
+        check_writable_store(store)
+        return store, node
 
 
 # ---------------------------------------------------------------------- datasets

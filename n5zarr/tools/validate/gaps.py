@@ -25,7 +25,7 @@ from n5zarr.store.levels import names_of_levels
 from n5zarr.tools.validate.findings import BlockCount, finding
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.validate.findings import Finding
@@ -268,8 +268,3 @@ class Gaps:
             levels = names_of_levels(each, self.groups.get(group, {})) if len(each) > 1 else []
             paths = [join(group, name) for name in levels]
             yield sorted(paths, key=lambda path: -math.prod(self.grids[path].dimensions))
-
-    def forget(self, paths: Collection[str]) -> None:
-        """Remove datasets whose blocks cannot be counted."""
-        for path in paths:
-            self.grids.pop(path, None)

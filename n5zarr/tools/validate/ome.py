@@ -6,6 +6,7 @@ import json
 import math
 from collections import Counter
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import batched, chain, product
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -246,7 +247,7 @@ class OmeCheck:
             for _ in () if listed is None else listed.rows:
                 pass
             return
-        work = _Decode(for_reading(array))
+        work = partial(_decode, for_reading(array))
         for task, found in run.each(work, _tasks(array, listed), "validate", array.nbytes):
             self.counts["blocks"] += len(task.positions)
             self.counts["bytes"] += task.n_bytes
@@ -318,18 +319,13 @@ def _tasks(array: AnyArray, listed: StoredChunks | None) -> Iterator[_Chunks]:
         yield _Chunks(some, len(some) * n_bytes)
 
 
-@dataclass(frozen=True)
-class _Decode:
-    """A function that decodes chunks, and returns those that are damaged, with the reason."""
-
-    array: AnyArray
-
-    def __call__(self, task: _Chunks) -> list[tuple[tuple[int, ...], str]]:
-        damaged = []
-        unit = self.array.shards or self.array.chunks
-        for position in task.positions:
-            try:
-                self.array[box_at(position, unit, self.array.shape)]
-            except Exception as err:
-                damaged.append((position, f"{type(err).__name__}: {err}"))
-        return damaged
+def _decode(array: AnyArray, task: _Chunks) -> list[tuple[tuple[int, ...], str]]:
+    """Decode chunks, and return those that are damaged, with the reason."""
+    damaged = []
+    unit = array.shards or array.chunks
+    for position in task.positions:
+        try:
+            array[box_at(position, unit, array.shape)]
+        except Exception as err:
+            damaged.append((position, f"{type(err).__name__}: {err}"))
+    return damaged

@@ -10,7 +10,7 @@ import math
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.conventions.levels import path_of
+from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, brief, mapping, numbers
 from n5zarr.conventions.ome_draft import DRAFT
 from n5zarr.conventions.ome_zarr import is_inside, level_paths, ome_part
@@ -89,7 +89,8 @@ def check_image(
     except MisfitError as err:
         yield str(err)
     axes = members.get("axes")
-    names, n_axes = [*_names(axes)], None
+    listed, n_axes = axes if isinstance(axes, list) else [], None
+    names = [axis if isinstance(axis, str) else mapping(axis).get("name") for axis in listed]
     if not is_old:
         yield from _check_axes(axes)
         n_axes = len(axes) if isinstance(axes, list) else None
@@ -104,11 +105,6 @@ def check_image(
             yield f"{path}: dimension_names: expected {names}, as axes has, got {[*facts.names]}"
     known = [(path, facts) for path in paths if (facts := arrays.get(path)) is not None]
     yield from _check_levels(members, known)
-
-
-def _names(axes: JSON) -> Iterator[JSON]:
-    for axis in axes if isinstance(axes, list) else ():
-        yield axis if isinstance(axis, str) else mapping(axis).get("name")
 
 
 def _check_axes(axes: JSON) -> Iterator[str]:
@@ -132,8 +128,7 @@ def _check_axes(axes: JSON) -> Iterator[str]:
 
 def _check_transforms(image: Mapping[str, JSON], n_axes: int | None) -> Iterator[str]:
     """Check the transforms of each level, and those of the whole image."""
-    entries = image.get("datasets")
-    for entry in entries if isinstance(entries, list) else ():
+    for entry in entries_in(image):
         path, steps = path_of(entry), mapping(entry).get("coordinateTransformations")
         yield from (f"{path}: {problem}" for problem in _check_steps(steps, n_axes))
     if "coordinateTransformations" in image:
@@ -160,8 +155,7 @@ def _check_levels(
     image: Mapping[str, JSON], levels: Sequence[tuple[str, ArrayFacts]]
 ) -> Iterator[str]:
     """Check that levels have one type and get smaller, as their scales say."""
-    entries = image.get("datasets")
-    scales = {path_of(e): _scale(e) for e in (entries if isinstance(entries, list) else ())}
+    scales = {path_of(entry): _scale(entry) for entry in entries_in(image)}
     for (path, facts), (_, before) in zip(levels[1:], levels, strict=False):
         first_path, first = levels[0]
         expected = f"{path}: expected"

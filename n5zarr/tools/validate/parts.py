@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import zlib
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched
 from operator import mul
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.shard import Shard
     from n5zarr.format.attributes import DatasetAttributes
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.blocks import Form
     from n5zarr.tools.validate.findings import KindOfFinding
@@ -122,13 +121,9 @@ class PartReport:
         """Path of the dataset."""
         return self.key.rpartition(":")[0]
 
-    def to_json(self) -> dict[str, JSON]:
-        """Return all members as plain JSON."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> PartReport:
-        """Parse the result of :meth:`to_json`."""
+        """Make a report from its members as plain JSON."""
         report = cls(**members)
         report.findings = list(map(Finding.from_json, members["findings"]))
         for name in ("padded", "odd", "grids"):

@@ -7,11 +7,11 @@ and the list of all copies are written, and only if it still has the same bytes.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,7 +214,7 @@ def quarantine_blocks(
             kept[key] = "it is gone" if data is None else "it is sound: it was written again"
             continue
         storage.run(put_each([(f"{folder}/{key}", data)]))
-        records[key] = {**each.to_json(), "sha256": _digest(data)}
+        records[key] = {**each.to_json(), "sha256": sha256(data).hexdigest()}
     if records:
         listed = json.dumps({"container": str(store), "blocks": records}, indent=2)
         storage.run(put_each([(f"{folder}/{_LIST}", listed.encode())]))
@@ -327,14 +327,10 @@ def _is_damaged(store: N5Store, each: Finding, data: bytes) -> bool:
     return any(problem.repair == "quarantine" for problem in found)
 
 
-def _digest(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
 def _remove_same(key: str, digest: object) -> Steps[bool]:
     """Remove a block that still has the same bytes; return whether none is left."""
     (left,) = yield [
-        Update(key, lambda now: None if now is None or _digest(now) == digest else now)
+        Update(key, lambda now: None if sha256(now or b"").hexdigest() == digest else now)
     ]
     return left is None
 

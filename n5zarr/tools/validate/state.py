@@ -6,6 +6,7 @@ import json
 import os
 import re
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -87,7 +88,7 @@ def open_state(
         lines.write(f"\n{json.dumps(job)}\n")
 
         def note(part: PartReport) -> None:
-            lines.write(json.dumps(part.to_json()) + "\n")
+            lines.write(json.dumps(asdict(part)) + "\n")
             lines.flush()
 
         yield State(done, note)
