@@ -259,13 +259,6 @@ class _Histogram(NamedTuple):
         counts = np.bincount((numbers - first).astype(np.intp))
         return cls(exponent, {int(first) + int(i): int(counts[i]) for i in counts.nonzero()[0]})
 
-    def coarser(self, exponent: int) -> Mapping[int, int]:
-        """Return the counts in wider bins."""
-        counts: Counter[int] = Counter()
-        for number, count in self.counts.items():
-            counts[number >> (exponent - self.exponent)] += count
-        return counts
-
 
 @dataclass
 class _Tally:
@@ -354,7 +347,8 @@ def _joined(histograms: Sequence[_Histogram], low: float, high: float) -> _Histo
     exponent = max(_exponent(low, high), *(each.exponent for each in histograms))
     counts: Counter[int] = Counter()
     for each in histograms:
-        counts.update(each.coarser(exponent))
+        for number, count in each.counts.items():
+            counts[number >> (exponent - each.exponent)] += count
     return _Histogram(exponent, counts)
 
 

@@ -18,11 +18,10 @@ from n5zarr._zarr import sync
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
-from n5zarr.errors import option_error
+from n5zarr.errors import N5Error, option_error
 from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Remove, RemoveTree, read_key
-from n5zarr.tools.jobs.ledger import changed_source
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -151,7 +150,13 @@ def _check_same(where: str, before: Mapping[str, JSON], job: Mapping[str, JSON])
         then, now = (
             {**s} if isinstance(s := each.get(SOURCE), dict) else {} for each in (before, job)
         )
-        raise changed_source(where, then, now, _way_to_start_again(job))
+        name = min(name for name in {*then, *now} if then.get(name) != now.get(name))
+        raise N5Error(
+            f"source {name}: expected the array that it was when the run began, {then.get(name)}, "
+            f"got {now.get(name)}; {_way_to_start_again(job)}",
+            kind="changed",
+            where=where,
+        )
     differing = sorted(k for k in {*before, *job} if before.get(k) != job.get(k))
     if differing:
         raise option_error(
@@ -196,7 +201,7 @@ def confirm(name: str, path: str, run: str, keys: Iterable[str] = ()) -> Steps[N
     Raises
     ------
     N5UnrepresentableError
-        One has (``kind="option"``).
+        Another run has begun (``kind="option"``).
     """
     data = yield from read_key(join(path, INCOMPLETE_JSON))
     if data is None or _parse(data).get(RUN) != run:

@@ -33,10 +33,9 @@ from n5zarr.storage.requests import (
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
 
-__all__ = ["LEDGER_NAME", "Ledger", "Piece", "changed_source", "left_beside", "remove_left", "seal"]
+__all__ = ["LEDGER_NAME", "Ledger", "Piece", "left_beside", "remove_left", "seal"]
 
 LEDGER_NAME = re.compile(r"n5zarr-incomplete-made-([0-9]+)\.bin", re.ASCII)
 """Names of ledgers in an incomplete destination, by the number of the part."""
@@ -58,7 +57,7 @@ class Piece(NamedTuple):
     read : sequence of str
         The local files, or missing ones, that it is made from.
     owner : str, optional
-        The name by which a part owns it, if that is another one.
+        The name by which a part owns the piece, if it is not ``name``.
     """
 
     name: str
@@ -116,15 +115,10 @@ class Ledger:
             if data is not None
         }
         self._names = {found[: _N_BYTES // 2] for found in self._known}
-        self._files = set(keys)
+        self.files = set(keys)  # to be removed at the end
         self._made = bytearray()
         self._begin = self._written = time.monotonic()
         self._n_written = 0
-
-    @property
-    def files(self) -> list[str]:
-        """Keys of the ledgers, to be removed at the end."""
-        return sorted(self._files)
 
     def __enter__(self) -> Self:
         return self
@@ -165,7 +159,7 @@ class Ledger:
         """Write the ledger, unless it is written."""
         if len(self._made) > self._n_written:
             self.storage.run(put_each([(self._key, bytes(self._made))]))
-            self._files.add(self._key)
+            self.files.add(self._key)
         self._n_written, self._written = len(self._made), time.monotonic()
 
     def check(self, pieces: Iterable[tuple[int, Piece]], where: str) -> None:
@@ -201,19 +195,6 @@ def _changed(file: str) -> int:
     """Return when a file was written; when its folder lost or got one, if it is missing."""
     found = stamp(file)
     return _changed(str(Path(file).parent)) if found is None else found[1]
-
-
-def changed_source(
-    where: str, before: Mapping[str, JSON], now: Mapping[str, JSON], way: str
-) -> N5Error:
-    """Make the error of arrays of a source that are not as they were when the job began."""
-    name = min(name for name in {*before, *now} if before.get(name) != now.get(name))
-    return N5Error(
-        f"source {name}: expected the array that it was when the run began, {before.get(name)}, "
-        f"got {now.get(name)}; {way}",
-        kind="changed",
-        where=where,
-    )
 
 
 def left_beside(storage: Storage, documents: Iterable[str]) -> dict[str, list[str]]:

@@ -71,7 +71,7 @@ class Part(NamedTuple):
         Raises
         ------
         N5UnrepresentableError
-            It is no part, or not one of so many (``kind="option"``).
+            The text is no part, or its number is not from 1 to that of parts (``kind="option"``).
         """
         pattern = re.compile(r"\s*([0-9]+)\s*(?:/|\s+of\s+)\s*([0-9]+)\s*", re.ASCII)
         text = given if isinstance(given, str) else "/".join(map(str, given))
@@ -222,7 +222,7 @@ class Division(NamedTuple):
         Raises
         ------
         N5UnrepresentableError
-            They contradict each other (``kind="option"``).
+            ``part`` is given with ``finish``, or either with ``overwrite`` (``kind="option"``).
         """
         found = cls(None if part is None else Part.parse(part), finish)
         require(
@@ -324,7 +324,7 @@ class Division(NamedTuple):
         """Remove what runs have left, then the marks; that of the first destination goes last."""
         names = keys_below(storage.store, paths[0]) if self.ends else set()
         left = [join(paths[0], name) for name in _names_of(names).values()]
-        for keys in (left, ledger.files):  # ledgers are complete while there are parts
+        for keys in (left, sorted(ledger.files)):  # ledgers are complete while there are parts
             storage.run(request_each(map(Remove, keys)))
         for path in reversed(paths):
             storage.run(request_each([Remove(join(path, INCOMPLETE_JSON))]))
@@ -351,7 +351,7 @@ def check_ended(where: str, ended: Collection[Part]) -> None:
     Raises
     ------
     N5UnrepresentableError
-        They are not (``kind="option"``).
+        No part has ended, some have not, or they are of several jobs (``kind="option"``).
     """
     sizes = sorted({part.of for part in ended})
     if len(sizes) != 1:

@@ -105,7 +105,7 @@ class RunOptions:
         Raises
         ------
         N5UnrepresentableError
-            That is not a positive number (``kind="option"``).
+            ``max_memory`` is not above 0 (``kind="option"``).
         """
         require(max_memory >= 1, f"max_memory: expected bytes above 0, got {max_memory}")
         n_workers = self.n_at_once if self.division.is_whole else WORKERS
@@ -122,7 +122,7 @@ class RunOptions:
         Raises
         ------
         N5UnrepresentableError
-            There is no such scheduler, or it does not see a store (``kind="option"``).
+            The scheduler does not exist, or does not see a store (``kind="option"``).
         """
         if hidden and self.scheduler not in (None, "threads"):
             raise option_error(
@@ -163,7 +163,8 @@ class RunOptions:
             A task and its result, in any order.
         """
         n_done = 0
-        if is_light is not None and self._chosen == "threads" and _has_lock():
+        has_lock = getattr(sys, "_is_gil_enabled", lambda: True)()  # new in Python 3.13
+        if is_light is not None and self._chosen == "threads" and has_lock:
             work = _Turns(work, is_light)
         for task, result in run_tasks(
             work, tasks, scheduler=self.scheduler, n_workers=self._n_here
@@ -174,11 +175,6 @@ class RunOptions:
                 self.progress(stage, n_done, total)
         if self.progress is not None and n_done < total:
             self.progress(stage, total, total)
-
-
-def _has_lock() -> bool:
-    """Whether only one thread at a time runs Python."""
-    return bool(getattr(sys, "_is_gil_enabled", lambda: True)())  # new in Python 3.13
 
 
 class _Turns[T, R]:
@@ -254,7 +250,7 @@ def run_tasks[T, R](
     Raises
     ------
     N5UnrepresentableError
-        There is no such scheduler, or it has no such number of workers (``kind="option"``).
+        The scheduler does not exist, or ``n_workers`` is not above 0 (``kind="option"``).
     N5MissingDependencyError
         The address is one of dask, and ``distributed`` is not installed.
     ChildProcessError, ConnectionError
@@ -307,8 +303,16 @@ def _executor(
         with ThreadPoolExecutor(n_workers, "n5zarr") as threads:
             yield threads, n_workers, lambda: True
     elif client == "processes":
-        with _processes(n_workers) as processes:
-            yield processes, n_workers, lambda: True
+        try:
+            # a fork would copy locks that other threads hold
+            with ProcessPoolExecutor(n_workers, get_context("spawn")) as processes:
+                yield processes, n_workers, lambda: True
+        except BrokenProcessPool as err:
+            raise ChildProcessError(
+                "a worker process ended before its task was done: it was killed, perhaps for lack "
+                "of memory, or could not import the main program, whose own work belongs below "
+                "`if __name__ == '__main__':`"
+            ) from err
     elif isinstance(client, str) and ":" in client:
         with _connected(client) as connected, _of_dask(connected) as executor:
             yield executor
@@ -320,20 +324,6 @@ def _executor(
             "scheduler: expected 'threads', 'processes', the address of a dask scheduler or a "
             f"distributed.Client, got {scheduler!r}"
         )
-
-
-@contextmanager
-def _processes(n_workers: int) -> Iterator[Executor]:
-    try:
-        # a fork would copy locks that other threads hold
-        with ProcessPoolExecutor(n_workers, get_context("spawn")) as processes:
-            yield processes
-    except BrokenProcessPool as err:
-        raise ChildProcessError(
-            "a worker process ended before its task was done: it was killed, perhaps for lack of "
-            "memory, or could not import the main program, whose own work belongs below "
-            "`if __name__ == '__main__':`"
-        ) from err
 
 
 @contextmanager

@@ -121,7 +121,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     FileNotFoundError
         The container or node does not exist.
     N5Error
-        It is not N5, the server does not list, or ``state`` belongs to another check.
+        The location is not N5, the server does not list, or ``state`` belongs to another check.
 
     Examples
     --------

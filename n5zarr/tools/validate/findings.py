@@ -70,7 +70,7 @@ class Rule(NamedTuple):
     Parameters
     ----------
     severity : {"error", "warning", "note"}
-        How severe it is, unless a finding says otherwise.
+        Severity of a finding that states no other one.
     meaning : str
         The problem.
     way_out : str

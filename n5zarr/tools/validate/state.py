@@ -75,14 +75,17 @@ def open_state(
     path = Path(file)
     require(path.parent.is_dir(), f"state: {path}: expected a directory that exists")
     of_parts = _files_of_parts(path) if division.ends else []
-    done = _read_all({each: {**job, "part": str(part)} for part, each in of_parts})
-    if division.part is None:
-        done |= _read_all({path: job})
-    else:
+    done: dict[str, PartReport] = {}
+    for part, each in of_parts:
+        done |= _read(each, {**job, "part": str(part)})
+    if division.part is not None:
         _check_division(path, division.part)
         path = path.with_name(f"{path.name}.part{division.part.number}of{division.part.of}")
         job = {**job, "part": str(division.part)}
-        done = _read_part(path, job)
+    done |= _read(path, job)
+    if division.part is not None and path.exists() and _has_ended(path):
+        path.unlink()  # what the part checked may have changed since
+        done = {}
     with path.open("a", encoding="utf-8") as lines:
         # the line before may have been cut
         lines.write(f"\n{json.dumps(job)}\n")
@@ -97,23 +100,6 @@ def open_state(
             return
     for each in (path, *(file for _, file in of_parts)):
         _remove(each)
-
-
-def _read_all(jobs: Mapping[Path, Mapping[str, JSON]]) -> dict[str, PartReport]:
-    """Read the reports in files, if they exist."""
-    found: dict[str, PartReport] = {}
-    for path, job in jobs.items():
-        found |= _read(path, job) if path.exists() else {}
-    return found
-
-
-def _read_part(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
-    """Read the reports of a part that was interrupted; one that has ended begins anew."""
-    known = _read_all({path: job})
-    if path.exists() and _has_ended(path):  # what it checked may have changed since
-        path.unlink()
-        return {}
-    return known
 
 
 def _files_of_parts(path: Path) -> list[tuple[Part, Path]]:
@@ -161,7 +147,9 @@ def _remove(path: Path) -> None:
 
 
 def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
-    """Read the reports of an interrupted check, by key."""
+    """Read the reports of an interrupted check, by key; none if the file does not exist."""
+    if not path.exists():
+        return {}
     lines = []
     # any file may be given by mistake
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():

@@ -6,6 +6,7 @@ manifests have regular chunk grids only, so truncated blocks are kept in memory,
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
-from n5zarr.tools.virtualize.references import MAX_INLINED, Counts, each_chunk
+from n5zarr.tools.virtualize.references import MAX_INLINED, each_chunk
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -110,9 +111,8 @@ class N5Parser:
     ) -> dict[str, dict[str, dict[str, object]]]:
         """Make the entries of manifests for all chunks, by path of the array and key."""
         entries: dict[str, dict[str, dict[str, object]]] = {}
-        counts = Counts(str(store), self.max_inlined)
-        for array, chunks in each_chunk(store, members, RunOptions(self.scheduler, self.n_workers)):
-            counts.add(array, chunks)
+        run = RunOptions(self.scheduler, self.n_workers)
+        for array, chunks in each_chunk(store, members, run, self.max_inlined, Counter()):
             of_array = entries.setdefault(array.path, {})
             for chunk in chunks:
                 at = {"path": f"{root}{chunk.key}", "offset": chunk.offset, "length": chunk.length}

@@ -27,6 +27,7 @@ from n5zarr.zarr_view.chunks import (
 )
 
 if TYPE_CHECKING:
+    from collections import Counter
     from collections.abc import Iterator, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_INLINED",
     "Chunk",
-    "Counts",
     "each_chunk",
     "plain_prefix",
     "scheme_of",
@@ -81,9 +81,38 @@ class Chunk(NamedTuple):
 
 
 def each_chunk(
-    store: N5Store, members: Sequence[Member], run: RunOptions
+    store: N5Store,
+    members: Sequence[Member],
+    run: RunOptions,
+    max_inlined: int,
+    counts: Counter[str],
 ) -> Iterator[tuple[VirtualArray, list[Chunk]]]:
-    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order."""
+    """Refer to all blocks of the arrays of a hierarchy, and yield some at a time, in any order.
+
+    Parameters
+    ----------
+    store : N5Store
+        The container.
+    members : sequence of Member
+        The hierarchy.
+    run : RunOptions
+        Where to read the headers.
+    max_inlined : int
+        Maximum number of bytes of copied chunks.
+    counts : Counter
+        Gets the numbers ``n_referenced``, ``n_bytes_referenced``, ``n_inlined`` and
+        ``n_bytes_inlined``.
+
+    Yields
+    ------
+    tuple
+        An array, and some of its chunks.
+
+    Raises
+    ------
+    N5UnsupportedError
+        More is copied than may be (``kind="option"``).
+    """
     arrays = [member for member in members if isinstance(member, VirtualArray)]
     total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
     tasks = (
@@ -92,6 +121,12 @@ def each_chunk(
         for blocks in block_tasks(store, array.source, array.view, _BATCH)
     )
     for task, chunks in run.each(partial(_refer_to_task, store), tasks, "referring", total):
+        for chunk in chunks:
+            what = "referenced" if chunk.data is None else "inlined"
+            counts[f"n_{what}"] += 1
+            counts[f"n_bytes_{what}"] += chunk.length
+        if counts["n_bytes_inlined"] > max_inlined:
+            raise _too_much(task.array, max_inlined, f"{store}: {task.array.source or '/'}")
         yield task.array, chunks
 
 
@@ -192,38 +227,6 @@ def _chunk(block: BufferLike, path: str, view: DatasetView, position: N5Tuple) -
         else:
             made = codec_chain.encode(decode_chunk(data, view, position), view.transcoded)
     return Chunk(coords, key, 0, len(memoryview(made)), bytes(made))
-
-
-class Counts:
-    """Count chunks, and raise if too many bytes are copied.
-
-    Parameters
-    ----------
-    container : str
-        Name of the container.
-    max_inlined : int
-        Maximum number of bytes of copied chunks.
-    """
-
-    def __init__(self, container: str, max_inlined: int) -> None:
-        self._container, self._max_inlined = container, max_inlined
-        names = ("n_referenced", "n_bytes_referenced", "n_inlined", "n_bytes_inlined")
-        self.numbers = dict.fromkeys(names, 0)
-
-    def add(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
-        """Count some chunks.
-
-        Raises
-        ------
-        N5UnsupportedError
-            More is copied than may be (``kind="option"``).
-        """
-        for chunk in chunks:
-            what = "referenced" if chunk.data is None else "inlined"
-            self.numbers[f"n_{what}"] += 1
-            self.numbers[f"n_bytes_{what}"] += chunk.length
-        if self.numbers["n_bytes_inlined"] > self._max_inlined:
-            raise _too_much(array, self._max_inlined, f"{self._container}: {array.source or '/'}")
 
 
 def _too_much(array: VirtualArray, max_inlined: int, where: str) -> N5UnsupportedError:

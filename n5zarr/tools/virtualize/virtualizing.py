@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, get_args
@@ -20,7 +21,6 @@ from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.references import (
     MAX_INLINED,
-    Counts,
     each_chunk,
     plain_prefix,
     url_of_container,
@@ -194,13 +194,12 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     with asking_once():
         members = members_of(store, node_path, coords=coords, chunk_grid=chunk_grid)
     writer = target.open(container, version, members, storage_options)
-    counts = Counts(str(store), max_inlined)
+    counts = Counter(n_referenced=0, n_bytes_referenced=0, n_inlined=0, n_bytes_inlined=0)
     try:
         for member in members:
             writer.add(member)
         run = RunOptions(scheduler, n_workers, progress)
-        for array, chunks in each_chunk(store, members, run):
-            counts.add(array, chunks)
+        for array, chunks in each_chunk(store, members, run, max_inlined, counts):
             writer.refer(array, chunks)
         writer.finish()
     finally:
@@ -313,7 +312,7 @@ def _zarr_format(
 
 
 def _result(
-    counts: Counts, container: str, target: _Target, members: Sequence[Member]
+    counts: Counter[str], container: str, target: _Target, members: Sequence[Member]
 ) -> Virtualization:
     """Return a summary of the written references."""
     arrays = [member for member in members if isinstance(member, VirtualArray)]
@@ -327,6 +326,6 @@ def _result(
         n_groups=n_groups,
         n_arrays=len(arrays),
         n_coordinates=len(members) - n_groups - len(arrays),
-        n_missing=n_chunks - counts.numbers["n_referenced"] - counts.numbers["n_inlined"],
-        **counts.numbers,
+        n_missing=n_chunks - counts["n_referenced"] - counts["n_inlined"],
+        **counts,
     )
