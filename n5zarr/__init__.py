@@ -45,15 +45,19 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.writing import Conversion, ConvertedArray
     from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
-    from n5zarr.tools.empty_blocks import BlockRemoval, remove_empty_blocks
     from n5zarr.tools.projects.write import write_bdv
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel
     from n5zarr.tools.rechunk import rechunk
+    from n5zarr.tools.rewriting import (
+        BlockRemoval,
+        EdgeRepair,
+        remove_empty_blocks,
+        repair_edges,
+    )
     from n5zarr.tools.sidecar import Sidecars, sidecar
     from n5zarr.tools.statistics import BlockStatistics, block_statistics
     from n5zarr.tools.validate.check import find_problems, validate
-    from n5zarr.tools.validate.edges import EdgeRepair, repair_edges
     from n5zarr.tools.validate.findings import BlockCount, Finding, Validation
     from n5zarr.tools.validate.repairs import (
         Cleanup,
@@ -176,7 +180,7 @@ _MODULES = {
     "ConvertedArray": "tools.convert.writing",
     "PyramidLevel": "tools.pyramid.model",
     "Pyramid": "tools.pyramid.model",
-    "EdgeRepair": "tools.validate.edges",
+    "EdgeRepair": "tools.rewriting",
     "Restoration": "tools.validate.repairs",
     "Quarantine": "tools.validate.repairs",
     "Cleanup": "tools.validate.repairs",
@@ -200,7 +204,7 @@ _MODULES = {
     "N5Store": "store.n5_store",
     "convert": "tools.convert.convert",
     "build_pyramid": "tools.pyramid.build",
-    "BlockRemoval": "tools.empty_blocks",
+    "BlockRemoval": "tools.rewriting",
     "compare": "tools.diff.nodes",
     "compare_arrays": "tools.diff.arrays",
     "Sidecars": "tools.sidecar",
@@ -232,8 +236,8 @@ _MODULES = {
     "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.interest_points",
     "remove_attribute": "store.attributes",
-    "remove_empty_blocks": "tools.empty_blocks",
-    "repair_edges": "tools.validate.edges",
+    "remove_empty_blocks": "tools.rewriting",
+    "repair_edges": "tools.rewriting",
     "restore_blocks": "tools.validate.repairs",
     "sample_path": "store.location",
     "segments_of": "arrays.fragment_segments",

@@ -65,7 +65,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.pyramid.build.build_pyramid": 145,
     "n5zarr.tools.diff.nodes.compare": 73,
     "n5zarr.tools.convert.download.download": 88,
-    "n5zarr.tools.empty_blocks.remove_empty_blocks": 81,
+    "n5zarr.tools.rewriting.remove_empty_blocks": 81,
     "n5zarr.tools.virtualize.virtualizing.virtualize": 114,
     "n5zarr.tools.statistics.block_statistics": 66,
     "n5zarr.tools.validate.check.validate": 76,
