@@ -37,7 +37,7 @@ from n5zarr.tools.convert.files import BATCH, SMALL, Copied, Copy, FileCopy, Fol
 from n5zarr.tools.convert.source_files import SourceFiles
 from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
-from n5zarr.tools.jobs.ledger import Piece
+from n5zarr.tools.jobs.incomplete import Piece
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

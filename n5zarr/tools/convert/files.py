@@ -14,8 +14,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
 from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.tools.jobs.incomplete import keys_below
-from n5zarr.tools.jobs.ledger import Piece
+from n5zarr.tools.jobs.incomplete import Piece, keys_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -27,8 +27,7 @@ from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.multisets import multiset_copy
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
-from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE
-from n5zarr.tools.jobs.ledger import seal
+from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, seal
 from n5zarr.tools.jobs.parts import Owned
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.files import Copy, Folder, Task
     from n5zarr.tools.convert.layout import Layout
     from n5zarr.tools.convert.target import Destination
-    from n5zarr.tools.jobs.ledger import Piece
+    from n5zarr.tools.jobs.incomplete import Piece
     from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
 

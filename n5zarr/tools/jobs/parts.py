@@ -21,13 +21,13 @@ from n5zarr.tools.jobs.incomplete import (
     INCOMPLETE_JSON,
     PARTS,
     RUN,
+    Ledger,
     begin,
     confirm,
     keys_below,
     read_incomplete,
     write_incomplete,
 )
-from n5zarr.tools.jobs.ledger import Ledger
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-    from n5zarr.tools.jobs.ledger import Piece
+    from n5zarr.tools.jobs.incomplete import Piece
 
 __all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "check_ended"]
 

@@ -20,8 +20,14 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Remove, read_each, request_each
-from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, confirm, read_incomplete
-from n5zarr.tools.jobs.ledger import left_beside, remove_left
+from n5zarr.tools.jobs.incomplete import (
+    MAX_MEMORY,
+    SOURCE,
+    confirm,
+    left_beside,
+    read_incomplete,
+    remove_left,
+)
 from n5zarr.tools.jobs.parts import WORKERS, Owned
 from n5zarr.tools.pyramid.multisets import MultisetPass
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
@@ -30,7 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.jobs.ledger import Ledger
+    from n5zarr.tools.jobs.incomplete import Ledger
     from n5zarr.tools.jobs.parts import Division
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.image import Image, Level, Wanted

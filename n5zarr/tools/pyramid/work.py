@@ -24,7 +24,7 @@ from n5zarr.arrays.cells import read_cells
 from n5zarr.arrays.kernel import Cells
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error, N5UnrepresentableError
-from n5zarr.tools.jobs.ledger import Piece, seal
+from n5zarr.tools.jobs.incomplete import Piece, seal
 from n5zarr.tools.pyramid.methods import downsample, halo
 
 if TYPE_CHECKING:

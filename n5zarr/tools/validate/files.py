@@ -20,8 +20,7 @@ from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import project_or_container
 from n5zarr.store.location import check_writable_store
-from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
-from n5zarr.tools.jobs.ledger import LEDGER_NAME
+from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, LEDGER_NAME
 from n5zarr.tools.jobs.parts import PART_NAME
 from n5zarr.tools.validate.blocks import ENDS
 from n5zarr.tools.validate.findings import finding
