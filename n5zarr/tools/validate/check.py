@@ -26,6 +26,7 @@ from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import RunOptions
+from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
 from n5zarr.tools.validate.documents import (
     check_broken,
     check_group,
@@ -36,7 +37,6 @@ from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from n5zarr.tools.validate.ome import OmeCheck
-from n5zarr.tools.validate.parts import CheckTask, Part, check_parts, size_finding
 from n5zarr.tools.validate.state import open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
+    from n5zarr.tools.validate.batches import BatchReport
     from n5zarr.tools.validate.findings import Finding
-    from n5zarr.tools.validate.parts import PartReport
     from n5zarr.tools.validate.state import State
 
 __all__ = ["find_problems", "validate"]
@@ -204,7 +204,7 @@ class _Check:
     expect_complete: bool = False
     counts: Counter[str] = field(default_factory=Counter)
     found: deque[Finding] = field(default_factory=deque)  # and not yet yielded
-    # of the blocks at the end of each dataset, see `PartReport`
+    # of the blocks at the end of each dataset, see `BatchReport`
     n_usual: Counter[str] = field(default_factory=Counter)
     padded: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
     odd: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
@@ -232,17 +232,17 @@ class _Check:
         job: dict[str, JSON] = {"container": str(self.store), "path": self.path, "deep": self.deep}
         division = run.division
         with open_state(state, job, division) as known:
-            yield from self._check_parts(self._parts(), known, run, "validate", total)
+            yield from self._check_batches(self._batches(), known, run, "validate", total)
             if division.part is not None:
                 return
             suspicious = [  # padded blocks of datasets in which others are truncated
-                Part(path, self.datasets[path], some, outside=True)
+                Batch(path, self.datasets[path], some, outside=True)
                 for path, positions in self.padded.items()
                 if self.n_usual[path]
                 for some in batched(positions, _BLOCKS)
             ]
-            total = sum(part.n_bytes for part in suspicious)
-            yield from self._check_parts(suspicious, known, run, "validate padding", total)
+            total = sum(each.n_bytes for each in suspicious)
+            yield from self._check_batches(suspicious, known, run, "validate padding", total)
         yield from self._judge_odd()
         for path, grids in self.grids.items():
             yield size_finding(path, self.datasets[path], grids)
@@ -250,14 +250,14 @@ class _Check:
             self.gaps.grids.pop(path, None)
         yield from self.gaps.errors() if self.expect_complete else self.gaps.notes()
 
-    def _check_parts(
-        self, parts: Iterable[Part], known: State, run: RunOptions, stage: str, total: int
+    def _check_batches(
+        self, batches: Iterable[Batch], known: State, run: RunOptions, stage: str, total: int
     ) -> Iterator[Finding]:
-        work = partial(check_parts, self.store, deep=self.deep)
+        work = partial(check_batches, self.store, deep=self.deep)
         part = run.division.part
-        parts = parts if part is None else (each for each in parts if part.owns(each.key))
+        batches = batches if part is None else (each for each in batches if part.owns(each.key))
         total //= 1 if part is None else part.of
-        for _, reports in run.each(work, self._tasks(parts, known), stage, total):
+        for _, reports in run.each(work, self._tasks(batches, known), stage, total):
             for report in reports:
                 known.note(report)
                 self._take(report)
@@ -330,16 +330,16 @@ class _Check:
 
     # ------------------------------------------------------------------ blocks
 
-    def _parts(self) -> Iterator[Part]:
+    def _batches(self) -> Iterator[Batch]:
         """Yield the document of each dataset, then its blocks."""
         for path, dataset in self.datasets.items():
-            yield Part(path, dataset, ())
+            yield Batch(path, dataset, ())
             stored = StoredGrid(dataset.dimensions, dataset.block_size)
             self.gaps.grids[path] = stored
             positions = list_blocks(self._ask, path, dataset.grid, self._take_file)
             for some in batched(positions, _BLOCKS):
                 stored.add(some)
-                yield Part(path, dataset, some)
+                yield Batch(path, dataset, some)
 
     def _take_file(self, each: Finding) -> None:
         """Take a finding of a listing."""
@@ -347,22 +347,22 @@ class _Check:
         if each.kind == "unreadable":
             self.unlisted.add(each.path)
 
-    def _tasks(self, parts: Iterable[Part], known: State) -> Iterator[CheckTask]:
-        """Put parts together into tasks, and take the reports of those that are done."""
-        task: list[Part] = []
-        for part in parts:
-            if part.key in known.done:
-                self._take(known.done[part.key])
+    def _tasks(self, batches: Iterable[Batch], known: State) -> Iterator[CheckTask]:
+        """Put batches together into tasks, and take the reports of those that are done."""
+        task: list[Batch] = []
+        for batch in batches:
+            if batch.key in known.done:
+                self._take(known.done[batch.key])
                 continue
-            task.append(part)
+            task.append(batch)
             # a document takes about as long as 8 blocks
-            if sum(len(part.positions) or 8 for part in task) >= _BLOCKS:
+            if sum(len(each.positions) or 8 for each in task) >= _BLOCKS:
                 yield CheckTask(task)
                 task = []
         if task:
             yield CheckTask(task)
 
-    def _take(self, done: PartReport) -> None:
+    def _take(self, done: BatchReport) -> None:
         path = done.path
         self.found += done.findings
         self.counts["blocks"] += done.n_blocks

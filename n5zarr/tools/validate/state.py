@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
 from n5zarr.tools.jobs.parts import WHOLE, Part, check_ended
-from n5zarr.tools.validate.parts import PartReport
+from n5zarr.tools.validate.batches import BatchReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -27,18 +27,18 @@ _ENDED = '{"ended": true}'  # the last line of a part
 
 
 class State(NamedTuple):
-    """The parts that an interrupted check has completed, and a file that records others.
+    """The batches that an interrupted check has completed, and a file that records others.
 
     Parameters
     ----------
     done : mapping
-        Reports of the completed parts, by key.
+        Reports of the completed batches, by key.
     note : callable
         Records one more report.
     """
 
-    done: Mapping[str, PartReport]
-    note: Callable[[PartReport], None]
+    done: Mapping[str, BatchReport]
+    note: Callable[[BatchReport], None]
 
 
 @contextmanager
@@ -75,7 +75,7 @@ def open_state(
     path = Path(file)
     require(path.parent.is_dir(), f"state: {path}: expected a directory that exists")
     of_parts = _files_of_parts(path) if division.ends else []
-    done: dict[str, PartReport] = {}
+    done: dict[str, BatchReport] = {}
     for part, each in of_parts:
         done |= _read(each, {**job, "part": str(part)})
     if division.part is not None:
@@ -90,8 +90,8 @@ def open_state(
         # the line before may have been cut
         lines.write(f"\n{json.dumps(job)}\n")
 
-        def note(part: PartReport) -> None:
-            lines.write(json.dumps(asdict(part)) + "\n")
+        def note(report: BatchReport) -> None:
+            lines.write(json.dumps(asdict(report)) + "\n")
             lines.flush()
 
         yield State(done, note)
@@ -146,7 +146,7 @@ def _remove(path: Path) -> None:
             raise
 
 
-def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
+def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, BatchReport]:
     """Read the reports of an interrupted check, by key; none if the file does not exist."""
     if not path.exists():
         return {}
@@ -161,5 +161,5 @@ def _read(path: Path, job: Mapping[str, JSON]) -> dict[str, PartReport]:
         "give another name",
     )
     others = (job, json.loads(_ENDED))
-    reports = (PartReport.from_json(line) for line in lines if line not in others)
+    reports = (BatchReport.from_json(line) for line in lines if line not in others)
     return {report.key: report for report in reports}

@@ -43,13 +43,13 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.blocks import Form
     from n5zarr.tools.validate.findings import KindOfFinding
 
-__all__ = ["CheckTask", "Part", "PartReport", "check_parts", "size_finding"]
+__all__ = ["Batch", "BatchReport", "CheckTask", "check_batches", "size_finding"]
 
 _AT_A_TIME = 32  # blocks in one batch of requests
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Batch:
     """Some blocks of a dataset, to be checked together, or its document.
 
     Parameters
@@ -77,7 +77,7 @@ class Part:
 
     @property
     def key(self) -> str:
-        """A text that identifies the part; it differs if the dataset has changed."""
+        """A text that identifies the batch; it differs if the dataset has changed."""
         dataset = self.dataset
         form = (dataset.dimensions, dataset.block_size, dataset.type_name, dataset.compression)
         what = (form, self.positions, self.outside)
@@ -85,13 +85,13 @@ class Part:
 
 
 @dataclass(slots=True)
-class PartReport:
-    """The result of checking a part.
+class BatchReport:
+    """The result of checking a batch.
 
     Parameters
     ----------
     key : str
-        Key of the part.
+        Key of the batch.
     findings : list of Finding
         The problems.
     n_blocks, n_bytes : int
@@ -122,7 +122,7 @@ class PartReport:
         return self.key.rpartition(":")[0]
 
     @classmethod
-    def from_json(cls, members: Mapping[str, Any]) -> PartReport:
+    def from_json(cls, members: Mapping[str, Any]) -> BatchReport:
         """Make a report from its members as plain JSON."""
         report = cls(**members)
         report.findings = list(map(Finding.from_json, members["findings"]))
@@ -133,46 +133,46 @@ class PartReport:
 
 
 class CheckTask(NamedTuple):
-    """The parts that a worker checks together."""
+    """The batches that a worker checks together."""
 
-    parts: Sequence[Part]
+    batches: Sequence[Batch]
 
     @property
     def n_bytes(self) -> int:
         """Decoded size of the blocks."""
-        return sum(part.n_bytes for part in self.parts)
+        return sum(batch.n_bytes for batch in self.batches)
 
 
-def check_parts(store: N5Store, task: CheckTask, *, deep: bool) -> list[PartReport]:
-    """Check the parts of a task; with ``deep``, decode every block."""
+def check_batches(store: N5Store, task: CheckTask, *, deep: bool) -> list[BatchReport]:
+    """Check the batches of a task; with ``deep``, decode every block."""
     with asking_once():  # datasets of one group share the documents above
-        return [_check_part(store, part, deep=deep) for part in task.parts]
+        return [_check_batch(store, batch, deep=deep) for batch in task.batches]
 
 
-def _check_part(store: N5Store, part: Part, *, deep: bool) -> PartReport:
-    report = PartReport(part.key)
-    if not part.positions:
-        report.findings += _check_document(store, part.path)
-    for position, block in _read(store, part, deep=deep):
+def _check_batch(store: N5Store, batch: Batch, *, deep: bool) -> BatchReport:
+    report = BatchReport(batch.key)
+    if not batch.positions:
+        report.findings += _check_document(store, batch.path)
+    for position, block in _read(store, batch, deep=deep):
         if isinstance(block, Exception):
             is_payload = getattr(block, "kind", None) == "payload"
             kind: KindOfFinding = "payload" if is_payload else "unreadable"
-            report.findings.append(finding(kind, part.path, reason(block), block=position))
+            report.findings.append(finding(kind, batch.path, reason(block), block=position))
             continue
         form: Form | None = "padded"
-        if not part.outside:
-            found = list(check_block(block, part.dataset, part.path, position, deep=deep))
+        if not batch.outside:
+            found = list(check_block(block, batch.dataset, batch.path, position, deep=deep))
             report.findings += found
             report.n_blocks += 1
             report.n_bytes += block.size
-            form = _form(block, part, position, found)
+            form = _form(block, batch, position, found)
             is_shard = any(each.kind == "shard" for each in found)
-            shard = shard_in(block, part.dataset) if is_shard else None
+            shard = shard_in(block, batch.dataset) if is_shard else None
             if shard is not None and shard.n > 1:
-                report.grids = _possible_grids(shard, position, part.dataset, report.grids)
-        if form == "padded" and not (deep or part.outside):
+                report.grids = _possible_grids(shard, position, batch.dataset, report.grids)
+        if form == "padded" and not (deep or batch.outside):
             report.padded.append(position)
-        elif form == "padded" and _is_odd(block, part, position):
+        elif form == "padded" and _is_odd(block, batch, position):
             report.odd.append(position)
         else:
             report.n_usual += form in ("padded", "truncated")
@@ -187,7 +187,7 @@ def _check_document(store: N5Store, path: str) -> Iterator[Finding]:
 
 
 def _read(
-    store: N5Store, part: Part, *, deep: bool
+    store: N5Store, batch: Batch, *, deep: bool
 ) -> Iterator[tuple[N5Tuple, StoredBlock | Exception]]:
     """Read the needed parts of blocks; omit blocks that are removed meanwhile.
 
@@ -199,7 +199,9 @@ def _read(
         (found,) = ask(request_each([Get(key, part=part)]))
         return None if found is None else bytes(found)
 
-    def read(keys: Sequence[str], *, deep: bool = deep or part.outside) -> list[StoredBlock | None]:
+    def read(
+        keys: Sequence[str], *, deep: bool = deep or batch.outside
+    ) -> list[StoredBlock | None]:
         if deep:
             return [None if data is None else whole(data) for data in ask(read_each(keys))]
         return [
@@ -207,8 +209,8 @@ def _read(
             for key, found in zip(keys, ask(read_ends(keys)), strict=True)
         ]
 
-    for positions in batched(part.positions, _AT_A_TIME):
-        keys = [join(part.path, block_path(position)) for position in positions]
+    for positions in batched(batch.positions, _AT_A_TIME):
+        keys = [join(batch.path, block_path(position)) for position in positions]
         for position, key, block in zip(positions, keys, each_or_error(read, keys), strict=True):
             is_large = getattr(block, "kind", None) == "shard"  # too large to be read whole
             found = read([key], deep=False)[0] if is_large else block
@@ -217,10 +219,10 @@ def _read(
 
 
 def _form(
-    block: StoredBlock, part: Part, position: N5Tuple, found: Sequence[Finding]
+    block: StoredBlock, batch: Batch, position: N5Tuple, found: Sequence[Finding]
 ) -> Form | None:
     """Tell how a block at the end of a dataset is stored; None unless it is sound, of numbers."""
-    dataset = part.dataset
+    dataset = batch.dataset
     is_sound = all(each.severity != "error" for each in found)
     is_numeric = dataset.data_type not in (DataType.STRING, DataType.OBJECT)
     if not (is_sound and is_numeric) or dataset.is_label_multiset:
@@ -228,9 +230,9 @@ def _form(
     return form_of(BlockHeader.from_bytes(block.outline).block_shape, dataset, position)
 
 
-def _is_odd(block: StoredBlock, part: Part, position: N5Tuple) -> bool:
+def _is_odd(block: StoredBlock, batch: Batch, position: N5Tuple) -> bool:
     """Whether a padded block has values outside of the dataset that are no padding."""
-    dataset = part.dataset
+    dataset = batch.dataset
     extent = dataset.extent_of(position)
     try:
         elements = decode_numeric(block.whole, dataset.ndim, dataset.data_type, dataset.compression)
