@@ -193,7 +193,7 @@ def _written(beside: Path, node: str, *, resume: bool) -> list[str] | None:
     Raises
     ------
     N5UnrepresentableError
-        There are some, and the run is not resumed (``kind="option"``).
+        Datasets have to be put in place, and the run is not resumed (``kind="option"``).
     """
     try:
         found = json.loads((beside / _WRITTEN).read_bytes())

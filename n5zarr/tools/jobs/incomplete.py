@@ -150,10 +150,9 @@ def begin(
     Raises
     ------
     N5UnrepresentableError
-        There is an interrupted run and it is not resumed, or it did something else
-        (``kind="option"``).
+        An interrupted run is not resumed, or did another job (``kind="option"``).
     N5Error
-        The source is another one than when the run began (``kind="changed"``).
+        The source has changed since the run began (``kind="changed"``).
     """
     before = read_incomplete(store, path)
     if before is not None:

@@ -39,7 +39,7 @@ def check_no_links(storage: Storage, paths: Iterable[str]) -> None:
     Raises
     ------
     N5UnrepresentableError
-        One is a link (``kind="option"``).
+        A node is a link (``kind="option"``).
     """
     root = storage.root
     for path in paths if root is not None else ():

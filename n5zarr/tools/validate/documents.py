@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
@@ -19,7 +19,7 @@ from n5zarr.format.attributes import dataset_keys, missing_dataset_keys
 from n5zarr.format.data_type import DataType
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.requests import each_once
-from n5zarr.tools.validate.findings import KindOfFinding, finding
+from n5zarr.tools.validate.findings import KINDS, finding
 from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
@@ -31,12 +31,11 @@ if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.attributes import GroupAttributes
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.validate.findings import Finding, Severity
+    from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["check_broken", "check_dataset", "check_group", "check_is_object", "check_version_form"]
 
-_KINDS = get_args(KindOfFinding.__value__)
 _FULL_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _RELATIVE = ("factors", "shapes")  # conventions of levels that follow those of the finest one
 _SAME = 0.01  # largest relative difference of voxel sizes due to rounding
@@ -57,7 +56,7 @@ def check_broken(path: str, node: Broken | Unreadable) -> Iterator[Finding]:
         yield finding("unreadable", path, f"{type(error).__name__}: {error}")
     elif isinstance(error, N5AttributesError):
         for problem in error.problems:
-            kind = problem.kind if problem.kind in _KINDS else "member"
+            kind = problem.kind if problem.kind in KINDS else "member"
             yield _of_document(kind, path, str(problem))  # type: ignore[arg-type]
     elif error.kind in ("foreign", "path"):  # not of the document
         yield finding("foreign" if error.kind == "foreign" else "name", path, error.message)

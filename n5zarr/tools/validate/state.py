@@ -61,8 +61,8 @@ def open_state(
     Raises
     ------
     N5UnrepresentableError
-        The file is not of this check, or parts have not ended (``kind="option"``); it stays as it
-        is.
+        The file is not of this check, or parts have not ended (``kind="option"``); the file stays
+        unchanged.
     """
     require(
         division.is_whole or file is not None,

@@ -92,7 +92,7 @@ class N5Parser:
         FileNotFoundError
             No node is there.
         N5UnsupportedError
-            More would be copied than ``max_inlined`` (``kind="option"``).
+            The copied chunks have more bytes than ``max_inlined`` (``kind="option"``).
         N5Error
             A node or a block is damaged.
         """

@@ -111,7 +111,7 @@ def each_chunk(
     Raises
     ------
     N5UnsupportedError
-        More is copied than may be (``kind="option"``).
+        The copied chunks have more bytes than ``max_inlined`` (``kind="option"``).
     """
     arrays = [member for member in members if isinstance(member, VirtualArray)]
     total = sum(array.n_chunks * array.view.full_n_bytes for array in arrays)
@@ -271,7 +271,8 @@ def url_of_container(store: N5Store) -> str:
     Raises
     ------
     N5UnsupportedError
-        Other programs cannot read it: it is in memory or in an archive (``kind="option"``).
+        Other programs cannot read the container, which is in memory or in an archive
+        (``kind="option"``).
     """
     root = store.storage.root
     if root is not None:
