@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import import_optional
+from n5zarr.errors import N5MissingDependencyError
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import texts
@@ -209,7 +209,11 @@ def _position(slices: Slices, axis: int, element: float) -> float:
 
 
 def _pyplot() -> Any:  # noqa: ANN401 - a package that may not be there
-    return import_optional("matplotlib.pyplot", "n5zarr.plot", "plot")
+    try:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - optional
+    except ImportError as err:
+        raise N5MissingDependencyError("matplotlib", "n5zarr.plot", "plot") from err
+    return plt
 
 
 def _figure_class() -> type[Figure]:
