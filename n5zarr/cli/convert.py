@@ -91,12 +91,12 @@ _WAYS = {
 def download(**given: Any) -> Result:
     """Copy a part of a container to local files, as N5, byte for byte.
 
-    Datasets keep their paths and dimensions; blocks outside the BOX are missing and read as 0. The
-    documents of the parent groups are copied, too. In a pyramid the BOX counts elements of the
-    largest level; the other levels use the same physical region.
+    Datasets keep their paths and dimensions; blocks outside the --box are missing and read as 0.
+    The documents of the parent groups are copied, too. In a pyramid the --box counts elements of
+    the largest level; the other levels use the same physical region. There, : is a whole axis.
 
     Blocks that exist with the same size are not loaded again: repeat an interrupted command to
-    continue, or download another BOX into the same DIR.
+    continue, or download another --box into the same DIR.
     """
     done = n5zarr.download(**given)
     loaded = "would be loaded" if given["dry_run"] else "loaded"

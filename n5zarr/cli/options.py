@@ -226,7 +226,7 @@ _BY_TYPE: Mapping[str, Mapping[str, Any]] = {
     "float": {"type": float | None, "metavar": "X"},
     "str or sequence of str": {"type": list[str] | None, "metavar": "GLOB"},
     "sequence of str": {"type": list[str] | None},
-    "sequence of slice": {"type": Any, "parser": _box, "metavar": "Z:Z,Y:Y,X:X"},
+    "sequence of slice": {"type": Any, "parser": _box, "metavar": "Z0:Z1,Y0:Y1,X0:X1"},
     "mapping or str": {"type": Any, "parser": json_or_text, "metavar": "NAME"},
     "": {"type": str | None},
 }
