@@ -16,7 +16,7 @@ from n5zarr.format.block import MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType, numpy_type, same_bytes
 from n5zarr.format.grid import block_extent, grid_shape
-from n5zarr.format.lenient_values import as_integer
+from n5zarr.format.lenient_json import as_integer
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.version import VERSION_KEY, is_version
 

@@ -20,7 +20,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from n5zarr.errors import N5AttributesError, Problem
-from n5zarr.format.lenient_values import as_boolean, as_integer
+from n5zarr.format.lenient_json import as_boolean, as_integer
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON

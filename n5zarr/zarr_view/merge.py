@@ -22,7 +22,7 @@ from n5zarr.format.attributes import (
     parse_attributes,
 )
 from n5zarr.format.order import AxisOrder, from_presented, to_c
-from n5zarr.format.raw_json import RawObject
+from n5zarr.format.raw_json import RawObject, name_of_nonfinite, replace_nonfinite
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.zarr_view.change import (
     N5_KEYS,
@@ -172,7 +172,9 @@ def _record_nonfinite(raw: RawObject, record: Record, node: NodeContext) -> Reco
     """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
     respelled = {k: v for k, v in node.users_members(raw).items() if k not in raw.texts}
     found = json_pointers({**record.attributes, **respelled})
-    nonfinite = {p: _token(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)}
+    nonfinite = {
+        p: name_of_nonfinite(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)
+    }
     for key, value in respelled.items():
         raw.set(key, _placeholders(value))
     attributes = {k: _placeholders(v) for k, v in record.attributes.items()}
@@ -298,21 +300,13 @@ def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[
         if value is None:
             nulls.append(pointer)
         elif isinstance(value, float) and not math.isfinite(value):
-            nonfinite[pointer] = _token(value)
+            nonfinite[pointer] = name_of_nonfinite(value)
     return replace(record, nonfinite=nonfinite, nulls=nulls)
-
-
-def _token(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _placeholders(value: JSON) -> JSON:
     """Replace NaN and infinities by null: z5py and tensorstore refuse a node with bare NaN."""
-    if isinstance(value, Mapping):
-        return {key: _placeholders(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_placeholders(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return replace_nonfinite(value, lambda _: None)
 
 
 def _with_names(

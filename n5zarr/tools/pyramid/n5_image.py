@@ -18,7 +18,6 @@ from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
-from n5zarr.format.lenient_json import DocumentText
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
@@ -142,7 +141,7 @@ class N5Image(Image):
     def level(self, name: str, chosen: ChosenLevel, wanted: Wanted) -> Level:
         self._check_setup(name, chosen)
         path, document = self.full(name), self._document(name, chosen, wanted)
-        data = RawObject(DocumentText(document, {})).to_bytes()
+        data = RawObject(document).to_bytes()
         return Level(
             path,
             wanted.chunks,
