@@ -21,7 +21,7 @@ import numpy as np
 
 from n5zarr.conventions.bdv_loader import Loader, parse_loader
 from n5zarr.conventions.bdv_registrations import model_of, read_transforms, view_in
-from n5zarr.conventions.factors import factors_in_json
+from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,

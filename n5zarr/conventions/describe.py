@@ -11,7 +11,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import bdv, cosem, n5viewer, neuroglancer, ngff
-from n5zarr.conventions.factors import factors_in_json
+from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import LEVELS_KEYS, Axis
 from n5zarr.errors import option_error
 

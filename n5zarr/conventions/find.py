@@ -20,7 +20,6 @@ from n5zarr.conventions import (
     bdv,
     canonical,
     cosem,
-    factors,
     funlib,
     ilastik,
     imagej,
@@ -30,7 +29,15 @@ from n5zarr.conventions import (
     paintera,
     render,
 )
-from n5zarr.conventions.levels import entries_in, entries_of, images_in, level_by_shapes, path_of
+from n5zarr.conventions.levels import (
+    entries_in,
+    entries_of,
+    images_in,
+    level_by_factors,
+    level_by_shapes,
+    path_of,
+    problems_of_list,
+)
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -58,7 +65,7 @@ def _names_only(node: Node) -> Geometry | None:
 
 def _by_factors(node: Node) -> Geometry | None:
     by = downsampling_factors(node)
-    return None if by is None else factors.read(node, by, _geometry_of_finest(node))
+    return None if by is None else level_by_factors(node, by, _geometry_of_finest(node))
 
 
 def _by_shapes(node: Node) -> Geometry | None:
@@ -96,7 +103,7 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
 _KEYS = {
     key
     for module in (
-        bdv, canonical, cosem, factors, funlib, n5viewer, neuroglancer, ngff, paintera, render,
+        bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render,
     )
     for key in module.KEYS
 }  # fmt: skip
@@ -158,7 +165,7 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
 
 def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
     if geometry.convention in _BY_LISTED_FACTORS:
-        yield from factors.problems_of_list(node)
+        yield from problems_of_list(node)
     if geometry.rest:
         yield (
             "the registration turns or shears: positions are along the axes of the view, and "

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import level_of, mapping
+from n5zarr.conventions.model import items_of, level_of, mapping
 from n5zarr.format.order import to_c
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def add_level(
             existing = {"name": f"{image_name}/{name}", **image, "datasets": []}
             images.append(existing)
             position = len(images) - 1
-    levels = sorted([*(_levels(existing) or []), level], key=_level_number)
+    levels = sorted([*entries_in(existing), level], key=_level_number)
     images[position] = {**image, **existing, "datasets": levels}
     return {**attributes, "multiscales": images}
 
@@ -101,11 +101,11 @@ def set_level(
     ome = _ome_object(attributes, written)
     if ome is not None:
         return {**attributes, "ome": set_level(ome, group, name, _without_version(written))}
-    images = attributes.get("multiscales")
+    images = items_of(attributes.get("multiscales"))
     level, axes = written.level or {}, (written.image or {}).get("axes")
     transform = next((key for key in level if key != "path"), "")
-    for position, image in enumerate(images if isinstance(images, list) else []):
-        old, levels = mapping(image), list(_levels(mapping(image)) or [])
+    for position, image in enumerate(images):
+        old, levels = mapping(image), list(entries_in(mapping(image)))
         found = [i for i, e in enumerate(levels) if path_of(e) == name and transform in mapping(e)]
         if not found:
             continue
@@ -116,7 +116,7 @@ def set_level(
         described: dict[str, JSON] = {} if axes is None else {"axes": axes}
         # transforms of the image would be applied to those of its levels
         kept = {k: v for k, v in old.items() if k != "coordinateTransformations"}
-        changed = list(images if isinstance(images, list) else [])
+        changed = list(images)
         changed[position] = {**kept, **described, "datasets": levels}
         return {**attributes, "multiscales": changed}
     return add_level(remove_levels(attributes, [name]), group, name, written)
@@ -124,8 +124,7 @@ def set_level(
 
 def shares_transforms(attributes: Mapping[str, JSON], name: str) -> bool:
     """Whether a dataset belongs to an image of several levels that has transforms for all."""
-    images = attributes.get("multiscales")
-    for image in map(mapping, images if isinstance(images, list) else []):
+    for image in map(mapping, items_of(attributes.get("multiscales"))):
         paths = [*map(path_of, entries_in(image))]
         if name in paths and len(paths) > 1 and image.get("coordinateTransformations"):
             return True
@@ -146,7 +145,7 @@ def _without_version(written: Written) -> Written:
 
 
 def _names_of(axes: JSON) -> list[JSON]:
-    return [mapping(axis).get("name") for axis in axes] if isinstance(axes, list) else []
+    return [mapping(axis).get("name") for axis in items_of(axes)]
 
 
 def _find_image(
@@ -175,10 +174,9 @@ def _levels(image: Mapping[str, JSON]) -> list[JSON] | None:
 
 def _in_c_order(level: Mapping[str, JSON]) -> dict[str, JSON]:
     """Reverse the lists of a level's transforms, for an image whose axes are in C order."""
-    transforms = level["coordinateTransformations"]
     steps: list[JSON] = [
         {key: [*to_c(v)] if isinstance(v, list) else v for key, v in mapping(step).items()}
-        for step in (transforms if isinstance(transforms, list) else [])
+        for step in items_of(level["coordinateTransformations"])
     ]
     return {**level, "coordinateTransformations": steps}
 

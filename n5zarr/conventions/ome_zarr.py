@@ -14,7 +14,7 @@ from n5zarr.conventions import ngff
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
+from n5zarr.conventions.model import MisfitError, Node, brief, first_of, items_of, mapping
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ome_draft import REGISTRATION, from_06, is_06
 from n5zarr.format.order import CTuple, to_n5
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
+    "UNNAMED_AXES",
     "OmeLevel",
     "as_05",
     "describe_image",
@@ -42,7 +43,8 @@ __all__ = [
     "without_ome",
 ]
 
-_FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
+UNNAMED_AXES = ("t", "c", "z", "y", "x")
+"""The axes of images of 0.1 and 0.2."""
 
 _PARTS = frozenset(
     {"ome", "multiscales", "omero", "image-label", "labels", "bioformats2raw.layout", XARRAY_KEY}
@@ -130,7 +132,7 @@ def is_inside(path: str) -> bool:
 def paths_in(listed: JSON) -> list[str]:
     """Return the paths in a list of paths, or of objects with a path; none that leads out."""
     found = []
-    for entry in listed if isinstance(listed, list) else ():
+    for entry in items_of(listed):
         path = path_of({"path": entry} if isinstance(entry, str) else entry)
         if path and is_inside(path):
             found.append(path)
@@ -265,7 +267,7 @@ def as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
     """
     found = from_06(image) if is_06(image) else dict(image)
     if "axes" not in found:
-        found["axes"] = [*_FIVE[-ndim:]]
+        found["axes"] = [*UNNAMED_AXES[-ndim:]]
     if not isinstance(found["axes"], list):
         raise MisfitError(f"multiscales: axes: expected a list, got {brief(found['axes'])}")
     found["datasets"] = [{**mapping(entry), **_flat(mapping(entry))} for entry in entries_in(image)]

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.bdv import view_of
+from n5zarr.conventions.model import items_of
 from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree, project_tree
@@ -188,8 +189,8 @@ def _filled(array: ArraySource) -> ArraySource:
 
 def _files(found: Images) -> dict[str, bytes]:
     """Describe a collection of images in OME-XML, if OME can express it."""
-    series = found.lists.get("OME", {}).get("series")
+    series = items_of(found.lists.get("OME", {}).get("series"))
     by_path: dict[object, Image] = {image.path: image for image in found.images}
-    listed = [by_path[path] for path in series] if isinstance(series, list) else []
+    listed = [by_path[path] for path in series]
     xml = ome_xml({image.path: image for image in listed}) if listed else None
     return {} if xml is None else {METADATA_XML: xml}

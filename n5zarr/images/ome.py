@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.model import MisfitError, first_of, mapping
+from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
 from n5zarr.conventions.ome_draft import DRAFT, REGISTRATION, as_06, is_registration
 from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
@@ -96,8 +96,8 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
         return {"ome": {"version": version, **attributes}}
     if isinstance(images, list):
         attributes["multiscales"] = [_stated(image, version) for image in images]
-        axes = first_of(images).get("axes")
-        names: JSON = [mapping(axis).get("name") for axis in axes] if isinstance(axes, list) else []
+        axes = items_of(first_of(images).get("axes"))
+        names: JSON = [mapping(axis).get("name") for axis in axes]
         attributes[XARRAY_KEY] = names
     return attributes
 
@@ -373,9 +373,9 @@ def _add(root: ElementTree.Element, name: str, image: Image) -> None:
         "Type": _TYPES[image.dtype.name],
     }
     pixels = ElementTree.SubElement(element, "Pixels", attributes)
-    channels = mapping(image.omero).get("channels")
+    channels = items_of(mapping(image.omero).get("channels"))
     for i in range(sizes["C"]):
-        channel = mapping(channels[i] if isinstance(channels, list) else None)
+        channel = mapping(channels[i] if channels else None)
         named = {"Name": str(channel["label"])} if "label" in channel else {}
         own = {"ID": f"Channel:{name}:{i}", "SamplesPerPixel": "1"}
         ElementTree.SubElement(pixels, "Channel", own | named)

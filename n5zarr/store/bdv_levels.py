@@ -21,7 +21,7 @@ from n5zarr.conventions.bdv_ome import (
     level_paths,
     n_space_axes,
 )
-from n5zarr.conventions.factors import factors_in_json
+from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import N5FormatError, N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
