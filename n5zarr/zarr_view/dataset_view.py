@@ -174,11 +174,6 @@ class DatasetView:
         return Element(dtype=self.data_type.dtype.newbyteorder("="))
 
     @cached_property
-    def n_parts(self) -> int | None:
-        """Length of the axis that holds the parts of one element; None without such an axis."""
-        return self.kind.n_parts
-
-    @cached_property
     def grid(self) -> N5Tuple:
         """Number of blocks along each axis, N5 order."""
         return self.dataset.grid
@@ -239,7 +234,7 @@ class DatasetView:
     @cached_property
     def is_scalar(self) -> bool:
         """Whether the array has no dimensions; its dataset has one, of length 1."""
-        rank = 1 if self.n_parts is None else 2
+        rank = 1 if self.kind.n_parts is None else 2
         return self.record.shape == [] and self.dataset.ndim == rank
 
     @cached_property
@@ -252,7 +247,7 @@ class DatasetView:
 
         The inverse is :meth:`grid_position`. The array lacks the axis of the parts of elements.
         """
-        own = values_n5 if self.n_parts is None else values_n5[1:]
+        own = values_n5 if self.kind.n_parts is None else values_n5[1:]
         return () if self.is_scalar else present(own, self.axis_order)
 
     def grid_position(self, coords: tuple[int, ...]) -> N5Tuple:
@@ -261,7 +256,7 @@ class DatasetView:
         N5 spec, "File-system specification", item 5.
         """
         own = _SCALAR if self.is_scalar else from_presented(coords, self.axis_order)
-        return own if self.n_parts is None else N5Tuple((0, *own))
+        return own if self.kind.n_parts is None else N5Tuple((0, *own))
 
     @cached_property
     def dimension_names(self) -> tuple[str | None, ...] | None:

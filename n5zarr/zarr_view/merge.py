@@ -31,7 +31,6 @@ from n5zarr.zarr_view.change import (
     NewArray,
     NewAttributes,
     NewGroup,
-    NewGroupMembers,
     NewNames,
     NoArray,
     NodeContext,
@@ -82,7 +81,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
     if data is not None and written.hides(record):
         _check_other_format(raw, change)
         change = change.since({})  # keep the content, which Zarr does not know
-    if isinstance(change.kind, NewGroup) or change.group.extra:
+    if isinstance(change.kind, NewGroup) or change.extra:
         _check_group(raw, node)
     record = _with_kind(raw, record, change.kind, node)
     if change.attributes is not None:
@@ -90,7 +89,11 @@ def changed(data: bytes | None, change: Change) -> bytes:
     if change.names is not None:
         given = {} if change.attributes is None else change.attributes.values
         record = _with_names(raw, record, change.names, given, node)
-    record = _with_group_members(record, change.group)
+    record = replace(
+        record,
+        consolidated=record.consolidated if change.consolidated is None else change.consolidated,
+        extra=record.extra if change.extra is None else change.extra,
+    )
     record = _with_format(record, written, is_new=data is None)
     recorded = record.to_json()
     if not recorded:
@@ -98,13 +101,6 @@ def changed(data: bytes | None, change: Change) -> bytes:
     elif recorded != raw.values.get(ZARR_KEY):
         raw.set(ZARR_KEY, recorded)
     return raw.to_bytes()
-
-
-def _with_group_members(record: Record, group: NewGroupMembers) -> Record:
-    """Record the members of the ``zarr.json`` of a group other than attributes."""
-    if group.consolidated is not None:
-        record = replace(record, consolidated=group.consolidated)
-    return record if group.extra is None else replace(record, extra=group.extra)
 
 
 def _check_group(raw: RawObject, node: NodeContext) -> None:
