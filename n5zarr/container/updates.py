@@ -27,7 +27,7 @@ from n5zarr.format.attributes import (
     own_keys,
 )
 from n5zarr.format.lenient_json import JSON, parse_json
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
@@ -399,10 +399,8 @@ def _make_parents(nodes: Nodes, key: MetadataKey, written: WrittenFormat) -> Ste
     is_mixed = not written.is_fixed and 2 in (key.zarr_format, written.above)
     if not is_mixed and (written.is_known or not nodes.has_stamps):
         return
-    names = key.path.split("/") if key.path else []
     is_new = (yield from nodes.node(key.path)) is None
-    for n in range(len(names) if is_new else 0):
-        path = "/".join(names[:n])
+    for path in groups_above(key.path) if is_new else ():
         if (yield from nodes.node(path)) is None:
             above = yield from nodes.formats.above(path)
             zarr_format = None if written.is_fixed else key.zarr_format

@@ -180,8 +180,7 @@ def _place_of(axis: JSON) -> str:
     if isinstance(axis, str):
         return axis
     described = mapping(axis)
-    name = described.get("name")
-    return _BY_TYPE.get(str(described.get("type")), str(name).lower())
+    return _BY_TYPE.get(str(described.get("type")), str(described.get("name")).lower())
 
 
 def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:

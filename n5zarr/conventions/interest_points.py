@@ -156,7 +156,7 @@ def listed_in(xml: bytes) -> list[PointList]:
     Raises
     ------
     N5UnrepresentableError
-        It is not the XML of a BigStitcher project (``kind="option"``).
+        The XML is not that of a BigStitcher project (``kind="option"``).
     N5UnsupportedError
         The points are in text files (``kind="option"``).
     """

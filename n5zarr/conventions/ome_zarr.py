@@ -18,7 +18,7 @@ from n5zarr.conventions.model import MisfitError, Node, brief, first_of, items_o
 from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ome_draft import REGISTRATION, from_06, is_06
 from n5zarr.format.order import CTuple, to_n5
-from n5zarr.format.path import is_name
+from n5zarr.format.path import groups_above, is_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -167,8 +167,7 @@ def level_paths(image: Mapping[str, JSON]) -> list[str]:
         if path in paths:
             message = f"multiscales: path: expected each one once, got {path!r} twice"
             raise MisfitError(message)
-        names = path.split("/")
-        around = {"/".join(names[:n]) for n in range(1, len(names))}
+        around = {*groups_above(path)[1:]}
         if path in above or not around.isdisjoint(paths):
             message = f"expected arrays that are not in each other, got {path!r} and another one"
             raise MisfitError(f"multiscales: path: {message}")
@@ -213,18 +212,14 @@ def read_levels(
         geometry = ngff.read(node, is_c_order=True)
         if geometry is not None:
             axes[number] = geometry.axes
-    return _described(axes, paths)
-
-
-def _described(axes: Mapping[int, Sequence[Axis]], paths: Mapping[int, str]) -> dict[int, OmeLevel]:
     convention = choose_convention("auto", [])
-    first = next(iter(axes.values()), None)
-    return {
-        i: OmeLevel(
-            paths[i], f"s{i}", each, describe_axes(convention, each, f"s{i}", first if i else None)
-        )
-        for i, each in axes.items()
-    }
+    finest = next(iter(axes.values()), None)
+    levels = {}
+    for number, own in axes.items():
+        name = f"s{number}"
+        written = describe_axes(convention, own, name, finest if number else None)
+        levels[number] = OmeLevel(paths[number], name, own, written)
+    return levels
 
 
 def describe_image(

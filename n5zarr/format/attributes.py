@@ -386,16 +386,14 @@ def _compression_of(codecs: Sequence[JSON]) -> Compression | None:
     if len(codecs) == 1:
         return Raw()
     codec = codecs[1]
-    try:
-        named = {"type": codec["name"], **_configuration(codec)} if isinstance(codec, dict) else 0
-        return parse_compression(named)
-    except (KeyError, N5AttributesError):
+    if not isinstance(codec, dict):
         return None
-
-
-def _configuration(codec: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    configuration = codec.get("configuration", {})
-    return configuration if isinstance(configuration, dict) else {}
+    configuration = codec.get("configuration")
+    members = configuration if isinstance(configuration, dict) else {}
+    try:
+        return parse_compression({"type": codec.get("name"), **members})
+    except N5AttributesError:
+        return None
 
 
 def _unreadable(codecs: list[JSON]) -> str:

@@ -96,7 +96,10 @@ def omero(
     is_byte = dtype.kind in "ui" and dtype.itemsize == 1
     if not (shown.limits or shown.color or labels or is_byte):
         return None
-    lowest, highest = _range(dtype, shown)
+    lowest, highest = shown.limits or (0.0, 1.0)
+    if dtype.kind in "ui":
+        info = np.iinfo(dtype.name)
+        lowest, highest = int(info.min), int(info.max)
     start, end = shown.limits or (lowest, highest)
     window: dict[str, JSON] = {"min": lowest, "max": highest, "start": start, "end": end}
     channels: list[JSON] = []
@@ -122,13 +125,6 @@ def _complete(own: JSON, n_channels: int) -> dict[str, JSON] | None:
         if not isinstance(channel.get("color"), str) or numbers(limits, 4) is None:
             return None
     return dict(mapping(own))
-
-
-def _range(dtype: np.dtype[np.generic], shown: Channel) -> tuple[float, float]:
-    if dtype.kind in "ui":
-        info = np.iinfo(dtype.name)
-        return int(info.min), int(info.max)
-    return shown.limits or (0.0, 1.0)
 
 
 def with_display(

@@ -27,7 +27,7 @@ from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.images.display import find_shown, is_label, with_display
 from n5zarr.images.image import Images
-from n5zarr.images.ome import align_axes, labels_metadata, series_metadata
+from n5zarr.images.ome import align_axes, series_metadata
 from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -380,7 +380,7 @@ class _Describer:
                     "/".join(names[ends[-1] :])
                 )
         return {
-            group: labels_metadata(paths)
+            group: {"labels": sorted(paths)}
             for group, paths in listed.items()
             if group not in map(self._place, self._images)
         }

@@ -35,7 +35,7 @@ from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
@@ -50,7 +50,6 @@ __all__ = [
     "OmeVersion",
     "align_axes",
     "image_attributes",
-    "labels_metadata",
     "ome_attributes",
     "ome_xml",
     "series_metadata",
@@ -300,12 +299,6 @@ def _label_source(label: str, image: str | None) -> dict[str, JSON]:
     ({'source': {'image': '../..'}}, {})
     """
     return {} if image is None else {"source": {"image": relpath(image or ".", label or ".")}}
-
-
-def labels_metadata(names: Iterable[str]) -> dict[str, JSON]:
-    """Make the metadata of a group ``labels``: the paths of the label images in it."""
-    listed: JSON = sorted(names)
-    return {"labels": listed}
 
 
 def series_metadata(images: Sequence[str]) -> dict[str, dict[str, JSON]]:
