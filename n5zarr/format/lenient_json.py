@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, cast
 from n5zarr.errors import N5AttributesError, Problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 __all__ = [
     "BARE",
@@ -225,20 +225,16 @@ def _check_depth(document: JSON) -> None:
     """Raise if a document has more levels than Java reads; works without recursion."""
     level = _containers([document])
     for _ in range(MAX_DEPTH):
-        level = _containers(child for value in level for child in _children(value))
+        level = [inner for each in level for inner in _containers(each)]
         if not level:
             return
     raise _too_deep()
 
 
-def _containers(values: Iterable[JSON]) -> list[JSON]:
-    return [value for value in values if isinstance(value, dict | list)]
-
-
-def _children(value: JSON) -> list[JSON]:
-    if isinstance(value, dict):
-        return list(value.values())
-    return value if isinstance(value, list) else []
+def _containers(values: list[JSON] | dict[str, JSON]) -> list[list[JSON] | dict[str, JSON]]:
+    """Return the lists and objects directly in a list or an object."""
+    members = values.values() if isinstance(values, dict) else values
+    return [member for member in members if isinstance(member, dict | list)]
 
 
 def unquoted(quoted: str) -> str:

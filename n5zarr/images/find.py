@@ -223,16 +223,13 @@ def from_ome(tree: SourceTree) -> SourceTree:
         translations, or the name of a level is taken (``kind="option"``).
     """
     with ErrorsAt(tree.name):
-        return _as_n5(tree)
-
-
-def _as_n5(tree: SourceTree) -> SourceTree:
-    levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # new path and array by old path
-    groups = dict(tree.groups)
-    for group, attributes in tree.groups.items():
-        image = image_in(attributes)
-        levels = {} if image is None else _ome_levels(group, image, tree.arrays)
-        if levels:
+        levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # new path and array by old path
+        groups = dict(tree.groups)
+        for group, attributes in tree.groups.items():
+            image = image_in(attributes)
+            levels = {} if image is None else _ome_levels(group, image, tree.arrays)
+            if not levels:
+                continue
             taken = {join(group, level.path) for level in levels.values()}
             above = f"{group}/" if group else ""
             is_alone = all(path in taken for path in tree.arrays if path.startswith(above))
@@ -240,25 +237,26 @@ def _as_n5(tree: SourceTree) -> SourceTree:
             for level in levels.values():
                 path = join(group, level.path)
                 array = tree.arrays[path]
+                own = level.written.on_dataset(array.attributes)
                 placed = replace(
                     array,
                     dimension_names=to_c([axis.name for axis in level.axes]),
-                    attributes={**array.attributes, **level.written.on_dataset(array.attributes)},
+                    attributes={**array.attributes, **own},
                 )
                 levels_of_all[path] = join(group, level.name), placed
-    if not levels_of_all:
-        return tree
-    others = {p: (p, array) for p, array in tree.arrays.items() if p not in levels_of_all}
-    found: dict[str, ArraySource] = {}
-    origins: dict[str, str] = {}
-    for old, (new, array) in (levels_of_all | others).items():
-        require(
-            origins.setdefault(new, old) == old,
-            f"{old}: expected a name that no level needs, got {new}, the path of "
-            f"{origins[new]} in N5; rename it first",
-        )
-        found[new] = array
-    return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
+        if not levels_of_all:
+            return tree
+        others = {p: (p, array) for p, array in tree.arrays.items() if p not in levels_of_all}
+        found: dict[str, ArraySource] = {}
+        origins: dict[str, str] = {}
+        for old, (new, array) in (levels_of_all | others).items():
+            require(
+                origins.setdefault(new, old) == old,
+                f"{old}: expected a name that no level needs, got {new}, the path of "
+                f"{origins[new]} in N5; rename it first",
+            )
+            found[new] = array
+        return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
 
 
 def _ome_levels(
@@ -268,7 +266,7 @@ def _ome_levels(
     try:
         for system in other_systems(image):
             message = f"the transform to {system!r} is omitted, as N5 has no place for it"
-            warnings.warn(f"{group or '/'}: {message}", N5Warning, stacklevel=4)
+            warnings.warn(f"{group or '/'}: {message}", N5Warning, stacklevel=3)
         paths = {path: join(group, path) for path in level_paths(image)}
         shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
         return read_levels(image, shapes)

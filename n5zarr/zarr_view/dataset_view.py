@@ -344,14 +344,6 @@ class DatasetView:
         return recorded if self.kind.matches_v2_dtype(recorded) else self.kind.v2_dtype
 
     @property
-    def _has_stored_dtype(self) -> bool:
-        """Whether the ``dtype`` of the ``.zarray`` is the stored one, in any byte order."""
-        v2_dtype = self.v2_dtype
-        # only plain types may differ in byte order: each field of a struct must have the stored one
-        is_swapped = isinstance(v2_dtype, str) and self.kind.matches_v2_dtype(v2_dtype)
-        return is_swapped or v2_dtype == self.kind.v2_dtype
-
-    @property
     def _v3_fill_value(self) -> JSON:
         """The value of missing blocks: N5 spec, "File-system specification", item 6."""
         if self.record.fill_value is not None:
@@ -400,7 +392,11 @@ class DatasetView:
         if self.zarr_format == 3:
             is_derived = same_codecs(self.v3_codecs, self.derived_codecs())
         else:
-            is_derived = self.v2_encoding == self.derived_v2() and self._has_stored_dtype
+            # only plain types may differ in byte order: fields of a struct must have the stored one
+            is_plain = isinstance(self.v2_dtype, str)
+            is_stored = is_plain and self.kind.matches_v2_dtype(self.v2_dtype)
+            has_dtype = is_stored or self.v2_dtype == self.kind.v2_dtype
+            is_derived = has_dtype and self.v2_encoding == self.derived_v2()
         # the length of the data, which is known for numbers only, distinguishes the formats of lz4
         unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
         if is_derived and not self.kind.is_widened and not unclear:
