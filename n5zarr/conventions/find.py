@@ -6,7 +6,8 @@ then factors alone, which n5-universe's generic parser reads last; then names of
 last shapes, of levels without any description. COSEM on groups and render come before n5-viewer,
 because their levels have n5-viewer's ``pixelResolution`` too.
 
-Of a dataset that none of them places, the attributes of axes that none can use are said.
+If no convention places a dataset, attributes that would place it if they were complete are
+reported.
 """
 
 from __future__ import annotations

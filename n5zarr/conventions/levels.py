@@ -95,8 +95,8 @@ def entries_of(
 def first_listed(path: Sequence[str], ancestors: Sequence[Mapping[str, JSON]]) -> str | None:
     """Return the name of the finest level of the image that lists a dataset.
 
-    None if no image lists it, or if the finest level is not in the same group, or its name that of
-    no node.
+    None if no image lists it, or if the finest level is not in the same group or has a name that
+    no node can have.
     """
     for image, entry in entries_of(path, ancestors):
         first, own = path_of(entries_in(image)[0]), path_of(entry)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.conventions.model import mapping, numbers
+from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.images.image import Channel, default_color
 
 if TYPE_CHECKING:
@@ -194,6 +195,5 @@ def _says_label(attributes: Mapping[str, JSON]) -> bool:
         attributes.get("isLabelMultiset") is True
         or mapping(attributes.get("painteraData")).get("type") == "label"
         or "annotation_type" in mapping(mapping(attributes.get("cellmap")).get("annotation"))
-        or isinstance(mapping(attributes.get("ome")).get("image-label"), Mapping)
-        or isinstance(attributes.get("image-label"), Mapping)
+        or isinstance(ome_part(attributes, "image-label"), Mapping)
     )

@@ -160,7 +160,7 @@ def _levels_of(layout: Layout, group: Mapping[str, JSON], found: _Found) -> dict
         try:
             return as_image({name: layout.datasets[name] for name in names})
         except N5UnrepresentableError as err:
-            if names != listed:  # else the planner says that `multiscales` is omitted
+            if names != listed:  # else a note says that `multiscales` is omitted
                 which = "each that multiscales does not list" if listed else "each"
                 found.notes.append(f"{err}; {which} becomes an image")
     return {}
@@ -333,7 +333,7 @@ class _Describer:
             return replace(image, is_labels=True, image_of=self._image_of(candidate.path))
         labels = next((axis.labels for axis in _axes(first) if axis.labels is not None), None)
         nearest = candidate.above[0] if candidate.above else {}
-        own = mapping(nearest.get("ome")).get("omero", nearest.get("omero"))
+        own = ome_part(nearest, "omero")
         return with_display(image, find_shown(candidate.attributes), labels, own)
 
     def _image_of(self, path: str) -> str | None:

@@ -344,7 +344,7 @@ def ome_xml(images: Mapping[str, Image]) -> bytes | None:
 
 
 def _is_known(name: str, image: Image) -> bool:
-    """Whether OME has this data type, this size and this ID."""
+    """Whether OME can express the data type, the size and the ID of an image."""
     has_spaces = name.split() != [name]
     return image.dtype.name in _TYPES and image.levels[0].n_elements > 0 and not has_spaces
 
