@@ -11,10 +11,15 @@ from n5zarr.arrays.opening import open_array
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
-from n5zarr.conventions.describe import WRITTEN, Written, choose_convention, describe_axes
+from n5zarr.conventions.describe import (
+    WRITTEN,
+    Written,
+    choose_convention,
+    describe_axes,
+    remove_levels,
+)
 from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import axes_of, centre_shifts, numbers
-from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
