@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from n5zarr.store.bdv_views import Levels
     from n5zarr.store.n5_store import N5Store
 
-    type Level = tuple[ArraySource | None, Sequence[Axis]]
+    type _ArrayAndAxes = tuple[ArraySource | None, Sequence[Axis]]
 
 __all__ = ["find_in_bdv", "image_of_view", "images_of_setups", "project_images", "with_setups"]
 
@@ -308,7 +308,7 @@ def project_images(tree: SourceTree) -> Images:
                 view = setup, timepoints[0]
                 axes[number] = _axes_of_absent(tree, view, number, unregistered)
         for timepoint in timepoints:
-            own: dict[int, Level] = {}
+            own: dict[int, _ArrayAndAxes] = {}
             for number, each in sorted(axes.items()):
                 found = levels.get(number, {}).get(timepoint)
                 own[number] = found and tree.arrays[found.below(tree.path)], each
@@ -385,7 +385,7 @@ def _axes_of_absent(
     return present(geometry.axes, "C")
 
 
-def image_of_view(view: View, name: str, levels: Mapping[int, Level]) -> Image:
+def image_of_view(view: View, name: str, levels: Mapping[int, _ArrayAndAxes]) -> Image:
     """Describe a view.
 
     Parameters
