@@ -122,7 +122,7 @@ def can_do(dataset: OpenDataset) -> bool:
     view = dataset.view
     if not is_compiled():
         reason = "the kernel is not built"
-    elif view.n_parts is not None or view.is_scalar:
+    elif view.kind.n_parts is not None or view.is_scalar:
         reason = "a block is not an array of numbers"
     elif not 0 < view.full_n_bytes <= REUSED:
         reason = f"a block has {view.full_n_bytes} bytes"

@@ -17,7 +17,6 @@ from n5zarr.container.bdv_description import bdv_view_of
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, distinct_names
 from n5zarr.conventions.bdv import Description, setup_of, write_setup
-from n5zarr.conventions.factors import unlisted_level
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.levels import (
     by_shapes,
@@ -25,6 +24,7 @@ from n5zarr.conventions.levels import (
     first_listed,
     listed_levels,
     renamed_axes,
+    unlisted_level,
 )
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupView, level_of
 from n5zarr.format.attributes import GroupAttributes

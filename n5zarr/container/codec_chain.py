@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from n5zarr._zarr import REFUSALS, ChunkCodecs, check_codecs
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError, Problem
 from n5zarr.format.attributes import ZARR_KEY
-from n5zarr.zarr_view.record import excess
+from n5zarr.zarr_view.compressors import excess
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from n5zarr.errors import N5AttributesError
 from n5zarr.format.attributes import ATTRIBUTES_JSON, ZARR_KEY, GroupAttributes
 from n5zarr.format.lenient_json import JSON, parse_json
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Stamp, Steps, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -77,7 +77,7 @@ class Formats:
         """
         if self.fixed is not None or not self.has_stamps:
             return False
-        return (yield from self._nearest([path, *_paths_above(path)])) == 3
+        return (yield from self._nearest([path, *groups_above(path)[::-1]])) == 3
 
     def above(self, path: str) -> Steps[ZarrFormat]:
         """Return the format of a node without a recorded format.
@@ -85,7 +85,7 @@ class Formats:
         On servers it is Zarr v3: reading the groups above would cost requests, and the format must
         not depend on earlier reads.
         """
-        return self.fixed or (yield from self._nearest(_paths_above(path)))
+        return self.fixed or (yield from self._nearest(groups_above(path)[::-1]))
 
     def _nearest(self, paths: Sequence[str]) -> Steps[ZarrFormat]:
         """Return the first format that the documents of some groups record; 3 by default."""
@@ -111,12 +111,6 @@ class Formats:
         named = _recorded_format(document.get(ZARR_KEY)) if isinstance(document, dict) else None
         self.memory.keep_format(path, now, named)
         return named
-
-
-def _paths_above(path: str) -> list[str]:
-    """List the paths of the groups above a node, the nearest first."""
-    names = path.split("/")[:-1] if path else []
-    return ["/".join(names[:n]) for n in range(len(names), 0, -1)] + ([""] if path else [])
 
 
 def in_format(view: DatasetView, zarr_format: ZarrFormat) -> DatasetView:

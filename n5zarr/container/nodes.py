@@ -42,7 +42,7 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.lenient_json import JSON, parse_json
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.format.version import VERSION_KEY, check_version
 from n5zarr.storage.requests import (
     Entry,
@@ -347,8 +347,7 @@ class Nodes:
 
     def above(self, path: str) -> Steps[list[Mapping[str, JSON]]]:
         """Read the attributes of the groups above a node, the nearest first."""
-        names = path.split("/") if path else []
-        paths = ["/".join(names[:i]) for i in reversed(range(len(names)))]
+        paths = groups_above(path)[::-1]
         documents = yield from read_each([join(above, ATTRIBUTES_JSON) for above in paths])
         attributes: list[Mapping[str, JSON]] = []
         for above, data in zip(paths, documents, strict=True):

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
+from n5zarr.format.path import groups_above
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -87,9 +89,8 @@ class PathPatterns:
 
 def _matches(patterns: Sequence[str], path: str) -> bool:
     """Whether a pattern matches a node or one above it."""
-    names = path.split("/")
-    above = ["/".join(names[:n]) for n in range(1, len(names) + 1)]
-    return any(fnmatchcase(each, pattern.strip("/")) for each in above for pattern in patterns)
+    nodes = [*groups_above(path)[1:], path]
+    return any(fnmatchcase(each, pattern.strip("/")) for each in nodes for pattern in patterns)
 
 
 def _reaches(pattern: str, path: str) -> bool:

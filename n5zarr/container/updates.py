@@ -27,7 +27,7 @@ from n5zarr.format.attributes import (
     own_keys,
 )
 from n5zarr.format.lenient_json import JSON, parse_json
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
@@ -35,7 +35,6 @@ from n5zarr.zarr_view.change import (
     NewArray,
     NewAttributes,
     NewGroup,
-    NewGroupMembers,
     NewNames,
     NoArray,
     NodeContext,
@@ -253,7 +252,7 @@ def _whole_document(key: MetadataKey, document: ZarrDocument, options: ViewOptio
         case ".zgroup":
             return Change(kind=NewGroup())
         case ".zmetadata":
-            return Change(group=NewGroupMembers(consolidated=True))
+            return Change(consolidated=True)
         case ".zarray":
             ChunkNames.of(document)
             element = element_of_v2(document)
@@ -275,7 +274,8 @@ def _whole_document(key: MetadataKey, document: ZarrDocument, options: ViewOptio
     return Change(
         kind=NewGroup(),
         attributes=NewAttributes(document.get("attributes") or {}),
-        group=NewGroupMembers(consolidated=consolidated, extra=_other_members(document)),
+        consolidated=consolidated,
+        extra=_other_members(document),
     )
 
 
@@ -311,13 +311,13 @@ def _v3_since(whole: Change, document: ZarrDocument, old: ZarrDocument) -> Chang
         names = whole.names if renamed or named or not same else None
         return replace(change, names=names).since(before if same or old == {} else None)
     consolidated, extra = _is_consolidated(document), _other_members(document)
-    members = NewGroupMembers(
+    return replace(
+        whole,
+        # if another program has made the group a dataset since, only its attributes change
+        kind=whole.kind if old.get("node_type") == "array" else None,
         consolidated=None if consolidated == _is_consolidated(old) else consolidated,
         extra=None if extra == _other_members(old) else extra,
-    )
-    # if another program has made the group a dataset since, only its attributes change
-    kind = whole.kind if old.get("node_type") == "array" else None
-    return replace(whole, kind=kind, group=members).since(before)
+    ).since(before)
 
 
 def _array_since(
@@ -368,7 +368,7 @@ def remove_document(key: MetadataKey) -> Steps[None]:
         case ".zarray":
             change = Change(node=node, kind=NoArray())
         case ".zmetadata":
-            change = Change(node=node, group=NewGroupMembers(consolidated=False))
+            change = Change(node=node, consolidated=False)
         case _:
             yield [Remove(path, prune=True)]
             return
@@ -399,10 +399,8 @@ def _make_parents(nodes: Nodes, key: MetadataKey, written: WrittenFormat) -> Ste
     is_mixed = not written.is_fixed and 2 in (key.zarr_format, written.above)
     if not is_mixed and (written.is_known or not nodes.has_stamps):
         return
-    names = key.path.split("/") if key.path else []
     is_new = (yield from nodes.node(key.path)) is None
-    for n in range(len(names) if is_new else 0):
-        path = "/".join(names[:n])
+    for path in groups_above(key.path) if is_new else ():
         if (yield from nodes.node(path)) is None:
             above = yield from nodes.formats.above(path)
             zarr_format = None if written.is_fixed else key.zarr_format

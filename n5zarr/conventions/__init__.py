@@ -2,6 +2,6 @@
 
 Knows how to convert attributes of a dataset, and of the groups above it, into one model of its axes
 (`model`) and back, in which order to try conventions (`find`), and how BigStitcher's XML and
-attributes describe interest points. May import numpy,
-`format` and `errors`. Must not import zarr, nor do input or output.
+attributes describe interest points. May import numpy, `format` and `errors`. Must not import zarr,
+nor do input or output.
 """

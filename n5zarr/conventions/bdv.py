@@ -21,7 +21,7 @@ import numpy as np
 
 from n5zarr.conventions.bdv_loader import Loader, parse_loader
 from n5zarr.conventions.bdv_registrations import model_of, read_transforms, view_in
-from n5zarr.conventions.factors import factors_in_json
+from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -408,18 +408,12 @@ def parse_settings(xml: bytes) -> Mapping[int, SetupSettings]:
         return {}
     found = {}
     for element in root.iterfind(".//ConverterSetups/ConverterSetup"):
-        entry = _parse(element)
-        if entry is not None:
-            found[entry[0]] = entry[1]
+        texts = [element.findtext(tag) or "" for tag in ("id", "min", "max", "color")]
+        try:
+            number, color = int(texts[0]), int(texts[3])
+            low, high = float(texts[1]), float(texts[2])
+        except ValueError:
+            continue
+        if math.isfinite(low) and math.isfinite(high) and low < high:
+            found[number] = SetupSettings((low, high), f"{color & 0xFFFFFF:06X}")
     return found
-
-
-def _parse(element: ElementTree.Element) -> tuple[int, SetupSettings] | None:
-    texts = [element.findtext(tag) or "" for tag in ("id", "min", "max", "color")]
-    try:
-        number, low, high, color = int(texts[0]), float(texts[1]), float(texts[2]), int(texts[3])
-    except ValueError:
-        return None
-    if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        return None
-    return number, SetupSettings((low, high), f"{color & 0xFFFFFF:06X}")

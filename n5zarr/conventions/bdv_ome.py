@@ -15,7 +15,8 @@ import math
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, first_of, mapping
+from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
+from n5zarr.conventions.ome_zarr import UNNAMED_AXES, ome_part
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["axis_order", "factors_of", "leading_indices", "level_paths", "n_space_axes"]
 
 _DIGITS = 4  # to which Java rounds factors
-_FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
 _BY_TYPE = {"time": "t", "channel": "c"}
 
 
@@ -58,10 +58,10 @@ def axis_order(view: ViewImage, attributes: Mapping[str, JSON], ndim: int) -> tu
     (0, 3, 2, 1)
     """
     names = [_place_of(axis) for axis in _axes(attributes, ndim)]
-    is_known = len({*names}) == ndim and {*names} <= {*_FIVE}
+    is_known = len({*names}) == ndim and {*names} <= {*UNNAMED_AXES}
     if view.channel is not None or not is_known:
         return tuple(range(ndim))
-    return tuple(names.index(name) for name in _FIVE if name in names)
+    return tuple(names.index(name) for name in UNNAMED_AXES if name in names)
 
 
 def factors_of(
@@ -154,7 +154,7 @@ def _by_name(
 ) -> tuple[int, ...] | None:
     """Return the indices of a channel and time point; None if the image has no such ones."""
     space, others = tuple(names[-n_space:]), names[:-n_space]
-    if space != _FIVE[-n_space:] or not set(others) <= {"t", "c"}:
+    if space != UNNAMED_AXES[-n_space:] or not set(others) <= {"t", "c"}:
         raise MisfitError(f"expected the axes t, c, z, y, x or some of them, got {list(names)}")
     wanted = {"c": view.channel or 0, "t": view.timepoint or 0}
     sizes = {"c": 1, "t": 1} | dict(zip(map(str, names), shape, strict=True))
@@ -172,7 +172,7 @@ def _axis_names(attributes: Mapping[str, JSON], ndim: int) -> list[object]:
 def _axes(attributes: Mapping[str, JSON], ndim: int) -> Sequence[JSON]:
     """Return the axes: objects since 0.4, text in 0.3, five fixed ones before."""
     axes = _image(attributes).get("axes")
-    return axes if isinstance(axes, list) and len(axes) == ndim else _FIVE[-ndim:]
+    return axes if isinstance(axes, list) and len(axes) == ndim else UNNAMED_AXES[-ndim:]
 
 
 def _place_of(axis: JSON) -> str:
@@ -180,22 +180,19 @@ def _place_of(axis: JSON) -> str:
     if isinstance(axis, str):
         return axis
     described = mapping(axis)
-    name = described.get("name")
-    return _BY_TYPE.get(str(described.get("type")), str(name).lower())
+    return _BY_TYPE.get(str(described.get("type")), str(described.get("name")).lower())
 
 
 def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the first image of a group: in ``ome`` since 0.5."""
-    images = mapping(attributes.get("ome")).get("multiscales", attributes.get("multiscales"))
-    return first_of(images)
+    """Return the first image of a group."""
+    return first_of(ome_part(attributes, "multiscales"))
 
 
 def _scale(
     entry: Mapping[str, JSON], n_space: int, order: Sequence[int]
 ) -> tuple[float, ...] | None:
     """Return the scale of a level along x, y and z; None if it states none."""
-    transforms = entry.get("coordinateTransformations")
-    for each in transforms if isinstance(transforms, list) else ():
+    for each in items_of(entry.get("coordinateTransformations")):
         scale = mapping(each).get("scale")
         if isinstance(scale, list) and len(scale) >= n_space:
             ordered = [scale[axis] for axis in order] if len(scale) == len(order) else scale

@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import entries_of
-from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief, mapping, numbers
+from n5zarr.conventions.model import (
+    Geometry,
+    MisfitError,
+    Node,
+    axes_of,
+    brief,
+    items_of,
+    mapping,
+    numbers,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,8 +55,7 @@ def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
             f"got {brief(spatial.get('transform'))}"
         )
     unit = spatial.get("unit")
-    listed = spatial.get("axes")
-    entries = [mapping(axis) for axis in listed] if isinstance(listed, list) else []
+    entries = [mapping(axis) for axis in items_of(spatial.get("axes"))]
     names = [str(axis.get("name", axis.get("label", ""))) for axis in entries]
     units = [axis.get("unit", unit) for axis in entries]
     complete = len(names) == node.ndim
@@ -101,7 +109,7 @@ def _diagonal(affine: tuple[float, ...] | None, ndim: int) -> _Steps | None:
 def _sequence(transforms: JSON, ndim: int) -> _Steps | None:
     """Combine transforms, the first one applied first; None if one mixes axes."""
     scale, translation = (1.0,) * ndim, (0.0,) * ndim
-    for transform in transforms if isinstance(transforms, list) else ():
+    for transform in items_of(transforms):
         steps = _steps(mapping(transform), ndim)
         if steps is None:
             return None

@@ -6,7 +6,8 @@ then factors alone, which n5-universe's generic parser reads last; then names of
 last shapes, of levels without any description. COSEM on groups and render come before n5-viewer,
 because their levels have n5-viewer's ``pixelResolution`` too.
 
-Of a dataset that none of them places, the attributes of axes that none can use are said.
+If no convention places a dataset, attributes that would place it if they were complete are
+reported.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ from n5zarr.conventions import (
     bdv,
     canonical,
     cosem,
-    factors,
     funlib,
     ilastik,
     imagej,
@@ -30,7 +30,15 @@ from n5zarr.conventions import (
     paintera,
     render,
 )
-from n5zarr.conventions.levels import entries_in, entries_of, images_in, level_by_shapes, path_of
+from n5zarr.conventions.levels import (
+    entries_in,
+    entries_of,
+    images_in,
+    level_by_factors,
+    level_by_shapes,
+    path_of,
+    problems_of_list,
+)
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -58,7 +66,7 @@ def _names_only(node: Node) -> Geometry | None:
 
 def _by_factors(node: Node) -> Geometry | None:
     by = downsampling_factors(node)
-    return None if by is None else factors.read(node, by, _geometry_of_finest(node))
+    return None if by is None else level_by_factors(node, by, _geometry_of_finest(node))
 
 
 def _by_shapes(node: Node) -> Geometry | None:
@@ -96,7 +104,7 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
 _KEYS = {
     key
     for module in (
-        bdv, canonical, cosem, factors, funlib, n5viewer, neuroglancer, ngff, paintera, render,
+        bdv, canonical, cosem, funlib, n5viewer, neuroglancer, ngff, paintera, render,
     )
     for key in module.KEYS
 }  # fmt: skip
@@ -158,7 +166,7 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
 
 def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
     if geometry.convention in _BY_LISTED_FACTORS:
-        yield from factors.problems_of_list(node)
+        yield from problems_of_list(node)
     if geometry.rest:
         yield (
             "the registration turns or shears: positions are along the axes of the view, and "

@@ -19,6 +19,7 @@ from n5zarr.conventions.model import (
     Node,
     axes_of,
     brief,
+    items_of,
     numbers,
     texts,
 )
@@ -68,8 +69,7 @@ def _is_space(node: Node, attributes: Mapping[str, JSON]) -> list[bool]:
     names = texts(attributes.get("axis_names"), node.ndim)
     if names is not None:
         return ["^" not in name for name in names]
-    size = attributes["voxel_size"]
-    n = min(len(size) if isinstance(size, list) else 0, node.ndim)
+    n = min(len(items_of(attributes["voxel_size"])), node.ndim)
     return [False] * (node.ndim - n) + [True] * n
 
 

@@ -17,6 +17,7 @@ from n5zarr.conventions.model import (
     Node,
     axes_of,
     brief,
+    items_of,
     mapping,
     numbers,
 )
@@ -36,7 +37,7 @@ def read(node: Node) -> Geometry | None:
     if "axistags" not in node.attributes:
         return None
     listed = _parse_axistags("axistags", node.attributes).get("axes")
-    tags = [mapping(tag) for tag in listed] if isinstance(listed, list) else []
+    tags = [mapping(tag) for tag in items_of(listed)]
     keys = [str(tag.get("key", "")) for tag in tags]
     if len(tags) != node.ndim or not all(keys):
         raise MisfitError(f"axistags: expected {node.ndim} axes with keys, got {brief(listed)}")

@@ -53,7 +53,7 @@ __all__ = [
     "OtherList",
     "PackedRoot",
     "PointList",
-    "Span",
+    "RowSpan",
     "base_path",
     "labels_in",
     "list_of_path",
@@ -156,7 +156,7 @@ def listed_in(xml: bytes) -> list[PointList]:
     Raises
     ------
     N5UnrepresentableError
-        It is not the XML of a BigStitcher project (``kind="option"``).
+        The XML is not that of a BigStitcher project (``kind="option"``).
     N5UnsupportedError
         The points are in text files (``kind="option"``).
     """
@@ -225,7 +225,7 @@ type ListKey = tuple[int, int, str]
 """Time point, setup and label of a list."""
 
 
-class Span(NamedTuple):
+class RowSpan(NamedTuple):
     """Rows of an array: the first, and the one after the last."""
 
     first: int
@@ -236,7 +236,7 @@ class OtherList(NamedTuple):
     """The correspondences of a list with another one."""
 
     key: ListKey
-    rows: Span
+    rows: RowSpan
     is_swapped: bool
 
 
@@ -308,7 +308,7 @@ def _texts(attributes: Mapping[str, JSON], name: str, pattern: re.Pattern[str]) 
 
 def parse_entries(
     rows: Sequence[Sequence[int]], labels: Sequence[str], n_points: int
-) -> dict[ListKey, Span]:
+) -> dict[ListKey, RowSpan]:
     """Parse ``entries``: the points of each list.
 
     Parameters
@@ -366,10 +366,10 @@ def _key(row: Sequence[int], labels: Sequence[str]) -> ListKey:
     return row[0], row[1], labels[row[2]]
 
 
-def _span(first: int, count: int, n_rows: int) -> Span:
+def _span(first: int, count: int, n_rows: int) -> RowSpan:
     if first < 0 or count < 0 or first + count > n_rows:
         raise _misfit(f"the index: expected some of {n_rows} rows", f"{count} from {first}")
-    return Span(first, first + count)
+    return RowSpan(first, first + count)
 
 
 def _misfit(expected: str, got: object) -> N5FormatError:

@@ -33,6 +33,7 @@ __all__ = [
     "exact_factors",
     "first_of",
     "is_of_levels",
+    "items_of",
     "level_of",
     "listed_factors",
     "mapping",
@@ -168,7 +169,7 @@ class Node:
         Whether the finest level has the same data type.
     unlisted : tuple of int, optional
         Dimensions of the level that a list of factors of the group lacks, see
-        :func:`~n5zarr.conventions.factors.unlisted_level`.
+        :func:`~n5zarr.conventions.levels.unlisted_level`.
     view : SetupView, optional
         Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
@@ -300,6 +301,11 @@ def _given[T](
 def mapping(value: JSON) -> Mapping[str, JSON]:
     """Return a JSON object unchanged, and an empty one for any other value."""
     return value if isinstance(value, Mapping) else {}
+
+
+def items_of(value: JSON) -> list[JSON]:
+    """Return a JSON list unchanged, and an empty one for any other value."""
+    return value if isinstance(value, list) else []
 
 
 def first_of(value: JSON) -> Mapping[str, JSON]:

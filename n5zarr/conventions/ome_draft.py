@@ -12,7 +12,7 @@ import math
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, brief, first_of, mapping, numbers
+from n5zarr.conventions.model import MisfitError, brief, first_of, items_of, mapping, numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -81,13 +81,13 @@ def as_06(image: Mapping[str, JSON]) -> dict[str, JSON]:
         {
             **mapping(entry),
             _TRANSFORMS: level_transforms(
-                path_of(entry) or "", _list(mapping(entry).get(_TRANSFORMS)), _INTRINSIC
+                path_of(entry) or "", items_of(mapping(entry).get(_TRANSFORMS)), _INTRINSIC
             ),
         }
         for entry in entries_in(image)
     ]
     found: dict[str, JSON] = {**others, "coordinateSystems": systems, "datasets": datasets}
-    names = [str(mapping(axis).get("name")) for axis in _list(axes)]
+    names = [str(mapping(axis).get("name")) for axis in items_of(axes)]
     rows = numbers(image.get(REGISTRATION)) or ()
     if is_registration(image.get(REGISTRATION), names):
         systems.append({"name": _WORLD, "axes": axes})
@@ -140,11 +140,11 @@ def intrinsic_of(image: Mapping[str, JSON]) -> str:
     """
     names: list[str] = []
     for entry in entries_in(image):
-        for step in _list(mapping(entry).get(_TRANSFORMS)):
+        for step in items_of(mapping(entry).get(_TRANSFORMS)):
             output = mapping(step).get("output")  # text in earlier drafts
             name = output if isinstance(output, str) else mapping(output).get("name")
             names += [name] if isinstance(name, str) else []
-    systems = [mapping(system).get("name") for system in _list(image.get("coordinateSystems"))]
+    systems = [mapping(system).get("name") for system in items_of(image.get("coordinateSystems"))]
     known = list(dict.fromkeys(names)) or [str(name) for name in systems[:1]]
     if len(known) != 1 or known[0] not in systems:
         expected = "expected one of coordinateSystems as the output of all levels"
@@ -161,7 +161,7 @@ def from_06(image: Mapping[str, JSON]) -> dict[str, JSON]:
         The levels lead to no coordinate system, or to several.
     """
     name = intrinsic_of(image)
-    systems = _list(image.get("coordinateSystems"))
+    systems = items_of(image.get("coordinateSystems"))
     system = first_of([each for each in systems if mapping(each).get("name") == name])
     left_out = {"coordinateSystems", _TRANSFORMS}  # those of the image lead to other systems
     found = {key: value for key, value in image.items() if key not in left_out}
@@ -177,7 +177,7 @@ def other_systems(image: Mapping[str, JSON]) -> list[str]:
     name = intrinsic_of(image)
     rows = _registration(image, name)
     found: list[str] = []
-    for step in map(mapping, _list(image.get(_TRANSFORMS))):
+    for step in map(mapping, items_of(image.get(_TRANSFORMS))):
         if rows is None or _rows_of(step, image, name) != rows:
             ends = [mapping(step.get(end)) for end in ("output", "input")]  # one is intrinsic
             others = [e for e in ends if e and (e.get("name"), e.get("path") or "") != (name, "")]
@@ -187,7 +187,7 @@ def other_systems(image: Mapping[str, JSON]) -> list[str]:
 
 def _registration(image: Mapping[str, JSON], name: str) -> tuple[float, ...] | None:
     """Return the rows of the affine to ``world``; None if there is none."""
-    for step in _list(image.get(_TRANSFORMS)):
+    for step in items_of(image.get(_TRANSFORMS)):
         output = mapping(mapping(step).get("output")).get("name")
         rows = _rows_of(step, image, name) if output == _WORLD else None
         if rows is not None:
@@ -197,10 +197,10 @@ def _registration(image: Mapping[str, JSON], name: str) -> tuple[float, ...] | N
 
 def _rows_of(step: JSON, image: Mapping[str, JSON], name: str) -> tuple[float, ...] | None:
     """Return the rows for x, y and z of an affine that moves no other axis; else None."""
-    systems = _list(image.get("coordinateSystems"))
+    systems = items_of(image.get("coordinateSystems"))
     system = first_of([each for each in systems if mapping(each).get("name") == name])
-    names = [str(mapping(axis).get("name")) for axis in _list(system.get("axes"))]
-    rows = [numbers(row) for row in _list(mapping(step).get("affine"))]
+    names = [str(mapping(axis).get("name")) for axis in items_of(system.get("axes"))]
+    rows = [numbers(row) for row in items_of(mapping(step).get("affine"))]
     if len(rows) != len(names) or not set(_SPACE) <= set(names):
         return None
     if any(row is None or len(row) != len(names) + 1 for row in rows):
@@ -222,7 +222,3 @@ def _matrix(rows: Sequence[float], names: Sequence[str]) -> JSON:
         ]
         for to in names
     ]
-
-
-def _list(value: JSON) -> list[JSON]:
-    return value if isinstance(value, list) else []

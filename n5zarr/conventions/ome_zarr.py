@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions import ngff
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
+from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels, set_level
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, Node, brief, first_of, mapping
-from n5zarr.conventions.multiscales import set_level
+from n5zarr.conventions.model import MisfitError, Node, brief, first_of, items_of, mapping
 from n5zarr.conventions.ome_draft import REGISTRATION, from_06, is_06
 from n5zarr.format.order import CTuple, to_n5
-from n5zarr.format.path import is_name
+from n5zarr.format.path import groups_above, is_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
+    "UNNAMED_AXES",
     "OmeLevel",
     "as_05",
     "describe_image",
@@ -42,7 +42,8 @@ __all__ = [
     "without_ome",
 ]
 
-_FIVE = ("t", "c", "z", "y", "x")  # the axes of 0.1 and 0.2, which do not name them
+UNNAMED_AXES = ("t", "c", "z", "y", "x")
+"""The axes of images of 0.1 and 0.2."""
 
 _PARTS = frozenset(
     {"ome", "multiscales", "omero", "image-label", "labels", "bioformats2raw.layout", XARRAY_KEY}
@@ -130,7 +131,7 @@ def is_inside(path: str) -> bool:
 def paths_in(listed: JSON) -> list[str]:
     """Return the paths in a list of paths, or of objects with a path; none that leads out."""
     found = []
-    for entry in listed if isinstance(listed, list) else ():
+    for entry in items_of(listed):
         path = path_of({"path": entry} if isinstance(entry, str) else entry)
         if path and is_inside(path):
             found.append(path)
@@ -165,8 +166,7 @@ def level_paths(image: Mapping[str, JSON]) -> list[str]:
         if path in paths:
             message = f"multiscales: path: expected each one once, got {path!r} twice"
             raise MisfitError(message)
-        names = path.split("/")
-        around = {"/".join(names[:n]) for n in range(1, len(names))}
+        around = {*groups_above(path)[1:]}
         if path in above or not around.isdisjoint(paths):
             message = f"expected arrays that are not in each other, got {path!r} and another one"
             raise MisfitError(f"multiscales: path: {message}")
@@ -211,18 +211,14 @@ def read_levels(
         geometry = ngff.read(node, is_c_order=True)
         if geometry is not None:
             axes[number] = geometry.axes
-    return _described(axes, paths)
-
-
-def _described(axes: Mapping[int, Sequence[Axis]], paths: Mapping[int, str]) -> dict[int, OmeLevel]:
     convention = choose_convention("auto", [])
-    first = next(iter(axes.values()), None)
-    return {
-        i: OmeLevel(
-            paths[i], f"s{i}", each, describe_axes(convention, each, f"s{i}", first if i else None)
-        )
-        for i, each in axes.items()
-    }
+    finest = next(iter(axes.values()), None)
+    levels = {}
+    for number, own in axes.items():
+        name = f"s{number}"
+        written = describe_axes(convention, own, name, finest if number else None)
+        levels[number] = OmeLevel(paths[number], name, own, written)
+    return levels
 
 
 def describe_image(
@@ -265,7 +261,7 @@ def as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
     """
     found = from_06(image) if is_06(image) else dict(image)
     if "axes" not in found:
-        found["axes"] = [*_FIVE[-ndim:]]
+        found["axes"] = [*UNNAMED_AXES[-ndim:]]
     if not isinstance(found["axes"], list):
         raise MisfitError(f"multiscales: axes: expected a list, got {brief(found['axes'])}")
     found["datasets"] = [{**mapping(entry), **_flat(mapping(entry))} for entry in entries_in(image)]

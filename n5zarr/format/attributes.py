@@ -16,7 +16,7 @@ from n5zarr.format.block import MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, parse_compression
 from n5zarr.format.data_type import DataType, numpy_type, same_bytes
 from n5zarr.format.grid import block_extent, grid_shape
-from n5zarr.format.lenient_values import as_integer
+from n5zarr.format.lenient_json import as_integer
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.version import VERSION_KEY, is_version
 
@@ -386,16 +386,14 @@ def _compression_of(codecs: Sequence[JSON]) -> Compression | None:
     if len(codecs) == 1:
         return Raw()
     codec = codecs[1]
-    try:
-        named = {"type": codec["name"], **_configuration(codec)} if isinstance(codec, dict) else 0
-        return parse_compression(named)
-    except (KeyError, N5AttributesError):
+    if not isinstance(codec, dict):
         return None
-
-
-def _configuration(codec: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    configuration = codec.get("configuration", {})
-    return configuration if isinstance(configuration, dict) else {}
+    configuration = codec.get("configuration")
+    members = configuration if isinstance(configuration, dict) else {}
+    try:
+        return parse_compression({"type": codec.get("name"), **members})
+    except N5AttributesError:
+        return None
 
 
 def _unreadable(codecs: list[JSON]) -> str:

@@ -20,7 +20,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import TYPE_CHECKING, ClassVar, cast
 
 from n5zarr.errors import N5AttributesError, Problem
-from n5zarr.format.lenient_values import as_boolean, as_integer
+from n5zarr.format.lenient_json import as_boolean, as_integer
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -42,14 +42,11 @@ __all__ = [
 ]
 
 _ANY_INT = (-(2**31), 2**31 - 1)
+_CNAMES = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 
 
 def _integer(json_name: str, default: int, low: int, high: int) -> int:
     return field(default=default, metadata={"json": json_name, "low": low, "high": high})
-
-
-def _one_of(json_name: str, default: str, *choices: str) -> str:
-    return field(default=default, metadata={"json": json_name, "choices": choices})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -120,7 +117,7 @@ class Blosc:
     """
 
     type: ClassVar[str] = "blosc"
-    cname: str = _one_of("cname", "blosclz", "blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
+    cname: str = field(default="blosclz", metadata={"json": "cname", "choices": _CNAMES})
     clevel: int = _integer("clevel", 6, 0, 9)
     shuffle: int = _integer("shuffle", 0, -1, 2)
     block_size: int = _integer("blocksize", 0, 0, 2**31 - 1)
@@ -206,15 +203,13 @@ def parse_compression(value: JSON, loc: tuple[str, ...] = ("compression",)) -> C
         # Java: an object without type is raw. Deviation: only an empty object is.
         name, members, where = value.get("type", None if value else "raw"), value, (*loc, "type")
     else:
-        raise _problems([Problem(loc, f"expected an object, got {value!r:.80}", "compression")])
+        raise N5AttributesError(
+            [Problem(loc, f"expected an object, got {value!r:.80}", "compression")]
+        )
     if not isinstance(name, str) or name not in known:
         message = f"expected one of {', '.join(sorted(known))}, got {name!r:.80}"
-        raise _problems([Problem(where, message, "compression")])
+        raise N5AttributesError([Problem(where, message, "compression")])
     return _parse_members(COMPRESSIONS[name], members, loc)
-
-
-def _problems(problems: list[Problem]) -> N5AttributesError:
-    return N5AttributesError(problems)
 
 
 def _parse_members(
@@ -231,7 +226,7 @@ def _parse_members(
         except ValueError as err:
             problems.append(Problem((*loc, json_name), str(err), "compression"))
     if problems:
-        raise _problems(problems)
+        raise N5AttributesError(problems)
     # the members have been checked against the fields
     return cast("Callable[..., Compression]", cls)(**arguments)
 

@@ -19,6 +19,7 @@ __all__ = [
     "block_extent",
     "block_path",
     "blocks_cut_anew",
+    "blocks_outside",
     "grid_shape",
     "is_block_name",
     "join_blocks",

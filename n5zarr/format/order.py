@@ -50,7 +50,7 @@ def check_axis_order(axis_order: str) -> None:
     Raises
     ------
     N5UnrepresentableError
-        It is neither ``"C"`` nor ``"F"`` (``kind="option"``).
+        The value is neither ``"C"`` nor ``"F"`` (``kind="option"``).
     """
     if axis_order not in ("C", "F"):
         raise option_error(f"axis_order: expected 'C' or 'F', got {axis_order!r}")

@@ -14,7 +14,7 @@ import re
 
 from n5zarr.errors import N5UnrepresentableError
 
-__all__ = ["check_key", "is_name", "join", "normalize_path"]
+__all__ = ["check_key", "groups_above", "is_name", "join", "normalize_path"]
 
 _NO_NAME = re.compile(r"[\\\0\ud800-\udfff]")
 
@@ -90,6 +90,18 @@ def check_key(key: str) -> str:
         "names are relative to the container and hold no backslash, NUL or unpaired surrogate"
     )
     raise N5UnrepresentableError(message, kind="path")
+
+
+def groups_above(path: str) -> list[str]:
+    """List the paths of the groups above a node, the root first.
+
+    Examples
+    --------
+    >>> groups_above("em/labels/s0"), groups_above("")
+    (['', 'em', 'em/labels'], [])
+    """
+    names = path.split("/") if path else []
+    return ["/".join(names[:n]) for n in range(len(names))]
 
 
 def join(*parts: str) -> str:

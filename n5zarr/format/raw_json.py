@@ -10,27 +10,57 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Self
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from n5zarr.format.lenient_json import JSON, DocumentText, MemberText, parse_members
+from n5zarr.format.lenient_json import (
+    BARE,
+    JSON,
+    SKIP,
+    STRING,
+    TOKEN,
+    parse_json,
+    spelled,
+    unquoted,
+)
 
-__all__ = ["RawObject", "as_java"]
+if TYPE_CHECKING:
+    import re
+
+__all__ = ["RawObject", "as_java", "name_of_nonfinite", "replace_nonfinite"]
 
 
-class RawObject:
-    """The members of an ``attributes.json``, with their text.
+class _MemberText(NamedTuple):
+    """What stands in a document for a member of an object.
 
     Parameters
     ----------
-    document : DocumentText
-        The document; its parts may be changed.
+    value : str or None
+        The text of the value; None if it is not standard JSON, apart from comments.
+    before, colon, after : str
+        Comments before the name, the colon with comments around it, comments after the value.
     """
 
-    def __init__(self, document: DocumentText) -> None:
-        self._document = document
-        self.values = document.values
-        self.texts = {k: t.value for k, t in document.texts.items() if t.value is not None}
+    value: str | None = None
+    before: str = ""
+    colon: str = ":"
+    after: str = ""
+
+
+class RawObject:
+    """The members of an ``attributes.json``, with their text and comments.
+
+    Parameters
+    ----------
+    values : dict
+        The members, in the order of the document; they may be changed.
+    """
+
+    def __init__(self, values: dict[str, JSON]) -> None:
+        self.values = values
+        self.texts: dict[str, str] = {}
+        self._around: dict[str, _MemberText] = {}
+        self._head, self._tail = "", ""
 
     @classmethod
     def parse(cls, data: bytes | None) -> Self:
@@ -39,9 +69,24 @@ class RawObject:
         Raises
         ------
         N5AttributesError
-            The document is not JSON.
+            The bytes are not JSON, even in lenient mode (``kind="json"``).
+
+        Examples
+        --------
+        >>> document = RawObject.parse(b"{a: 1.0E-12, 'b': [1, NaN]} // by hand")
+        >>> document.values, document.texts
+        ({'a': 1e-12, 'b': [1, nan]}, {'a': '1.0E-12'})
         """
-        return cls(DocumentText({}, {}) if data is None else parse_members(data))
+        document = None if data is None else parse_json(data)
+        found = cls(document if isinstance(document, dict) else {})
+        text = (data or b"").decode()
+        if isinstance(document, dict):
+            found._head, found._around, found._tail = _Members(text).spelled()
+            of_values = {key: member.value for key, member in found._around.items()}
+            found.texts = {key: value for key, value in of_values.items() if value is not None}
+        elif document is None and not spelled(text).strip():
+            found._head = _comments(text + "\n")
+        return found
 
     def set(self, key: str, value: JSON) -> None:
         """Replace a member in its place, or add it at the end; comments around it stay."""
@@ -52,7 +97,7 @@ class RawObject:
         """Remove a member, if present, with the comments around it."""
         self.values.pop(key, None)
         self.texts.pop(key, None)
-        self._document.texts.pop(key, None)
+        self._around.pop(key, None)
 
     def to_bytes(self) -> bytes:
         """Write the document as strict JSON on one line; kept texts may have line ends.
@@ -66,12 +111,11 @@ class RawObject:
         >>> document.to_bytes()
         b'/* by hand */ {"a":1.0E-12,"b":[1, 2],"c":3}'
         """
-        head, tail = self._document.head, self._document.tail
         members = ",".join(self._member(key, value) for key, value in self.values.items())
-        return f"{head}{{{members}}}{tail}".encode()
+        return f"{self._head}{{{members}}}{self._tail}".encode()
 
     def _member(self, key: str, value: JSON) -> str:
-        around = self._document.texts.get(key, MemberText())
+        around = self._around.get(key, _MemberText())
         text = self.texts.get(key)
         if text is None:
             text = json.dumps(as_java(value), allow_nan=False, separators=(",", ":"))
@@ -80,10 +124,129 @@ class RawObject:
 
 def as_java(value: JSON) -> JSON:
     """Replace NaN and infinities by strings, as Java does when it rewrites a document."""
+    return replace_nonfinite(value, name_of_nonfinite)
+
+
+def name_of_nonfinite(value: float) -> str:
+    """Return the word for NaN or an infinity in Java's JSON."""
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def replace_nonfinite(value: JSON, by: Callable[[float], JSON]) -> JSON:
+    """Replace NaN and infinities, in lists and objects too."""
     if isinstance(value, Mapping):
-        return {key: as_java(member) for key, member in value.items()}
+        return {key: replace_nonfinite(member, by) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [as_java(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
+        return [replace_nonfinite(item, by) for item in value]
+    return by(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _refuse(token: str) -> JSON:
+    raise ValueError(f"{token} is not standard JSON")
+
+
+_STRICT = json.JSONDecoder(parse_constant=_refuse)
+
+
+def _comments(space: str) -> str:
+    """Return what stands between tokens, unless it is only space."""
+    return space if space.strip() else ""
+
+
+class _Members:
+    """Finds the members of a document that is an object; ``pos`` is the next character."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.pos = 0
+
+    def spelled(self) -> tuple[str, dict[str, _MemberText], str]:
+        """Return the text before the object, that of each member, and the text after it."""
+        texts: dict[str, _MemberText] = {}
+        head = self.gap()
+        self.take("{")
+        before = self.gap()
+        while not self.take("}"):
+            name = self.name()
+            colon = self.gap()
+            self.take(":", "=>", "=")
+            colon += ":" + self.gap()
+            value = self.strict()
+            texts[name] = _MemberText(value, before, colon, self.gap())
+            before = self.gap() if self.take(",", ";") else ""
+        # the comments in an empty object come before it
+        return head + before, texts, _comments(self.text[self.pos :])
+
+    def gap(self) -> str:
+        """Skip space and comments; return them if there are comments."""
+        start = self.pos
+        self.peek()
+        return _comments(self.text[start : self.pos])
+
+    def peek(self) -> str:
+        """Skip space and comments; return the next character."""
+        skipped = SKIP.match(self.text, self.pos)
+        self.pos = skipped.end() if skipped else self.pos
+        return self.text[self.pos]
+
+    def take(self, *options: str) -> bool:
+        """Consume the first option that the text continues with; return whether there is one."""
+        self.peek()
+        for option in options:
+            if self.text.startswith(option, self.pos):
+                self.pos += len(option)
+                return True
+        return False
+
+    def name(self) -> str:
+        quote, start = self.peek(), self.pos
+        if quote in STRING:
+            self.pos = _end(STRING[quote].match(self.text, start + 1))
+            return unquoted(self.text[start : self.pos])
+        self.pos = _end(BARE.match(self.text, start))
+        return self.text[start : self.pos]
+
+    def strict(self) -> str | None:
+        """Consume a value; return its text if that is standard JSON apart from comments."""
+        start = self.pos
+        try:
+            _, end = _STRICT.raw_decode(self.text, start)
+        except ValueError:
+            pass
+        else:
+            self.pos = end
+            if self.peek() in (",", ";", "}"):
+                self.pos = end
+                return self.text[start:end]
+            self.pos = start  # `12` of the unquoted string `12abc`
+        self.skip()
+        text = self.text[start : self.pos]
+        try:
+            _STRICT.decode(TOKEN.sub(_without_comment, text))
+        except ValueError:
+            return None
+        return text
+
+    def skip(self) -> None:
+        """Consume a value."""
+        depth, end = 0, self.pos
+        while True:
+            character = self.peek()
+            if depth == 0 and character in (",", ";", "}"):
+                self.pos = end
+                return
+            depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(character, 0)
+            if character in STRING or BARE.match(character):
+                self.name()
+            else:
+                self.pos += 1
+            end = self.pos
+
+
+def _without_comment(token: re.Match[str]) -> str:
+    return " " if token.lastgroup == "space" else token.group()
+
+
+def _end(found: re.Match[str] | None) -> int:
+    assert found is not None  # noqa: S101 - the document has been parsed
+    return found.end()

@@ -10,13 +10,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from n5zarr.conventions.model import mapping, numbers
+from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.images.image import Channel, default_color
 
 if TYPE_CHECKING:
@@ -25,41 +26,25 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image
 
-__all__ = ["Shown", "find_shown", "is_label", "omero", "with_display"]
+__all__ = ["find_shown", "is_label", "omero", "with_display"]
 
 _COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash, or an opacity
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shown:
-    """Hold the limits and the colour that a source gives an image.
-
-    Parameters
-    ----------
-    limits : tuple of float, optional
-        Values of the darkest and the brightest shade.
-    color : str, optional
-        Six hexadecimal digits, red first.
-    """
-
-    limits: tuple[float, float] | None = None
-    color: str | None = None
-
-
-def find_shown(attributes: Iterable[Mapping[str, JSON]]) -> Shown:
+def find_shown(attributes: Iterable[Mapping[str, JSON]]) -> Channel:
     """Find display settings of an image: in its finest level, then in the groups above.
 
     Examples
     --------
     >>> find_shown([{"intensityLimits": {"min": 12, "max": 357}, "color": {"rgba": -16711936}}])
-    Shown(limits=(12.0, 357.0), color='00FF00')
+    Channel(name=None, color='00FF00', limits=(12.0, 357.0))
     """
     limits, color = None, None
     for each in attributes:
         limits = limits or _limits_in(each)
         rgba = mapping(each.get("color")).get("rgba")  # imglib2's ARGBType: alpha first
         color = color or (f"{rgba & 0xFFFFFF:06X}" if isinstance(rgba, int) else None)
-    return Shown(limits=limits, color=color)
+    return Channel(limits=limits, color=color)
 
 
 def _limits_in(attributes: Mapping[str, JSON]) -> tuple[float, float] | None:
@@ -82,7 +67,7 @@ def _limits_in(attributes: Mapping[str, JSON]) -> tuple[float, float] | None:
 
 
 def omero(
-    shown: Shown,
+    shown: Channel,
     dtype: np.dtype[np.generic],
     n_channels: int,
     labels: Sequence[str] | None = None,
@@ -95,7 +80,7 @@ def omero(
 
     Parameters
     ----------
-    shown : Shown
+    shown : Channel
         The settings in the source.
     dtype : numpy.dtype
         Data type of the image; its range is the window where no limits are known.
@@ -112,7 +97,10 @@ def omero(
     is_byte = dtype.kind in "ui" and dtype.itemsize == 1
     if not (shown.limits or shown.color or labels or is_byte):
         return None
-    lowest, highest = _range(dtype, shown)
+    lowest, highest = shown.limits or (0.0, 1.0)
+    if dtype.kind in "ui":
+        info = np.iinfo(dtype.name)
+        lowest, highest = int(info.min), int(info.max)
     start, end = shown.limits or (lowest, highest)
     window: dict[str, JSON] = {"min": lowest, "max": highest, "start": start, "end": end}
     channels: list[JSON] = []
@@ -140,15 +128,8 @@ def _complete(own: JSON, n_channels: int) -> dict[str, JSON] | None:
     return dict(mapping(own))
 
 
-def _range(dtype: np.dtype[np.generic], shown: Shown) -> tuple[float, float]:
-    if dtype.kind in "ui":
-        info = np.iinfo(dtype.name)
-        return int(info.min), int(info.max)
-    return shown.limits or (0.0, 1.0)
-
-
 def with_display(
-    image: Image, shown: Shown, labels: Sequence[str] | None = None, own: JSON = None
+    image: Image, shown: Channel, labels: Sequence[str] | None = None, own: JSON = None
 ) -> Image:
     """Return an image with its display settings; see :func:`omero`."""
     each = zip(image.axes, image.levels[0].shape, strict=True)
@@ -214,6 +195,5 @@ def _says_label(attributes: Mapping[str, JSON]) -> bool:
         attributes.get("isLabelMultiset") is True
         or mapping(attributes.get("painteraData")).get("type") == "label"
         or "annotation_type" in mapping(mapping(attributes.get("cellmap")).get("annotation"))
-        or isinstance(mapping(attributes.get("ome")).get("image-label"), Mapping)
-        or isinstance(attributes.get("image-label"), Mapping)
+        or isinstance(ome_part(attributes, "image-label"), Mapping)
     )

@@ -1,7 +1,11 @@
-"""Find the images at a location, in any convention, and present them as OME-Zarr.
+"""Find the images at a location, in any convention, and present them as OME-Zarr, and that as N5.
 
 Images, their levels, axes and channels are those that a conversion to OME-Zarr writes: so viewers,
 pictures and plugins of other programs all show the same.
+
+Images of OME-Zarr become levels ``s0``, ``s1``, ..., with attributes of N5, see
+:mod:`n5zarr.conventions.ome_zarr`. Groups, ``labels`` among them, and other arrays keep their
+paths.
 """
 
 from __future__ import annotations
@@ -10,9 +14,20 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from n5zarr.container.options import require
 from n5zarr.conventions.bdv import view_of
-from n5zarr.conventions.ome_zarr import without_ome
-from n5zarr.errors import N5Warning, option_error
+from n5zarr.conventions.model import MisfitError, items_of
+from n5zarr.conventions.ome_draft import other_systems
+from n5zarr.conventions.ome_zarr import (
+    describe_image,
+    image_in,
+    level_paths,
+    read_levels,
+    without_ome,
+)
+from n5zarr.errors import ErrorsAt, N5Warning, option_error
+from n5zarr.format.order import to_c
+from n5zarr.format.path import join
 from n5zarr.images.from_n5 import n5_tree, project_tree
 from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
@@ -35,12 +50,13 @@ if TYPE_CHECKING:
     import zarr
     from zarr.types import AnyArray
 
+    from n5zarr.conventions.ome_zarr import OmeLevel
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["find_images", "images_in", "ome_tree", "open_images", "warn_of"]
+__all__ = ["find_images", "from_ome", "images_in", "ome_tree", "open_images", "warn_of"]
 
 
 def find_images(
@@ -188,8 +204,71 @@ def _filled(array: ArraySource) -> ArraySource:
 
 def _files(found: Images) -> dict[str, bytes]:
     """Describe a collection of images in OME-XML, if OME can express it."""
-    series = found.lists.get("OME", {}).get("series")
+    series = items_of(found.lists.get("OME", {}).get("series"))
     by_path: dict[object, Image] = {image.path: image for image in found.images}
-    listed = [by_path[path] for path in series] if isinstance(series, list) else []
+    listed = [by_path[path] for path in series]
     xml = ome_xml({image.path: image for image in listed}) if listed else None
     return {} if xml is None else {METADATA_XML: xml}
+
+
+def from_ome(tree: SourceTree) -> SourceTree:
+    """Return OME-Zarr with the names and attributes of N5; a source without images unchanged.
+
+    Levels that are not among the arrays are omitted.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        ``multiscales`` does not fit the arrays, or has other transforms than scales and
+        translations, or the name of a level is taken (``kind="option"``).
+    """
+    with ErrorsAt(tree.name):
+        levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # new path and array by old path
+        groups = dict(tree.groups)
+        for group, attributes in tree.groups.items():
+            image = image_in(attributes)
+            levels = {} if image is None else _ome_levels(group, image, tree.arrays)
+            if not levels:
+                continue
+            taken = {join(group, level.path) for level in levels.values()}
+            above = f"{group}/" if group else ""
+            is_alone = all(path in taken for path in tree.arrays if path.startswith(above))
+            groups[group] = describe_image(attributes, group, levels, is_alone=is_alone)
+            for level in levels.values():
+                path = join(group, level.path)
+                array = tree.arrays[path]
+                own = level.written.on_dataset(array.attributes)
+                placed = replace(
+                    array,
+                    dimension_names=to_c([axis.name for axis in level.axes]),
+                    attributes={**array.attributes, **own},
+                )
+                levels_of_all[path] = join(group, level.name), placed
+        if not levels_of_all:
+            return tree
+        others = {p: (p, array) for p, array in tree.arrays.items() if p not in levels_of_all}
+        found: dict[str, ArraySource] = {}
+        origins: dict[str, str] = {}
+        for old, (new, array) in (levels_of_all | others).items():
+            require(
+                origins.setdefault(new, old) == old,
+                f"{old}: expected a name that no level needs, got {new}, the path of "
+                f"{origins[new]} in N5; rename it first",
+            )
+            found[new] = array
+        return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
+
+
+def _ome_levels(
+    group: str, image: Mapping[str, JSON], arrays: Mapping[str, ArraySource]
+) -> dict[int, OmeLevel]:
+    """Read the axes of the existing levels of an image, by number."""
+    try:
+        for system in other_systems(image):
+            message = f"the transform to {system!r} is omitted, as N5 has no place for it"
+            warnings.warn(f"{group or '/'}: {message}", N5Warning, stacklevel=3)
+        paths = {path: join(group, path) for path in level_paths(image)}
+        shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
+        return read_levels(image, shapes)
+    except MisfitError as err:
+        raise option_error(f"{group or '/'}: {err}") from err

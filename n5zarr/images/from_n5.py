@@ -96,7 +96,7 @@ def project_tree(
         tree = n5_tree(project.place, zarr_format, paths)
     arrays = dict(tree.arrays)
     if project.description.loader.images is not None:
-        # copies would be raw, as the blocks that are made of chunks
+        # blocks that are made of chunks are raw, and copies of them would be
         arrays = {
             path: replace(array, encoded=None, blocks=None, compression=None)
             for path, array in arrays.items()

@@ -1,4 +1,4 @@
-"""Find the images of BigDataViewer and BigStitcher: one for each setup.
+"""Find the images of BigDataViewer and BigStitcher: one for each setup, or for each view.
 
 The images are named after the setups. Time points of a setup are stacked to an axis ``t``, which
 viewers open as a series, if they have the same size, type and position. If registrations or sizes
@@ -6,10 +6,18 @@ differ, each time point becomes an image, ``NAME/timepoint0`` and so on, as OME-
 position for all time points. A registration that turns or shears, which OME-Zarr cannot express up
 to 0.5, is kept as the attribute ``registration``, the three rows of the matrix that maps the
 positions ``[x, y, z, 1]`` to the world.
+
+A project is written as BigStitcher does, multiview-reconstruction 8.0
+``N5ApiTools.setupBdvDatasetsOMEZARR``: an image with the axes t, c, z, y, x for each view, with
+levels named 0, 1, .... Its scale is the voxel size: the XML has the registrations.
+``AllenOMEZarrProperties``: a level is named by its place in the list, and the first one in it is
+full resolution; the list of the first time point is that of all. So levels without an array, of a
+pyramid that is stored in part, are listed, too, if any time point has coarser ones.
 """
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from dataclasses import dataclass, replace
@@ -19,14 +27,19 @@ from typing import TYPE_CHECKING
 from n5zarr.container.axes import read_placed
 from n5zarr.container.bdv_description import read_description
 from n5zarr.container.options import require
-from n5zarr.conventions.model import Axis
-from n5zarr.format.order import present
+from n5zarr.conventions.bdv import read
+from n5zarr.conventions.bdv_write import view_image
+from n5zarr.conventions.describe import describe_setup
+from n5zarr.conventions.model import Axis, MisfitError, Node, downsampling_factors
+from n5zarr.errors import option_error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.order import N5Tuple, present
 from n5zarr.format.path import join
-from n5zarr.images.display import Shown, with_display
-from n5zarr.images.image import Images
+from n5zarr.images.display import with_display
+from n5zarr.images.image import Channel, Images
 from n5zarr.images.ome import align_axes, series_metadata
 from n5zarr.images.stacked import stacked
-from n5zarr.store.bdv_views import described_views, find_views, moves
+from n5zarr.store.bdv_views import described_views, find_views, moves, ranges
 from n5zarr.store.bdv_xml import read_settings
 
 if TYPE_CHECKING:
@@ -34,13 +47,18 @@ if TYPE_CHECKING:
 
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.bdv import Description, SetupSettings
+    from n5zarr.conventions.bdv_registrations import View
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.store.bdv_views import Levels
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["find_in_bdv", "images_of_setups", "name_of", "placed_levels", "space_axes"]
+    type _ArrayAndAxes = tuple[ArraySource | None, Sequence[Axis]]
+
+__all__ = ["find_in_bdv", "image_of_view", "images_of_setups", "project_images", "with_setups"]
+
+_BEFORE = (Axis(name="t", type="time"), Axis(name="c", type="channel"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,12 +118,12 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
         views = described_views(store, group, views, description)
     views = _wanted(views, tree)
     require(views, f"{store}: /{group}: the XML describes none of the chosen views")
-    names = _names({s: name_of(description, s) for s in views})
+    names = _names({s: _name_of(description, s) for s in views})
     images: list[Image] = []
     problems: dict[str, list[str]] = {}
     for setup, levels in views.items():
         for each in _images(setup, names[setup], levels, description):
-            placed = placed_levels(store, each.levels, description)
+            placed = _placed_levels(store, each.levels, description)
             for problem in next(iter(placed.values())).problems:
                 problems.setdefault(problem, []).append(each.path)
             images.append(_describe(tree, each, placed, description, settings.get(setup)))
@@ -138,7 +156,7 @@ def _wanted(views: Mapping[int, Levels], tree: SourceTree) -> dict[int, Levels]:
     return wanted
 
 
-def name_of(description: Description | None, setup: int) -> str:
+def _name_of(description: Description | None, setup: int) -> str:
     """Return the name of a setup; its number if the XML has none."""
     known = None if description is None else description.setups.get(setup)
     return f"setup{setup}" if known is None else known.name.strip() or f"setup{setup}"
@@ -162,7 +180,7 @@ def _images(
     setup: int, path: str, levels: Levels, description: Description | None
 ) -> Iterator[_Views]:
     """Yield the images of a setup."""
-    name = name_of(description, setup)
+    name = _name_of(description, setup)
     own = sorted({t for by_time in levels.values() for t in by_time})
     known = None if description is None else description.timepoints
     times = tuple(known or own)
@@ -192,7 +210,7 @@ def _images(
         )
 
 
-def placed_levels(
+def _placed_levels(
     store: N5Store, levels: Levels, description: Description | None
 ) -> dict[str, Placed]:
     """Read the axes of the levels of a setup, the finest first, at the first time point of each."""
@@ -215,7 +233,7 @@ def _describe(
     """Describe an image, with the axes of its levels and BigDataViewer's display settings."""
     first = next(iter(placed.values()))
     time = [_time_axis(views.timepoints)] if views.is_stacked else []
-    aligned = align_axes({level: [*time, *space_axes(p)] for level, p in placed.items()})
+    aligned = align_axes({level: [*time, *_space_axes(p)] for level, p in placed.items()})
     known = None if description is None else description.setups.get(views.setup)
     own: dict[str, JSON] = {"setup": views.setup, "timepoints": list(views.timepoints)}
     own |= {} if known is None else {"names": dict(known.names)}
@@ -224,7 +242,7 @@ def _describe(
         others["registration"] = first.attributes["registration"]
     arrays = {level: replace(_array(tree, views, level), attributes={}) for level in placed}
     image = aligned.image(views.path, views.name, arrays, others)
-    shown = Shown() if settings is None else Shown(limits=settings.limits, color=settings.color)
+    shown = Channel() if settings is None else Channel(limits=settings.limits, color=settings.color)
     image = with_display(image, shown)
     channel = None if known is None else known.names.get("channel")
     # a name alone would make viewers show the whole range of values
@@ -240,7 +258,7 @@ def _array(tree: SourceTree, views: _Views, level: str) -> ArraySource:
     return stacked([v and tree.arrays[v.below(tree.path)] for v in each])
 
 
-def space_axes(placed: Placed) -> tuple[Axis, ...]:
+def _space_axes(placed: Placed) -> tuple[Axis, ...]:
     """Return the axes of a level in C order."""
     geometry = placed.geometry
     return () if geometry is None else present(geometry.axes, placed.view.axis_order)
@@ -259,3 +277,130 @@ def _time_axis(timepoints: Sequence[int]) -> Axis:
     if len(steps) != 1:
         return Axis(name="t", type="time")
     return Axis(name="t", type="time", scale=float(steps.pop()), translation=float(timepoints[0]))
+
+
+def project_images(tree: SourceTree) -> Images:
+    """Describe the views of a project.
+
+    Parameters
+    ----------
+    tree : SourceTree
+        The arrays of a project, in N5 or presented as N5.
+
+    Raises
+    ------
+    FileNotFoundError
+        The XML describes no view that the container holds.
+    N5UnrepresentableError
+        A level is missing whose factors are unknown (``kind="option"``).
+    """
+    store, unregistered = _container_of(tree)
+    views = described_views(store, tree.path, find_views(store, tree.path), unregistered)
+    images, notes = [], []
+    for setup, by_name in views.items():
+        name = _name_of(unregistered, setup)
+        levels = {_number(level): by_time for level, by_time in by_name.items()}
+        timepoints = sorted({t for by_time in levels.values() for t in by_time})
+        placed = _placed_levels(store, by_name, unregistered)
+        axes = {_number(level): _space_axes(each) for level, each in placed.items()}
+        for number in range(max(axes)):
+            if number not in axes:
+                view = setup, timepoints[0]
+                axes[number] = _axes_of_absent(tree, view, number, unregistered)
+        for timepoint in timepoints:
+            own: dict[int, _ArrayAndAxes] = {}
+            for number, each in sorted(axes.items()):
+                found = levels.get(number, {}).get(timepoint)
+                own[number] = found and tree.arrays[found.below(tree.path)], each
+            images.append(image_of_view((setup, timepoint), name, own))
+            absent = [number for number, (array, _) in own.items() if array is None]
+            if absent:
+                notes.append(
+                    f"setup{setup}/timepoint{timepoint}: levels without arrays, {ranges(absent)}, "
+                    "are listed, so that the others keep their positions; BigStitcher opens no "
+                    "image of a setup whose first one lacks level 0"
+                )
+    return images_of_setups(tree, images, tuple(notes))
+
+
+def with_setups(tree: SourceTree) -> SourceTree:
+    """Return a project in N5 in which each setup says what BigDataViewer asks of it.
+
+    Programs that read the levels themselves, n5zarr among them, need no document of a setup.
+    """
+    store, unregistered = _container_of(tree)
+    files = dict(tree.files)
+    for levels in find_views(store, tree.path).values():
+        first = next(iter(next(iter(levels.values())).values()))
+        path = first.below(tree.path).partition("/")[0]
+        axes = {
+            _number(level): each.geometry.axes
+            for level, each in _placed_levels(store, levels, unregistered).items()
+            if each.geometry is not None
+        }
+        group = tree.groups.get(path, {})
+        described = describe_setup(group, axes, first.dataset.data_type.value)
+        if described.keys() != group.keys():
+            files[join(path, ATTRIBUTES_JSON)] = json.dumps(described).encode()
+    return replace(tree, files=files)
+
+
+def _container_of(tree: SourceTree) -> tuple[N5Store, Description]:
+    """Return the container of a project, and its description without registrations."""
+    assert tree.container is not None  # noqa: S101 - of a project
+    assert tree.project is not None  # noqa: S101
+    return tree.container, replace(tree.project.description, registrations={})
+
+
+def _number(level: str) -> int:
+    return int(level.removeprefix("s"))
+
+
+def _axes_of_absent(
+    tree: SourceTree, view: View, number: int, description: Description
+) -> tuple[Axis, ...]:
+    """Return the axes of a level that is not stored, C order, by the factors of its setup."""
+    setup, timepoint = f"setup{view[0]}", f"timepoint{view[1]}"
+    path = setup, timepoint, f"s{number}"
+    above = [tree.groups.get(f"{setup}/{timepoint}", {}), tree.groups.get(setup, {})]
+    node = Node(
+        path=path,
+        dimensions=N5Tuple((1, 1, 1)),  # unknown
+        attributes={},
+        ancestors=above,
+        view=description.view(*view),
+    )
+    where = f"{tree.name}: {'/'.join(path)}"
+    try:
+        is_known = number == 0 or downsampling_factors(node) is not None
+        geometry = read(node) if is_known else None
+    except MisfitError as err:
+        raise option_error(str(err), where=where) from err
+    if geometry is None:
+        message = (
+            "expected this level, as coarser ones exist, or its factors, got neither; write "
+            f"downsamplingFactors, of all levels, to the attributes of {setup}"
+        )
+        raise option_error(message, where=where)
+    return present(geometry.axes, "C")
+
+
+def image_of_view(view: View, name: str, levels: Mapping[int, _ArrayAndAxes]) -> Image:
+    """Describe a view.
+
+    Parameters
+    ----------
+    view : (int, int)
+        Numbers of setup and time point.
+    name : str
+        Name of the setup.
+    levels : mapping of int to (ArraySource or None, sequence of Axis)
+        Arrays of three dimensions with their axes by number, C order, the finest first; None for a
+        level that is listed without an array.
+    """
+    found = {str(n): array for n, (array, _) in levels.items() if array is not None}
+    arrays = {level: stacked([stacked([array])]) for level, array in found.items()}
+    axes = {str(n): (*_BEFORE, *each) for n, (_, each) in levels.items()}
+    of_time = f"{name}, time point {view[1]}"
+    bare = {level: replace(array, attributes={}) for level, array in arrays.items()}
+    return align_axes(axes).image(view_image(*view), of_time, bare, {})

@@ -27,7 +27,7 @@ from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.images.display import find_shown, is_label, with_display
 from n5zarr.images.image import Images
-from n5zarr.images.ome import align_axes, labels_metadata, series_metadata
+from n5zarr.images.ome import align_axes, series_metadata
 from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -160,7 +160,7 @@ def _levels_of(layout: Layout, group: Mapping[str, JSON], found: _Found) -> dict
         try:
             return as_image({name: layout.datasets[name] for name in names})
         except N5UnrepresentableError as err:
-            if names != listed:  # else the planner says that `multiscales` is omitted
+            if names != listed:  # else a note says that `multiscales` is omitted
                 which = "each that multiscales does not list" if listed else "each"
                 found.notes.append(f"{err}; {which} becomes an image")
     return {}
@@ -333,7 +333,7 @@ class _Describer:
             return replace(image, is_labels=True, image_of=self._image_of(candidate.path))
         labels = next((axis.labels for axis in _axes(first) if axis.labels is not None), None)
         nearest = candidate.above[0] if candidate.above else {}
-        own = mapping(nearest.get("ome")).get("omero", nearest.get("omero"))
+        own = ome_part(nearest, "omero")
         return with_display(image, find_shown(candidate.attributes), labels, own)
 
     def _image_of(self, path: str) -> str | None:
@@ -380,7 +380,7 @@ class _Describer:
                     "/".join(names[ends[-1] :])
                 )
         return {
-            group: labels_metadata(paths)
+            group: {"labels": sorted(paths)}
             for group, paths in listed.items()
             if group not in map(self._place, self._images)
         }

@@ -25,7 +25,7 @@ from xml.etree import ElementTree
 
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.model import MisfitError, first_of, mapping
+from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
 from n5zarr.conventions.ome_draft import DRAFT, REGISTRATION, as_06, is_registration
 from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
@@ -35,7 +35,7 @@ from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
@@ -50,7 +50,6 @@ __all__ = [
     "OmeVersion",
     "align_axes",
     "image_attributes",
-    "labels_metadata",
     "ome_attributes",
     "ome_xml",
     "series_metadata",
@@ -96,8 +95,8 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
         return {"ome": {"version": version, **attributes}}
     if isinstance(images, list):
         attributes["multiscales"] = [_stated(image, version) for image in images]
-        axes = first_of(images).get("axes")
-        names: JSON = [mapping(axis).get("name") for axis in axes] if isinstance(axes, list) else []
+        axes = items_of(first_of(images).get("axes"))
+        names: JSON = [mapping(axis).get("name") for axis in axes]
         attributes[XARRAY_KEY] = names
     return attributes
 
@@ -302,12 +301,6 @@ def _label_source(label: str, image: str | None) -> dict[str, JSON]:
     return {} if image is None else {"source": {"image": relpath(image or ".", label or ".")}}
 
 
-def labels_metadata(names: Iterable[str]) -> dict[str, JSON]:
-    """Make the metadata of a group ``labels``: the paths of the label images in it."""
-    listed: JSON = sorted(names)
-    return {"labels": listed}
-
-
 def series_metadata(images: Sequence[str]) -> dict[str, dict[str, JSON]]:
     """Make the metadata of the root and of the group ``OME`` of a container of several images.
 
@@ -351,7 +344,7 @@ def ome_xml(images: Mapping[str, Image]) -> bytes | None:
 
 
 def _is_known(name: str, image: Image) -> bool:
-    """Whether OME has this data type, this size and this ID."""
+    """Whether OME can express the data type, the size and the ID of an image."""
     has_spaces = name.split() != [name]
     return image.dtype.name in _TYPES and image.levels[0].n_elements > 0 and not has_spaces
 
@@ -373,9 +366,9 @@ def _add(root: ElementTree.Element, name: str, image: Image) -> None:
         "Type": _TYPES[image.dtype.name],
     }
     pixels = ElementTree.SubElement(element, "Pixels", attributes)
-    channels = mapping(image.omero).get("channels")
+    channels = items_of(mapping(image.omero).get("channels"))
     for i in range(sizes["C"]):
-        channel = mapping(channels[i] if isinstance(channels, list) else None)
+        channel = mapping(channels[i] if channels else None)
         named = {"Name": str(channel["label"])} if "label" in channel else {}
         own = {"ID": f"Channel:{name}:{i}", "SamplesPerPixel": "1"}
         ElementTree.SubElement(pixels, "Channel", own | named)

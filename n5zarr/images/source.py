@@ -10,7 +10,7 @@ from zarr.abc.store import SupportsSyncStore
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.conventions.model import level_of
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import read_key
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.element import Content
@@ -221,11 +221,6 @@ class SourceTree:
             return self
         arrays = {path: array for path, array in self.arrays.items() if is_wanted(path)}
         refused = {path: err for path, err in self.refused.items() if is_wanted(path)}
-        held = {path for a in arrays for path in _above(a)}
+        held = {path for a in arrays for path in groups_above(a)}
         groups = {path: attributes for path, attributes in self.groups.items() if path in held}
         return replace(self, arrays=arrays, groups=groups, refused=refused)
-
-
-def _above(path: str) -> list[str]:
-    names = path.split("/")
-    return ["/".join(names[:n]) for n in range(len(names))]

@@ -230,7 +230,7 @@ def _attributes(source: ArraySource, zarr_format: ZarrFormat) -> dict[str, JSON]
 
 
 class _Array(NamedTuple):
-    """An array: its elements, the names of its chunks, and what encodes them, unless they pass."""
+    """An array, the names of its chunks, and their encoder unless they pass through."""
 
     source: ArraySource
     names: ChunkNames

@@ -14,8 +14,9 @@ from n5zarr.store.made_datasets import MadeDatasets
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from n5zarr.conventions.bdv_registrations import View
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.bdv_levels import StoredLevels, ViewId, ViewLevels
+    from n5zarr.store.bdv_levels import StoredLevels, ViewLevels
     from n5zarr.store.made_datasets import MadeDataset
 
 __all__ = ["BdvImages"]
@@ -48,7 +49,7 @@ class BdvImages(MadeDatasets):
         super().__init__()
         self.source = source
         self.voxel_sizes = dict(voxel_sizes or {})
-        self._levels: dict[ViewId, StoredLevels] = {}
+        self._levels: dict[View, StoredLevels] = {}
         self._timepoints: dict[int, dict[int, None]] = {}  # of each setup
         for setup, timepoint in source.views:
             self._timepoints.setdefault(setup, {})[timepoint] = None
@@ -76,7 +77,7 @@ class BdvImages(MadeDatasets):
     def confined(self) -> BdvImages:
         return BdvImages(self.source.confined(), self.voxel_sizes)
 
-    async def _view(self, view: ViewId) -> StoredLevels:
+    async def _view(self, view: View) -> StoredLevels:
         """Return the levels of a view; none if its image does not exist."""
         setup, timepoint = view
         if view not in self._levels:
@@ -113,14 +114,14 @@ class BdvImages(MadeDatasets):
                 return write_setup(levels.factors, finest.data_type.value)
         return None
 
-    async def _timepoint(self, view: ViewId) -> dict[str, JSON] | None:
+    async def _timepoint(self, view: View) -> dict[str, JSON] | None:
         """Make the document of a time point of a setup."""
         levels = await self._readable(view)
         is_complete = len(levels.stored) == len(levels.factors)
         voxel_size = self.voxel_sizes.get(view[0])
         return write_timepoint(voxel_size, is_complete=is_complete) if levels.stored else None
 
-    async def _readable(self, view: ViewId) -> StoredLevels:
+    async def _readable(self, view: View) -> StoredLevels:
         """Return the levels of a view; none if it is broken, which is said where they are read.
 
         The error of one view would hide all others from whoever lists the groups.

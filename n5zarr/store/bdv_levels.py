@@ -21,7 +21,7 @@ from n5zarr.conventions.bdv_ome import (
     level_paths,
     n_space_axes,
 )
-from n5zarr.conventions.factors import factors_in_json
+from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import N5FormatError, N5UnsupportedError, option_error
 from n5zarr.format.data_type import DataType
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr.conventions.bdv_loader import ViewImage
+    from n5zarr.conventions.bdv_registrations import View
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.hdf5_file import Hdf5File
 
@@ -47,13 +48,9 @@ __all__ = [
     "Hdf5Views",
     "OmeViews",
     "StoredLevels",
-    "ViewId",
     "ViewLevels",
     "factors_attribute",
 ]
-
-type ViewId = tuple[int, int]
-"""Numbers of setup and time point."""
 
 
 def factors_attribute(factors: Sequence[float]) -> dict[str, JSON]:
@@ -90,10 +87,10 @@ class ViewLevels(Protocol):
     """The views of a project, which open their levels when these are needed."""
 
     @property
-    def views(self) -> Sequence[ViewId]:
+    def views(self) -> Sequence[View]:
         """The views that may exist."""
 
-    async def levels(self, view: ViewId) -> StoredLevels:
+    async def levels(self, view: View) -> StoredLevels:
         """Open the levels of a view; none if it does not exist."""
 
     def confined(self) -> ViewLevels:
@@ -130,7 +127,7 @@ class OmeViews:
         self,
         store: Store,
         name: str,
-        images: Mapping[ViewId, ViewImage],
+        images: Mapping[View, ViewImage],
         sizes: Mapping[int, tuple[int, ...]],
     ) -> None:
         self.store = store
@@ -158,7 +155,7 @@ class OmeViews:
     __hash__ = None  # type: ignore[assignment] # as zarr's own stores
 
     @property
-    def views(self) -> Sequence[ViewId]:
+    def views(self) -> Sequence[View]:
         """The views that may exist."""
         return tuple(self.images)
 
@@ -170,7 +167,7 @@ class OmeViews:
         """Return the same views, without local files that links take out of the container."""
         return OmeViews(confined(self.store), self.name, self.images, self.sizes)
 
-    async def levels(self, view: ViewId) -> StoredLevels:
+    async def levels(self, view: View) -> StoredLevels:
         """Open the levels of a view; none if it does not exist."""
         view_image = self.images[view]
         path = normalize_path(view_image.path)
@@ -300,7 +297,7 @@ class Hdf5Views:
     """
 
     file: Hdf5File
-    views: tuple[ViewId, ...]
+    views: tuple[View, ...]
     is_confined: bool = False
 
     def __str__(self) -> str:
@@ -317,11 +314,11 @@ class Hdf5Views:
         """
         return replace(self, is_confined=True)
 
-    async def levels(self, view: ViewId) -> StoredLevels:
+    async def levels(self, view: View) -> StoredLevels:
         """Open the levels of a view; none if it does not exist."""
         return await asyncio.to_thread(self._open, view)
 
-    def _open(self, view: ViewId) -> StoredLevels:
+    def _open(self, view: View) -> StoredLevels:
         setup, timepoint = view
         with self.file.opened() as file:
             group = self._node(file, f"s{setup:02}")

@@ -14,10 +14,10 @@ from n5zarr.conventions.describe import (
     describe_axes,
     describe_levels,
     describe_setup,
+    set_level,
 )
 from n5zarr.conventions.levels import entries_in, images_in, listed_levels, path_of
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, level_of, numbers
-from n5zarr.conventions.multiscales import set_level
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes

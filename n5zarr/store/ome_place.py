@@ -14,7 +14,7 @@ from n5zarr.conventions.model import mapping
 from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, zarr_node
-from n5zarr.format.path import join, normalize_path
+from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each, read_key
@@ -138,8 +138,7 @@ def _is_zarr(directory: Path) -> bool:
 
 def _is_ome(storage: Storage, path: str) -> bool:
     """Whether a node, or a group above it, has metadata of OME-Zarr."""
-    names = path.split("/") if path else []
-    paths = ["/".join(names[:n]) for n in range(len(names), -1, -1)][:_MOST_ABOVE]
+    paths = [path, *reversed(groups_above(path))][:_MOST_ABOVE]
     keys = [join(each, name) for each in paths for name in ("zarr.json", ".zattrs")]
     for document in storage.run(read_each(keys)):
         try:

@@ -13,10 +13,15 @@ from zarr.buffer import cpu
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
-from n5zarr.conventions.describe import choose_convention, describe_axes, describe_levels
+from n5zarr.conventions.describe import (
+    choose_convention,
+    describe_axes,
+    describe_levels,
+    set_level,
+    shares_transforms,
+)
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, Node, axes_of
-from n5zarr.conventions.multiscales import set_level, shares_transforms
 from n5zarr.errors import (
     ErrorsAt,
     N5Error,

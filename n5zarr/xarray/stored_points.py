@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.interest_points import ListKey, OtherList, PackedRoot, Span
+    from n5zarr.conventions.interest_points import ListKey, OtherList, PackedRoot, RowSpan
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Place
@@ -144,7 +144,7 @@ class PointsInZarr:
     # ------------------------------------------------------------------ arrays
 
     @cached_property
-    def _entries(self) -> Mapping[ListKey, Span]:
+    def _entries(self) -> Mapping[ListKey, RowSpan]:
         rows = self._table("entries", 5)
         with ErrorsAt(str(self)):
             return parse_entries(rows, self._root.labels, min(len(self._loc), len(self._id)))
@@ -200,7 +200,7 @@ class _Rows:
     def __len__(self) -> int:
         return self._array.shape[0]
 
-    def __getitem__(self, span: Span) -> np.ndarray[Any, Any]:
+    def __getitem__(self, span: RowSpan) -> np.ndarray[Any, Any]:
         size = self._array.chunks[0]
         numbers = range(span.first // size, -(-span.end // size))
         parts = [

@@ -11,9 +11,8 @@ from xarray.backends.zarr import encode_zarr_variable
 
 from n5zarr.container.axes import read_layout
 from n5zarr.container.options import require
-from n5zarr.conventions.describe import choose_convention, without_levels
+from n5zarr.conventions.describe import add_level, choose_convention, remove_levels, without_levels
 from n5zarr.conventions.funlib import KEYS as FUNLIB_KEYS
-from n5zarr.conventions.multiscales import add_level, remove_levels
 from n5zarr.conventions.neuroglancer import KEYS as NEUROGLANCER_KEYS
 from n5zarr.conventions.ngff import has_other_rank
 from n5zarr.conventions.render import KEYS as RENDER_KEYS

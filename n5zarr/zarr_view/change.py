@@ -30,7 +30,6 @@ __all__ = [
     "NewArray",
     "NewAttributes",
     "NewGroup",
-    "NewGroupMembers",
     "NewNames",
     "NoArray",
     "NodeContext",
@@ -101,22 +100,6 @@ class NewNames:
     names: Sequence[str | None] | None
     ndim: int
     rank: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class NewGroupMembers:
-    """Members of the ``zarr.json`` of a group other than attributes; None for those that stay.
-
-    Parameters
-    ----------
-    consolidated : bool or None
-        Whether Zarr consolidated the metadata below.
-    extra : mapping or None
-        Members that readers need not understand.
-    """
-
-    consolidated: bool | None = None
-    extra: Mapping[str, JSON] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +189,10 @@ class Change:
         The users' attributes.
     names : NewNames, optional
         The names of the dimensions of an array.
-    group : NewGroupMembers
-        Other members of a group.
+    consolidated : bool, optional
+        Whether Zarr consolidated the metadata below a group.
+    extra : mapping, optional
+        Other members of the ``zarr.json`` of a group that readers need not understand.
     written : WrittenFormat
         The Zarr format of the document.
     """
@@ -216,7 +201,8 @@ class Change:
     kind: Kind | None = None
     attributes: NewAttributes | None = None
     names: NewNames | None = None
-    group: NewGroupMembers = NewGroupMembers()
+    consolidated: bool | None = None
+    extra: Mapping[str, JSON] | None = None
     written: WrittenFormat = WrittenFormat()
 
     def since(self, base: Mapping[str, JSON] | None) -> Self:

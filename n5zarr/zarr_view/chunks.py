@@ -34,7 +34,6 @@ from n5zarr.codecs.shard import check_no_shard
 from n5zarr.codecs.strings import join_bytes, split_bytes, split_vlen_utf8, vlen_utf8
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_BLOCK_BYTES, BlockHeader
-from n5zarr.format.grid import block_extent
 from n5zarr.format.order import CTuple, N5Tuple, to_c
 from n5zarr.zarr_view.element import Content
 
@@ -143,7 +142,7 @@ def chunk_extent(view: DatasetView, position: N5Tuple | None) -> N5Tuple:
     dataset = view.dataset
     if position is None or not view.truncated:
         return dataset.block_size
-    return block_extent(dataset.dimensions, dataset.block_size, position)
+    return dataset.extent_of(position)
 
 
 def _payload(
@@ -208,7 +207,7 @@ def _decode_stored(
             payload = object_payload(data, dataset.compression)
             return split_bytes(payload, math.prod(shape_c)).reshape(shape_c)
         case Content.LABELS:
-            inside = position and block_extent(dataset.dimensions, dataset.block_size, position)
+            inside = position and dataset.extent_of(position)
             block = decode_labels(data, dataset.ndim, dataset.compression, inside)
             fill_value = BACKGROUND
         case _:
@@ -307,7 +306,7 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
         The dataset can only be read: jpeg (``kind="compression"``).
     """
     dataset = view.dataset
-    extent = block_extent(dataset.dimensions, dataset.block_size, grid_position)
+    extent = dataset.extent_of(grid_position)
     full = extent == dataset.block_size
     if view.whole_blocks:
         header = BlockHeader.from_bytes(chunk)
@@ -335,7 +334,7 @@ def make_block(chunk: memoryview, view: DatasetView, grid_position: N5Tuple) -> 
 def encode_chunk(array: np.ndarray, view: DatasetView, grid_position: N5Tuple) -> BufferLike:
     """Make a block from an array that Zarr's codecs decoded; inverse of :func:`decode_chunk`."""
     dataset = view.dataset
-    extent = block_extent(dataset.dimensions, dataset.block_size, grid_position)
+    extent = dataset.extent_of(grid_position)
     in_c = array if view.axis_order == "C" else array.transpose()
     stored = view.kind.to_stored(in_c).reshape(to_c(dataset.block_size))
     if view.content is Content.LABELS:
@@ -379,7 +378,7 @@ def stored_multisets(
         The block does not fit the dataset or is damaged.
     """
     dataset = view.dataset
-    extent = block_extent(dataset.dimensions, dataset.block_size, position)
+    extent = dataset.extent_of(position)
     if data is None:
         return fitted(LabelMultisets.of(np.zeros((0,) * dataset.ndim, "u8")), to_c(extent))
     found = decode_multisets(data, dataset.ndim, dataset.compression, extent)

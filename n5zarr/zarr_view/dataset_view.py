@@ -174,11 +174,6 @@ class DatasetView:
         return Element(dtype=self.data_type.dtype.newbyteorder("="))
 
     @cached_property
-    def n_parts(self) -> int | None:
-        """Length of the axis that holds the parts of one element; None without such an axis."""
-        return self.kind.n_parts
-
-    @cached_property
     def grid(self) -> N5Tuple:
         """Number of blocks along each axis, N5 order."""
         return self.dataset.grid
@@ -239,7 +234,7 @@ class DatasetView:
     @cached_property
     def is_scalar(self) -> bool:
         """Whether the array has no dimensions; its dataset has one, of length 1."""
-        rank = 1 if self.n_parts is None else 2
+        rank = 1 if self.kind.n_parts is None else 2
         return self.record.shape == [] and self.dataset.ndim == rank
 
     @cached_property
@@ -252,7 +247,7 @@ class DatasetView:
 
         The inverse is :meth:`grid_position`. The array lacks the axis of the parts of elements.
         """
-        own = values_n5 if self.n_parts is None else values_n5[1:]
+        own = values_n5 if self.kind.n_parts is None else values_n5[1:]
         return () if self.is_scalar else present(own, self.axis_order)
 
     def grid_position(self, coords: tuple[int, ...]) -> N5Tuple:
@@ -261,7 +256,7 @@ class DatasetView:
         N5 spec, "File-system specification", item 5.
         """
         own = _SCALAR if self.is_scalar else from_presented(coords, self.axis_order)
-        return own if self.n_parts is None else N5Tuple((0, *own))
+        return own if self.kind.n_parts is None else N5Tuple((0, *own))
 
     @cached_property
     def dimension_names(self) -> tuple[str | None, ...] | None:
@@ -349,14 +344,6 @@ class DatasetView:
         return recorded if self.kind.matches_v2_dtype(recorded) else self.kind.v2_dtype
 
     @property
-    def _has_stored_dtype(self) -> bool:
-        """Whether the ``dtype`` of the ``.zarray`` is the stored one, in any byte order."""
-        v2_dtype = self.v2_dtype
-        # only plain types may differ in byte order: each field of a struct must have the stored one
-        is_swapped = isinstance(v2_dtype, str) and self.kind.matches_v2_dtype(v2_dtype)
-        return is_swapped or v2_dtype == self.kind.v2_dtype
-
-    @property
     def _v3_fill_value(self) -> JSON:
         """The value of missing blocks: N5 spec, "File-system specification", item 6."""
         if self.record.fill_value is not None:
@@ -405,7 +392,11 @@ class DatasetView:
         if self.zarr_format == 3:
             is_derived = same_codecs(self.v3_codecs, self.derived_codecs())
         else:
-            is_derived = self.v2_encoding == self.derived_v2() and self._has_stored_dtype
+            # only plain types may differ in byte order: fields of a struct must have the stored one
+            is_plain = isinstance(self.v2_dtype, str)
+            is_stored = is_plain and self.kind.matches_v2_dtype(self.v2_dtype)
+            has_dtype = is_stored or self.v2_dtype == self.kind.v2_dtype
+            is_derived = has_dtype and self.v2_encoding == self.derived_v2()
         # the length of the data, which is known for numbers only, distinguishes the formats of lz4
         unclear = self.content is not Content.NUMBERS and self.compression.type == "lz4"
         if is_derived and not self.kind.is_widened and not unclear:

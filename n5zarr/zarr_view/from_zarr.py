@@ -17,10 +17,10 @@ from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.block import MAX_BLOCK_BYTES, MAX_NDIM
 from n5zarr.format.compression import Compression, Raw, compression_to_json, parse_compression
 from n5zarr.format.order import AxisOrder, N5Tuple, from_presented
-from n5zarr.zarr_view.compressors import same_codecs
+from n5zarr.zarr_view.compressors import excess, name_and_configuration, same_codecs
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
 from n5zarr.zarr_view.keys import ChunkNames
-from n5zarr.zarr_view.record import Record, excess
+from n5zarr.zarr_view.record import Record
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -132,7 +132,7 @@ def members_of_v3(document: Mapping[str, Any], element: Element, axis_order: Axi
     dataset, plain = plain_dataset(
         document["shape"], chunk_shape, element, nearest_v3(codecs), axis_order
     )
-    names = [c.get("name") if isinstance(c, Mapping) else c for c in codecs]
+    names = [name_and_configuration(codec)[0] for codec in codecs]
     derived = DatasetView(
         dataset=dataset, codecs="zarr", axis_order="C", element=element, record=plain
     ).derived_codecs()
@@ -286,8 +286,7 @@ def _big_endian(codecs: Sequence[JSON], axis_order: AxisOrder) -> list[JSON]:
     """Remove what the record need not have: the byte order, and the transposition of F order."""
     kept = list(codecs)
     if axis_order == "F" and kept and isinstance(kept[0], Mapping):
-        order = kept[0].get("configuration", {})
-        order = order.get("order") if isinstance(order, Mapping) else None
+        order = name_and_configuration(kept[0])[1].get("order")
         if isinstance(order, list) and order == sorted(order, reverse=True):
             kept = kept[1:]
     big: JSON = {"name": "bytes", "configuration": {"endian": "big"}}
@@ -307,7 +306,7 @@ def nearest_v3(codecs: Sequence[JSON]) -> Compression:
     Gzip(use_zlib=True, level=1)
     """
     for codec in reversed(codecs):
-        name, configuration = _name_and_configuration(codec)
+        name, configuration = name_and_configuration(codec)
         if name in ("sharding_indexed", "n5_default"):
             inner = configuration.get("codecs")
             return nearest_v3(inner if isinstance(inner, list | tuple) else ())
@@ -317,13 +316,6 @@ def nearest_v3(codecs: Sequence[JSON]) -> Compression:
         if nearest is not None:
             return nearest
     return Raw()
-
-
-def _name_and_configuration(codec: JSON) -> tuple[str, Mapping[str, JSON]]:
-    if not isinstance(codec, Mapping):
-        return str(codec), {}
-    configuration = codec.get("configuration")
-    return str(codec.get("name")), configuration if isinstance(configuration, Mapping) else {}
 
 
 def nearest_v2(compressor: JSON, filters: Sequence[JSON]) -> Compression:

@@ -22,7 +22,7 @@ from n5zarr.format.attributes import (
     parse_attributes,
 )
 from n5zarr.format.order import AxisOrder, from_presented, to_c
-from n5zarr.format.raw_json import RawObject
+from n5zarr.format.raw_json import RawObject, name_of_nonfinite, replace_nonfinite
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.zarr_view.change import (
     N5_KEYS,
@@ -31,7 +31,6 @@ from n5zarr.zarr_view.change import (
     NewArray,
     NewAttributes,
     NewGroup,
-    NewGroupMembers,
     NewNames,
     NoArray,
     NodeContext,
@@ -82,7 +81,7 @@ def changed(data: bytes | None, change: Change) -> bytes:
     if data is not None and written.hides(record):
         _check_other_format(raw, change)
         change = change.since({})  # keep the content, which Zarr does not know
-    if isinstance(change.kind, NewGroup) or change.group.extra:
+    if isinstance(change.kind, NewGroup) or change.extra:
         _check_group(raw, node)
     record = _with_kind(raw, record, change.kind, node)
     if change.attributes is not None:
@@ -90,7 +89,11 @@ def changed(data: bytes | None, change: Change) -> bytes:
     if change.names is not None:
         given = {} if change.attributes is None else change.attributes.values
         record = _with_names(raw, record, change.names, given, node)
-    record = _with_group_members(record, change.group)
+    record = replace(
+        record,
+        consolidated=record.consolidated if change.consolidated is None else change.consolidated,
+        extra=record.extra if change.extra is None else change.extra,
+    )
     record = _with_format(record, written, is_new=data is None)
     recorded = record.to_json()
     if not recorded:
@@ -98,13 +101,6 @@ def changed(data: bytes | None, change: Change) -> bytes:
     elif recorded != raw.values.get(ZARR_KEY):
         raw.set(ZARR_KEY, recorded)
     return raw.to_bytes()
-
-
-def _with_group_members(record: Record, group: NewGroupMembers) -> Record:
-    """Record the members of the ``zarr.json`` of a group other than attributes."""
-    if group.consolidated is not None:
-        record = replace(record, consolidated=group.consolidated)
-    return record if group.extra is None else replace(record, extra=group.extra)
 
 
 def _check_group(raw: RawObject, node: NodeContext) -> None:
@@ -172,7 +168,9 @@ def _record_nonfinite(raw: RawObject, record: Record, node: NodeContext) -> Reco
     """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
     respelled = {k: v for k, v in node.users_members(raw).items() if k not in raw.texts}
     found = json_pointers({**record.attributes, **respelled})
-    nonfinite = {p: _token(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)}
+    nonfinite = {
+        p: name_of_nonfinite(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)
+    }
     for key, value in respelled.items():
         raw.set(key, _placeholders(value))
     attributes = {k: _placeholders(v) for k, v in record.attributes.items()}
@@ -298,21 +296,13 @@ def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[
         if value is None:
             nulls.append(pointer)
         elif isinstance(value, float) and not math.isfinite(value):
-            nonfinite[pointer] = _token(value)
+            nonfinite[pointer] = name_of_nonfinite(value)
     return replace(record, nonfinite=nonfinite, nulls=nulls)
-
-
-def _token(value: float) -> str:
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _placeholders(value: JSON) -> JSON:
     """Replace NaN and infinities by null: z5py and tensorstore refuse a node with bare NaN."""
-    if isinstance(value, Mapping):
-        return {key: _placeholders(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_placeholders(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return replace_nonfinite(value, lambda _: None)
 
 
 def _with_names(

@@ -173,7 +173,8 @@ def test_a_convention_is_written_or_refused(row: list[str]) -> None:
 
 @pytest.mark.parametrize("row", PRESENT["conventions"][1:], ids=lambda row: row[0])
 def test_the_attributes_of_a_convention_are_those_that_its_module_reads(row: list[str]) -> None:
-    name = {"names": "axis_names", "shapes": "levels"}.get(row[0].strip("`"), row[0].strip("`"))
+    elsewhere = {"factors": "levels", "names": "axis_names", "shapes": "levels"}
+    name = elsewhere.get(row[0].strip("`"), row[0].strip("`"))
     folder = tables.ROOT / "n5zarr" / "conventions"
     trees = [ast.parse((folder / f"{part}.py").read_text()) for part in (name, "model")]
     known = {n.value for t in trees for n in ast.walk(t) if isinstance(n, ast.Constant)}

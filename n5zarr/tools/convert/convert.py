@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.options import listed
 from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.images.find import images_in, ome_tree
-from n5zarr.images.from_ome import from_ome
+from n5zarr.images.find import from_ome, images_in, ome_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (

@@ -14,7 +14,7 @@ from n5zarr.conventions.interest_points import base_path, labels_in
 from n5zarr.conventions.xml_text import elements_at
 from n5zarr.errors import ErrorsAt
 from n5zarr.images.find import ome_tree, warn_of
-from n5zarr.images.in_project import project_images, with_setups
+from n5zarr.images.in_bdv import project_images, with_setups
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.storage.opening import open_storage
 from n5zarr.store.bdv_xml import described, xml_file

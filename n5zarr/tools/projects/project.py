@@ -16,8 +16,7 @@ from n5zarr.conventions.bdv_write import project_xml, view_image
 from n5zarr.conventions.model import Axis
 from n5zarr.format.order import to_n5
 from n5zarr.images.find import ome_tree
-from n5zarr.images.in_bdv import images_of_setups
-from n5zarr.images.in_project import image_of_view
+from n5zarr.images.in_bdv import image_of_view, images_of_setups
 from n5zarr.images.source import ArraySource, SourceTree
 from n5zarr.store.register import transforms_of
 from n5zarr.tools.projects.views import ENTITIES

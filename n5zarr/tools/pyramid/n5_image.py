@@ -11,14 +11,18 @@ from n5zarr.arrays.opening import open_array
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY
-from n5zarr.conventions.describe import WRITTEN, Written, choose_convention, describe_axes
-from n5zarr.conventions.factors import factors_in_json
+from n5zarr.conventions.describe import (
+    WRITTEN,
+    Written,
+    choose_convention,
+    describe_axes,
+    remove_levels,
+)
+from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import axes_of, centre_shifts, numbers
-from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
-from n5zarr.format.lenient_json import DocumentText
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
@@ -142,7 +146,7 @@ class N5Image(Image):
     def level(self, name: str, chosen: ChosenLevel, wanted: Wanted) -> Level:
         self._check_setup(name, chosen)
         path, document = self.full(name), self._document(name, chosen, wanted)
-        data = RawObject(DocumentText(document, {})).to_bytes()
+        data = RawObject(document).to_bytes()
         return Level(
             path,
             wanted.chunks,

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from n5zarr.conventions import bdv
-from n5zarr.conventions.describe import WRITTEN, describe_axes
+from n5zarr.conventions.describe import WRITTEN, describe_axes, remove_levels
 from n5zarr.conventions.find import CONVENTIONS, find_geometry, other_attributes
 from n5zarr.conventions.model import Node, axes_of
-from n5zarr.conventions.multiscales import remove_levels
 from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.store.inspect import describe

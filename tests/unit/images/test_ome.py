@@ -13,8 +13,9 @@ from n5zarr.conventions.bdv import parse_settings
 from n5zarr.conventions.model import Axis
 from n5zarr.conventions.units import in_full, symbol
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.images.display import Shown, find_shown, is_label, omero
-from n5zarr.images.from_ome import from_ome
+from n5zarr.images.display import find_shown, is_label, omero
+from n5zarr.images.find import from_ome
+from n5zarr.images.image import Channel
 from n5zarr.images.in_bdv import _images, _names
 from n5zarr.images.ome import align_axes, image_attributes
 from n5zarr.images.source import ArraySource, SourceTree
@@ -104,24 +105,24 @@ def test_limits_come_from_the_nearest_that_has_some() -> None:
     assert find_shown([{"min": 3, "max": 90}, fused]).limits == (3.0, 90.0)
     assert find_shown([{"contrastLimits": [5, 5]}, {"contrastLimits": [5, 6]}]).limits == (5, 6)
     assert find_shown([{"contrastLimits": {"start": 1, "end": 2, "max": 9}}]).limits == (1, 2)
-    assert find_shown([{"min": float("nan"), "max": 1}]) == Shown()
+    assert find_shown([{"min": float("nan"), "max": 1}]) == Channel()
 
 
 def test_omero_is_written_where_something_is_known() -> None:
     word, real, byte = np.dtype("u2"), np.dtype("f4"), np.dtype("i1")
-    assert omero(Shown(), word, 1) is None
-    assert omero(Shown(), real, 2) is None
-    signed: Any = omero(Shown(), byte, 1)
+    assert omero(Channel(), word, 1) is None
+    assert omero(Channel(), real, 2) is None
+    signed: Any = omero(Channel(), byte, 1)
     assert signed["channels"][0]["window"] == {"min": -128, "max": 127, "start": -128, "end": 127}
-    of_real: Any = omero(Shown(limits=(0.25, 0.5)), real, 1)
+    of_real: Any = omero(Channel(limits=(0.25, 0.5)), real, 1)
     assert of_real["channels"][0]["window"] == {"min": 0.25, "max": 0.5, "start": 0.25, "end": 0.5}
-    named: Any = omero(Shown(), word, 2, ["DAPI", "GFP"])
+    named: Any = omero(Channel(), word, 2, ["DAPI", "GFP"])
     assert [c["label"] for c in named["channels"]] == ["DAPI", "GFP"]
     own: Any = {"channels": [{"color": "00FF00", "window": dict.fromkeys(
         ("min", "max", "start", "end"), 0)}], "rdefs": {"model": "color"}}  # fmt: skip
-    assert omero(Shown(), word, 1, own=own) == own
-    assert omero(Shown(), word, 2, own=own) is None  # not of this image
-    assert omero(Shown(), word, 1, own={"channels": [{"color": "00FF00"}]}) is None
+    assert omero(Channel(), word, 1, own=own) == own
+    assert omero(Channel(), word, 2, own=own) is None  # not of this image
+    assert omero(Channel(), word, 1, own={"channels": [{"color": "00FF00"}]}) is None
 
 
 def test_labels_say_so_in_many_ways() -> None:

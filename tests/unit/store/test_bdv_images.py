@@ -22,7 +22,7 @@ from n5zarr.store.made_datasets import MadeDataset
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from n5zarr.store.bdv_levels import ViewId
+    from n5zarr.conventions.bdv_registrations import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,14 +55,14 @@ class Counted:
 
     def __init__(self, n_setups: int, n_timepoints: int) -> None:
         self._views = list(product(range(n_setups), range(n_timepoints)))
-        self.asked: list[str | ViewId] = []
+        self.asked: list[str | View] = []
 
     @property
-    def views(self) -> Sequence[ViewId]:
+    def views(self) -> Sequence[View]:
         self.asked.append("views")
         return self._views
 
-    async def levels(self, view: ViewId) -> StoredLevels:
+    async def levels(self, view: View) -> StoredLevels:
         self.asked.append(view)
         return StoredLevels([(1.0, 1.0, 1.0)], {0: LEVEL})
 
@@ -125,7 +125,7 @@ def test_other_views_are_not_asked_for(source: Counted, path: str) -> None:
 class Partial(Counted):
     """A view that cannot be read, one without an image, and one without its finest level."""
 
-    async def levels(self, view: ViewId) -> StoredLevels:
+    async def levels(self, view: View) -> StoredLevels:
         if view[1] == 0:
             raise N5FormatError("broken", kind="member")
         return NO_LEVELS if view[1] == 1 else StoredLevels(FACTORS, {1: LEVEL})

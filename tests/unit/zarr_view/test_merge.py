@@ -17,7 +17,6 @@ from n5zarr.zarr_view.change import (
     NewArray,
     NewAttributes,
     NewGroup,
-    NewGroupMembers,
     NewNames,
     NoArray,
     NodeContext,
@@ -225,13 +224,6 @@ def test_dimension_names_become_n5_order(
 
 
 def test_consolidated_metadata_and_other_members_of_a_group_are_recorded() -> None:
-    made = json.loads(
-        changed(b'{"a":1}', Change(group=NewGroupMembers(consolidated=True, extra={"mine": 1})))
-    )
+    made = json.loads(changed(b'{"a":1}', Change(consolidated=True, extra={"mine": 1})))
     assert made == {"a": 1, "zarr": {"consolidated": True, "extra": {"mine": 1}}}
-    assert (
-        changed(
-            json.dumps(made).encode(), Change(group=NewGroupMembers(consolidated=False, extra={}))
-        )
-        == b'{"a":1}'
-    )
+    assert changed(json.dumps(made).encode(), Change(consolidated=False, extra={})) == b'{"a":1}'
