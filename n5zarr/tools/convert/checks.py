@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.convert.copying import ArrayCopy
-    from n5zarr.tools.convert.layout import Form, Layout
-    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.convert.copies import ArrayCopy
+    from n5zarr.tools.convert.target import Destination, Layout
 
 __all__ = [
+    "Form",
     "check_arrays",
     "check_found",
     "check_ome",
@@ -52,6 +53,31 @@ __all__ = [
     "warn_of_fill_values",
     "warn_of_multisets",
 ]
+
+
+@dataclass(frozen=True)
+class Form:
+    """The conventions that a copy follows; see :func:`~n5zarr.convert` for each.
+
+    Parameters
+    ----------
+    ome : bool
+        Whether it is OME-Zarr.
+    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+        The version; None leaves it to the format of the destination.
+    labels : list of str
+        Patterns of the images that are labels.
+    paintera_labels : list of str
+        Patterns of the arrays that become Paintera's label sources.
+    coords : bool
+        Whether it has coordinates as arrays.
+    """
+
+    ome: bool
+    ome_version: OmeVersion | None
+    labels: list[str]
+    paintera_labels: list[str]
+    coords: bool
 
 
 def check_ome(target: Destination, form: Form) -> OmeVersion | None:

@@ -18,7 +18,7 @@ from n5zarr.images.in_project import project_images, with_setups
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.storage.opening import open_storage
 from n5zarr.store.bdv_xml import described, xml_file
-from n5zarr.tools.convert.files import FileCopy, Folder
+from n5zarr.tools.convert.copies import FileCopy, Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.images.source import ArraySource
-    from n5zarr.tools.convert.layout import Layout
+    from n5zarr.tools.convert.target import Layout
 
 __all__ = ["N5Destination", "N5Target"]
 

@@ -22,9 +22,8 @@ from n5zarr.tools.convert.checks import (
     hidden_stores,
     warn_of_fill_values,
 )
+from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
-from n5zarr.tools.convert.multisets import multiset_copy
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE
@@ -36,10 +35,8 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import SourceTree
-    from n5zarr.tools.convert.copying import ArrayCopy, Way
-    from n5zarr.tools.convert.files import Copy, Folder, Task
-    from n5zarr.tools.convert.layout import Layout
-    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.convert.copies import ArrayCopy, Copy, Folder, Task, Way
+    from n5zarr.tools.convert.target import Destination, Layout
     from n5zarr.tools.jobs.ledger import Piece
     from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
@@ -328,10 +325,10 @@ def plan_copies(
             target.create_group(path, attributes)
     for path, data in found.files.items():
         target.add_file(path, data)
-    written = [
-        (source, target.create_array(path, source, layout)) for path, source in found.arrays.items()
+    return [
+        copy_of(source, target.create_array(path, source, layout), size)
+        for path, source in found.arrays.items()
     ]
-    return [multiset_copy(*each, size) or copy_of(*each, size) for each in written]
 
 
 def run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> list[Copied]:

@@ -9,9 +9,9 @@ from n5zarr.container.options import check_option, require
 from n5zarr.errors import ErrorsAt
 from n5zarr.storage.place import place_of
 from n5zarr.store.register import general_first
-from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.new_project import NewProject
 from n5zarr.tools.convert.places import open_destination
+from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.writing import Plan
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.projects.project import ProjectData, dataset_of
