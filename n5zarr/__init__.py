@@ -72,11 +72,8 @@ if TYPE_CHECKING:
     from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.xarray.accessor import open_level, pyramid_levels
     from n5zarr.xarray.bdv import open_bdv
-    from n5zarr.xarray.interest_points import (
-        InterestPoints,
-        read_interest_points,
-        write_interest_points,
-    )
+    from n5zarr.xarray.interest_points import write_interest_points
+    from n5zarr.xarray.stored_points import InterestPoints, read_interest_points
     from n5zarr.xarray.write import to_n5
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program listens
@@ -191,7 +188,7 @@ _MODULES = {
     "Difference": "tools.diff.nodes",
     "Downloaded": "tools.convert.download",
     "Finding": "tools.validate.findings",
-    "InterestPoints": "xarray.interest_points",
+    "InterestPoints": "xarray.stored_points",
     "LabelMultisets": "codecs.multisets",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
@@ -230,7 +227,7 @@ _MODULES = {
     "read_fragment_segments": "arrays.fragment_segments",
     "read_label_multisets": "arrays.label_multisets",
     "rechunk": "tools.rechunk",
-    "read_interest_points": "xarray.interest_points",
+    "read_interest_points": "xarray.stored_points",
     "remove_attribute": "store.attributes",
     "remove_empty_blocks": "tools.empty_blocks",
     "repair_edges": "tools.validate.edges",

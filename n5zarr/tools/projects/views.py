@@ -303,12 +303,7 @@ def names_of_setups(
     BigStitcher cannot tell setups apart whose parts are all the same: setups that say nothing
     of their parts are tiles.
     """
-    is_right = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
-    require(
-        is_right,
-        "setups: expected a mapping of setups to their names, {0: {'name': 'left'}}, got "
-        f"{given!r}",
-    )
+    _check_mapping(given)
     unknown = [key for names in given.values() for key in names if key not in ("name", *ENTITIES)]
     require(
         not unknown and given.keys() <= firsts.keys(),
@@ -325,6 +320,15 @@ def names_of_setups(
         number: default | ({} if is_said else {"tile": str(number)}) | names
         for number, names in found.items()
     }
+
+
+def _check_mapping(given: object) -> None:
+    is_right = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
+    require(
+        is_right,
+        "setups: expected a mapping of setups to their names, {0: {'name': 'left'}}, got "
+        f"{given!r}",
+    )
 
 
 def numbers_of_entities(named: Mapping[int, Mapping[str, str]]) -> list[dict[str, int]]:

@@ -181,6 +181,10 @@ def _cannot_open(node: Mapping[str, Any]) -> set[str]:
     return set() if is_described else {"n5zarr"}
 
 
+def _sizes(values: Iterable[int]) -> str:
+    return str(tuple(values))
+
+
 def _axes(node: Mapping[str, Any]) -> str:
     """Return the axes of a dataset in C order, with scale and unit where these are known."""
     if not node.get("geometry"):
@@ -201,7 +205,7 @@ def _spacing(image: Image) -> str:
 
 
 _templates.filters |= {
-    "sizes": lambda values: str(tuple(values)),
+    "sizes": _sizes,
     "axes": _axes,
     "spacing": _spacing,
 }
