@@ -123,7 +123,7 @@ def check_whole(form: Form, paths: PathPatterns, level: int | None) -> None:
     Raises
     ------
     N5UnrepresentableError
-        One is given (``kind="option"``).
+        Such an option is given (``kind="option"``).
     """
     given = {
         "select": paths.select,
@@ -217,7 +217,7 @@ def check_arrays(found: SourceTree, layout: Layout) -> None:
     Raises
     ------
     N5UnrepresentableError
-        They fit no array (``kind="option"``).
+        The sizes fit no array (``kind="option"``).
     """
     n_axes = {len(array.shape) for array in found.arrays.values()}
     there = " or ".join(map(str, sorted(n_axes)))
@@ -279,7 +279,7 @@ def check_outside(source: SourceTree, storage: Storage, path: str) -> None:
     Raises
     ------
     N5UnrepresentableError
-        They do (``kind="option"``).
+        The source contains the path, or the path the source (``kind="option"``).
     """
     name = source.name
     names = [name]
@@ -302,7 +302,8 @@ def check_places(source: SourceTree, target: Destination) -> None:
     Raises
     ------
     N5UnrepresentableError
-        They do, or a group of another format is above the destination (``kind="option"``).
+        One contains the other, or an array or a group of another format is above the destination
+        (``kind="option"``).
     """
     check_outside(source, target.storage, target.path)
     names = target.path.split("/") if target.path else []
@@ -339,9 +340,9 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
     Raises
     ------
     N5UnsupportedError
-        It is read-only (``kind="read-only"``).
+        The destination is read-only (``kind="read-only"``).
     N5UnrepresentableError
-        Its blocks are written in place (``kind="option"``).
+        Blocks are written in place (``kind="option"``).
     """
     message = f"{storage}: expected a writable destination, got"
     if storage.read_only or (container is not None and container.read_only):

@@ -334,7 +334,7 @@ class _Part(Output):
         Raises
         ------
         N5UnrepresentableError
-            It is not local, or not apart from the source (``kind="option"``).
+            The directory is not local, or not apart from the source (``kind="option"``).
         """
         path = os.fspath(directory)
         if is_url(path):
@@ -353,7 +353,7 @@ class _Part(Output):
         Raises
         ------
         N5UnrepresentableError
-            It is (``kind="option"``).
+            Other files, or parts of another container, are there (``kind="option"``).
         """
         root, before = self.container.root, self._source_before()
         others = root.is_dir() and any(not is_unfinished(file.name) for file in root.iterdir())

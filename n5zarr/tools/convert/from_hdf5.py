@@ -138,7 +138,8 @@ def _source(file: Hdf5File, path: str, dataset: Any) -> ArraySource:  # noqa: AN
     Raises
     ------
     N5UnsupportedError
-        It has no elements, or they are references or of variable length (``kind="data-type"``).
+        The dataset has no elements, references, or elements of variable length
+        (``kind="data-type"``).
     """
     h5py = import_h5py()
     is_text = h5py.check_string_dtype(dataset.dtype) is not None

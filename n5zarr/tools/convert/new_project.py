@@ -130,7 +130,7 @@ class NewProject:
         Raises
         ------
         FileExistsError
-            It does.
+            The XML exists.
         """
         if not may_exist and self.file.exists():
             raise FileExistsError(
@@ -174,7 +174,7 @@ class Resaving:
         Raises
         ------
         N5UnrepresentableError
-            It is not, or its XML cannot be changed (``kind="option"``).
+            The source is no other project, or its XML cannot be changed (``kind="option"``).
         """
         project = tree.project
         require(

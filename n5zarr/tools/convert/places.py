@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.foreign import Foreign
     from n5zarr.images.ome import OmeVersion
-    from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Format", "open_destination", "open_source"]
@@ -65,6 +64,8 @@ def open_source(
     ------
     FileNotFoundError
         The source does not exist.
+    N5UnrepresentableError
+        A document is not that of Zarr (``kind="option"``).
     """
     file = xml_file(place)
     if file is not None:
@@ -78,21 +79,11 @@ def open_source(
         storage = open_storage(replace(place, path=""), read_only=True)
         node = storage.run(read_zarr_node(place.path, str(storage)))
         if node is not None:
-            return _zarr_source(storage, normalize_path(place.path), node, paths)
+            path = normalize_path(place.path)
+            with zarr_documents(join(str(storage), path)):  # Java writes what zarr refuses
+                opened = _open_zarr(StorePath(JavaZarrStore(storage.store), path), node)
+                return zarr_tree(opened, storage, paths)
     return n5_tree(place, zarr_format, paths)
-
-
-def _zarr_source(storage: Storage, path: str, node: Foreign, paths: PathPatterns) -> SourceTree:
-    """Open a hierarchy of Zarr, also if Java has written what zarr refuses.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        A document is not that of Zarr (``kind="option"``).
-    """
-    place = StorePath(JavaZarrStore(storage.store), path)
-    with zarr_documents(join(str(storage), path)):
-        return zarr_tree(_open_zarr(place, node), storage, paths)
 
 
 def _file_tree(path: Path) -> SourceTree | Place | None:
@@ -113,7 +104,7 @@ def _in_zip(path: Path, inner: str) -> Place:
     Raises
     ------
     N5FormatError
-        It is no archive, or holds neither N5 nor Zarr (``kind="foreign"``).
+        The file is no archive, or holds neither N5 nor Zarr (``kind="foreign"``).
     """
     try:
         with ZipFile(path) as archive:
@@ -154,7 +145,7 @@ def open_destination(
     N5UnrepresentableError
         The format is unknown (``kind="option"``).
     N5UnsupportedError
-        It is read-only (``kind="read-only"``).
+        The destination is read-only (``kind="read-only"``).
     """
     check_option("to", to, (None, *get_args(Format.__value__)))
     check_option("ome_version", ome_version, (None, *OME_FORMATS))

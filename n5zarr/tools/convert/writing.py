@@ -178,11 +178,14 @@ class Plan:
         """
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
-        chosen, size = _run_options(found, target, options, max_memory)
+        waits = not (found.is_local and target.storage.supports_sync)
+        if waits and options.scheduler is None:
+            options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
+        size = TaskSize.of(options.memory_of_worker(max_memory) // 2, waits=waits)
         copies = plan_copies(found, target, layout, size)
         others = plan_opaque(folders, target)
         check_packages(copies)
-        return cls(found, target, layout, chosen, copies, others, size, max_memory)
+        return cls(found, target, layout, options, copies, others, size, max_memory)
 
     def run(
         self,
@@ -235,16 +238,6 @@ class Plan:
             verified=(verify or (is_finished and not division.ends)) and not dry_run,
             dry_run=dry_run,
         )
-
-
-def _run_options(
-    found: SourceTree, target: Destination, options: RunOptions, max_memory: int
-) -> tuple[RunOptions, TaskSize]:
-    """Return the options of the tasks, and their size: many workers if they wait for servers."""
-    waits = not (found.is_local and target.storage.supports_sync)
-    if waits and options.scheduler is None:
-        options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
-    return options, TaskSize.of(options.memory_of_worker(max_memory) // 2, waits=waits)
 
 
 def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
