@@ -119,14 +119,14 @@ REFUSALS = (
 # ------------------------------------------------------------------------------- event loops
 
 
+@dataclass
 class _Task:
     """Stands for a group of zarr, which runs the methods of its groups on its event loop."""
 
-    def __init__(self, coroutine: Coroutine[object, object, Any]) -> None:
-        self._coroutine = coroutine
+    coroutine: Coroutine[object, object, object]
 
     async def nmembers(self, **_: object) -> object:
-        return await self._coroutine
+        return await self.coroutine
 
 
 def sync[T](coroutine: Coroutine[object, object, T]) -> T:

@@ -2,54 +2,96 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from importlib import import_module
 from typing import Annotated, Any, override
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_command
 
 from n5zarr.cli.command import command
-from n5zarr.cli.convert import convert, convert_nwb, download, rechunk, sidecar, virtualize
-from n5zarr.cli.demo import demo
-from n5zarr.cli.diff import diff
-from n5zarr.cli.in_place import attrs, rm_empty
-from n5zarr.cli.info import info
 from n5zarr.cli.options import Quiet, Verbose
-from n5zarr.cli.pyramid import pyramid
-from n5zarr.cli.servers import serve, view
-from n5zarr.cli.thumbnail import thumbnail
-from n5zarr.cli.tree import tree
-from n5zarr.cli.validate import validate
 from n5zarr.cli.version import version_line
 
 __all__ = ["app"]
 
-_COMMANDS = {
-    "Look": (tree, info, view, thumbnail, serve),
-    "Copy and convert": (convert, download, virtualize, sidecar),
-    "Make and change": (pyramid, rechunk, attrs),
-    "Check": (validate, diff, rm_empty),
-    "Learn": (demo,),
+# By panel of the help: the names of the commands, each with its module and function.
+_PANELS = {
+    "Look": {
+        "tree": "tree.tree",
+        "info": "info.info",
+        "view": "servers.view",
+        "thumbnail": "thumbnail.thumbnail",
+        "serve": "servers.serve",
+    },
+    "Copy and convert": {
+        "convert": "convert.convert",
+        "download": "convert.download",
+        "virtualize": "convert.virtualize",
+        "sidecar": "convert.sidecar",
+    },
+    "Make and change": {
+        "pyramid": "pyramid.pyramid",
+        "rechunk": "convert.rechunk",
+        "attrs": "in_place.attrs",
+    },
+    "Check": {
+        "validate": "validate.validate",
+        "diff": "diff.diff",
+        "rm-empty": "in_place.rm_empty",
+    },
+    "Learn": {"demo": "demo.demo"},
 }
+_OF_NWB = {"": {"convert": "convert.convert_nwb"}}
 
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-class Commands(TyperGroup):
-    """A group of commands whose help fills its lines."""
+class Commands(Mapping[str, Any]):
+    """The commands of a group by name, each made when it is first asked for.
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        commands = [c for c in self.commands.values() if not isinstance(c, Commands)]
-        for each in (self, *commands):
-            paragraphs = (each.help or "").split("\n\n")
-            # rich keeps the ends of lines in all paragraphs but the first
-            each.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
-            _give_width(each, typer.Context(each, **_HELP))
+    So a command starts without the modules that only others need.
+    """
+
+    def __init__(self, panels: Mapping[str, Mapping[str, str]], groups: Mapping[str, Any]) -> None:
+        self._panels = {
+            name: (panel, place) for panel, of in panels.items() for name, place in of.items()
+        }
+        self._groups = tuple(groups)
+        self._made = {**groups}
 
     @override
-    def get_params(self, ctx: Any) -> Any:
-        _give_width(self, ctx)  # the options for completion are added late
-        return super().get_params(ctx)
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = _command_at(name, *self._panels[name])
+        return self._made[name]
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter((*self._panels, *self._groups))
+
+    @override
+    def __len__(self) -> int:
+        return len(self._panels) + len(self._groups)
+
+
+def _command_at(name: str, panel: str, place: str) -> Any:
+    """Make a command of the function at a place in this package."""
+    module, _, function = place.partition(".")
+    called = getattr(import_module(f"n5zarr.cli.{module}"), function)
+    single = typer.Typer(add_completion=False, context_settings=_HELP)
+    single.command(name, rich_help_panel=panel)(command(called))
+    made = get_command(single)
+    _fill_lines(made)
+    return made
+
+
+def _fill_lines(made: Any) -> None:
+    paragraphs = (made.help or "").split("\n\n")
+    # rich keeps the ends of lines in all paragraphs but the first
+    made.help = "\n\n".join(" ".join(text.split()) for text in paragraphs)
+    _give_width(made, typer.Context(made, **_HELP))
 
 
 def _give_width(command: Any, ctx: Any) -> None:
@@ -59,18 +101,35 @@ def _give_width(command: Any, ctx: Any) -> None:
             param.metavar = ""
 
 
+class _Group(TyperGroup):
+    """A group of commands whose help fills its lines."""
+
+    panels: Mapping[str, Mapping[str, str]] = _PANELS
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        made: Any = Commands(self.panels, self.commands)
+        self.commands = made
+        _fill_lines(self)
+
+    @override
+    def get_params(self, ctx: Any) -> Any:
+        _give_width(self, ctx)  # the options for completion are added late
+        return super().get_params(ctx)
+
+
+class _Nwb(_Group):
+    panels = _OF_NWB
+
+
 app = typer.Typer(
     name="n5zarr",
-    cls=Commands,
+    cls=_Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings=_HELP,
 )
-nwb = typer.Typer(cls=Commands, no_args_is_help=True)
-for panel, functions in _COMMANDS.items():
-    for function in functions:
-        app.command(rich_help_panel=panel)(command(function))
-nwb.command("convert")(command(convert_nwb))
+nwb = typer.Typer(cls=_Nwb, no_args_is_help=True)
 app.add_typer(nwb, name="nwb", rich_help_panel="Copy and convert")
 
 

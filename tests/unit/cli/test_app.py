@@ -277,3 +277,16 @@ def test_a_dry_run_of_convert_names_the_first_twenty_arrays(tmp_path: Path) -> N
         f"{tmp_path / 'd.zarr'}: 23 arrays, 1.6 KiB of elements, not written",
     ]
     assert not (tmp_path / "d.zarr").exists()
+
+
+def test_a_command_starts_without_the_modules_of_others() -> None:
+    code = """
+import sys
+from n5zarr import sample_path
+from n5zarr.cli.app import app
+app(["tree", str(sample_path())], standalone_mode=False)
+others = [name for name in sys.modules if name.startswith(("n5zarr.tools.", "n5zarr.viewing."))]
+print("loaded:", [name for name in others if "convert" in name or "pyramid" in name])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "loaded: []"
