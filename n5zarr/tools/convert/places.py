@@ -12,7 +12,6 @@ import zarr
 from zarr.storage import StorePath, ZipStore
 
 from n5zarr.container.options import check_option
-from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
@@ -39,6 +38,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
+    from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.format.foreign import Foreign
     from n5zarr.images.ome import OmeVersion
     from n5zarr.zarr_view.keys import ZarrFormat
@@ -50,11 +50,7 @@ type Format = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 _ZARR_FORMATS: Mapping[Format | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
 
 
-def open_source(
-    place: Place,
-    zarr_format: ZarrFormat,
-    paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
-) -> SourceTree:
+def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> SourceTree:
     """Open a source in any format, N5 if nothing tells another one.
 
     Names tell XML, TIFF, HDF5, archives, and N5 with ``.n5``; else documents tell N5 and Zarr. Of

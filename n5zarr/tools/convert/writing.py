@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "run_copies", "verify_copies"]
+__all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "verify_copies"]
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
 _IS_LIGHT = attrgetter("copy.is_light")
@@ -263,7 +263,7 @@ def _write(
         if division.ends:
             _check_made(copies, owned, target)
         else:
-            counts = run_copies(copies, _only_unchanged(copies, owned, target), options)
+            counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
     return counts
@@ -324,18 +324,8 @@ def plan_copies(
     ]
 
 
-def run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> list[Copied]:
-    """Copy everything; return the counts of each copy.
-
-    Parameters
-    ----------
-    copies : sequence of Copy
-        What is copied.
-    owned : Owned
-        What an interrupted run has written, and what other parts write.
-    options : RunOptions
-        Where the tasks run.
-    """
+def _run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> list[Copied]:
+    """Copy everything; return the counts of each copy."""
     counts = {copy: Copied() for copy in copies}
     tasks = chain.from_iterable(copy.tasks(owned) for copy in copies)
     total = _n_bytes(copies, options)
