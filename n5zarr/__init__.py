@@ -71,16 +71,12 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.virtualizing import Virtualization, virtualize
     from n5zarr.viewing.napari import napari_layers
     from n5zarr.viewing.picture_plot import plot
-    from n5zarr.viewing.serve.run import Server, serve
+    from n5zarr.viewing.serve.run import NeuroglancerView, Server, serve, view
     from n5zarr.viewing.thumbnail import thumbnail
-    from n5zarr.viewing.view import NeuroglancerView, view
     from n5zarr.xarray.accessor import open_level, pyramid_levels
     from n5zarr.xarray.bdv import open_bdv
-    from n5zarr.xarray.interest_points import (
-        InterestPoints,
-        read_interest_points,
-        write_interest_points,
-    )
+    from n5zarr.xarray.interest_points import write_interest_points
+    from n5zarr.xarray.stored_points import InterestPoints, read_interest_points
     from n5zarr.xarray.write import to_n5
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program listens
@@ -195,7 +191,7 @@ _MODULES = {
     "Difference": "tools.diff.nodes",
     "Downloaded": "tools.convert.download",
     "Finding": "tools.validate.findings",
-    "InterestPoints": "xarray.interest_points",
+    "InterestPoints": "xarray.stored_points",
     "LabelMultisets": "codecs.multisets",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
@@ -210,7 +206,7 @@ _MODULES = {
     "Sidecars": "tools.sidecar",
     "Virtualization": "tools.virtualize.virtualizing",
     "Validation": "tools.validate.findings",
-    "NeuroglancerView": "viewing.view",
+    "NeuroglancerView": "viewing.serve.run",
     "block_statistics": "tools.statistics",
     "clean_leftovers": "tools.validate.repairs",
     "create_array": "arrays.creating",
@@ -234,7 +230,7 @@ _MODULES = {
     "read_fragment_segments": "arrays.fragment_segments",
     "read_label_multisets": "arrays.label_multisets",
     "rechunk": "tools.rechunk",
-    "read_interest_points": "xarray.interest_points",
+    "read_interest_points": "xarray.stored_points",
     "remove_attribute": "store.attributes",
     "remove_empty_blocks": "tools.rewriting",
     "repair_edges": "tools.rewriting",
@@ -250,7 +246,7 @@ _MODULES = {
     "to_n5": "xarray.write",
     "virtualize": "tools.virtualize.virtualizing",
     "validate": "tools.validate.check",
-    "view": "viewing.view",
+    "view": "viewing.serve.run",
     "write_block": "store.blocks",
     "write_fragment_segments": "arrays.fragment_segments",
     "write_label_multisets": "arrays.label_multisets",
@@ -264,7 +260,6 @@ _INNER_NAMES = {"open": "open_node"}
 _EXTRAS = {  # that install what modules import
     "xarray.": "xarray",
     "viewing.serve.": "view",
-    "viewing.view": "view",
 }
 
 

@@ -69,7 +69,7 @@ LONG_FUNCTIONS = {
     "n5zarr.tools.virtualize.virtualizing.virtualize": 114,
     "n5zarr.tools.statistics.block_statistics": 66,
     "n5zarr.tools.validate.check.validate": 76,
-    "n5zarr.viewing.view.view": 77,
+    "n5zarr.viewing.serve.run.view": 77,
     "n5zarr.xarray.bdv.open_bdv": 71,
     "n5zarr.xarray.accessor.open_level": 67,
     "n5zarr.xarray.write.to_n5": 125,

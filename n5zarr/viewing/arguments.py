@@ -1,4 +1,4 @@
-"""Check arguments that users pass to pictures, views and servers."""
+"""Check what users pass to pictures, views and servers, and recognise N5 for other programs."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from operator import index
 from typing import TYPE_CHECKING
 
-from n5zarr.errors import option_error
+from n5zarr.errors import N5Error, N5UnrepresentableError, option_error
+from n5zarr.storage.place import place_of
+from n5zarr.store.bdv_xml import read_project, xml_file
+from n5zarr.store.location import open_container
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-__all__ = ["check_address", "items", "texts", "whole_number"]
+    from n5zarr.storage.place import Location
 
-_PORTS = 0, 65535
+__all__ = ["is_n5", "items", "texts", "whole_number"]
 
 
 def whole_number(name: str, given: object, low: int | None = None, high: int | None = None) -> int:
@@ -22,7 +25,7 @@ def whole_number(name: str, given: object, low: int | None = None, high: int | N
     Raises
     ------
     N5UnrepresentableError
-        It is not a whole number, or outside the bounds (``kind="option"``).
+        The argument is not a whole number, or outside the bounds (``kind="option"``).
 
     Examples
     --------
@@ -49,7 +52,7 @@ def texts(name: str, given: str | Collection[str]) -> list[str]:
     Raises
     ------
     N5UnrepresentableError
-        It is neither a text nor a sequence of texts (``kind="option"``).
+        The argument is neither a text nor a sequence of texts (``kind="option"``).
 
     Examples
     --------
@@ -69,14 +72,30 @@ def items(given: object) -> list[object] | None:
     return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
 
 
-def check_address(host: object, port: object) -> None:
-    """Raise an error unless a server can have a host and a port.
+def is_n5(location: Location, storage_options: Mapping[str, object] | None = None) -> bool:
+    """Whether other programs can leave a location to n5zarr.
 
-    Raises
-    ------
-    N5UnrepresentableError
-        The host is not text, or the port not a number from 0 to 65535 (``kind="option"``).
+    Local paths and XML files are looked at; of other URLs, the name decides. What is N5 but broken
+    is N5: its error says more than that of a program which knows no N5.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        Any location.
+    storage_options : dict, optional
+        Options of fsspec, for a URL.
     """
-    if not isinstance(host, str):
-        raise option_error(f"host: expected an address such as '127.0.0.1', got {host!r}")
-    whole_number("port", port, *_PORTS)
+    try:
+        place = place_of(location, storage_options)
+        xml = xml_file(place)
+        if xml is not None:
+            read_project(xml)
+            return True
+        if place.is_url:
+            return "|n5:" in str(location) or place.is_named_n5
+        store, path = open_container(place, read_only=True)
+        return store.node(path) is not None
+    except (N5UnrepresentableError, OSError):  # another program's XML; nothing
+        return False
+    except N5Error as err:
+        return err.kind != "foreign"

@@ -16,7 +16,7 @@ from n5zarr.format.path import join
 from n5zarr.images.find import open_images
 from n5zarr.images.ome import image_attributes, ome_xml
 from n5zarr.storage.url import is_url
-from n5zarr.viewing.recognise import is_n5
+from n5zarr.viewing.arguments import is_n5
 
 try:
     import xarray as xr

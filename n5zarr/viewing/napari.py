@@ -15,7 +15,7 @@ from n5zarr.format.path import join
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import open_images
 from n5zarr.store.location import sample_path
-from n5zarr.viewing.recognise import is_n5
+from n5zarr.viewing.arguments import is_n5
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

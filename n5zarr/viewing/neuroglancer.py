@@ -180,9 +180,10 @@ def _layers(
     colors = _colors(setups)
     known = _limits_of_tiles([images[i] for i in visible if i in setups], limits)
     n_plain = sum(len(images[i].channels) for i in visible if not images[i].is_labels)
-    names = _names(images)
+    all_names = [image.name for image in images]
     for i, image in enumerate(images):
         is_visible = i in visible
+        name = image.name if all_names.count(image.name) == 1 else image.path or image.name
         path = quote(image.path, safe="/~")
         shared: dict[str, JSON] = {
             "type": "segmentation" if image.is_labels else "image",
@@ -190,7 +191,7 @@ def _layers(
             **({} if is_visible else {"visible": False}),
         }
         if image.is_labels:
-            yield {**shared, "name": names[i]}
+            yield {**shared, "name": name}
             continue
         for number, channel in enumerate(image.channels):
             key = image.dtype.name, number
@@ -200,7 +201,7 @@ def _layers(
             label = channel.name or f"channel {number}"
             yield {
                 **shared,
-                "name": f"{names[i]} {label}" if len(image.channels) > 1 else names[i],
+                "name": f"{name} {label}" if len(image.channels) > 1 else name,
                 "opacity": 1,
                 **({"blend": "additive"} if n_plain > 1 or colors else {}),
                 **_local_axis(image, number),
@@ -248,14 +249,6 @@ def _limits_of_tiles(
         low, high = known.get(key, found)
         known[key] = min(low, found[0]), max(high, found[1])
     return known
-
-
-def _names(images: Sequence[Image]) -> list[str]:
-    """Return the name of each image, or its path if other images have the same name."""
-    names = [image.name for image in images]
-    return [
-        image.name if names.count(image.name) == 1 else image.path or image.name for image in images
-    ]
 
 
 def _local_axis(image: Image, channel: int) -> dict[str, JSON]:

@@ -121,22 +121,20 @@ def resize(colours: Colours, height: int, width: int, *, smooth: bool) -> Colour
     return np.asarray(drawn)
 
 
-def arrange(parts: Sequence[Sequence[Colours | None]], background: int = 40) -> Colours:
-    """Arrange drawings in rows and columns with gaps.
+def arrange(parts: Sequence[Sequence[Colours | None]]) -> Colours:
+    """Arrange drawings in rows and columns; gaps, and places without a drawing, are dark grey.
 
     Parameters
     ----------
     parts : sequence of sequence of numpy.ndarray or None
         The rows; each has a drawing or None for each column. Drawings of one row have the same
         height, and those of one column the same width.
-    background : int, optional
-        Grey value of the gaps, and of places without a drawing.
     """
     heights = [max(part.shape[0] for part in row if part is not None) for row in parts]
     columns = list(zip(*parts, strict=True))
     widths = [max(part.shape[1] for part in column if part is not None) for column in columns]
     shape = (sum(heights) + GAP * (len(heights) - 1), sum(widths) + GAP * (len(widths) - 1), 3)
-    sheet = np.full(shape, background, np.uint8)
+    sheet = np.full(shape, 40, np.uint8)
     top = 0
     for row, height in zip(parts, heights, strict=True):
         left = 0

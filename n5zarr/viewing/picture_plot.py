@@ -35,7 +35,7 @@ _MOST_LABELS = 12  # in the legend
 _NARROWEST = 0.15  # of the longest axis: a thin slice needs room for its numbers
 
 
-def plot(  # noqa: PLR0913 - as its neighbours
+def plot(  # noqa: PLR0913 - the options of a picture
     location: Location | AnyArray | zarr.Group,
     *,
     level: int | None = None,

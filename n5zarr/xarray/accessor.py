@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.xarray.options import StorageOptions
 
 __all__ = ["N5Accessor", "OpenableLevel", "Origin", "open_level", "origin_of", "pyramid_levels"]
 
@@ -64,7 +63,7 @@ def pyramid_levels(
     *,
     axis_order: AxisOrder = "C",
     convention: str | None = None,
-    storage_options: StorageOptions | None = None,
+    storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
 ) -> list[OpenableLevel]:
     """List the levels of a pyramid.
@@ -131,7 +130,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     level: int | None = None,
     axis_order: AxisOrder = "C",
     convention: str | None = None,
-    storage_options: StorageOptions | None = None,
+    storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     **options: Any,  # noqa: ANN401 - options of xarray.open_dataset
 ) -> xr.Dataset:

@@ -20,7 +20,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypedDict, Unpack
 
 import xarray as xr
 from xarray.backends import BackendEntrypoint
@@ -50,21 +50,31 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import with_ome
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.bdv import dataset_of_views, is_description, open_described
-from n5zarr.xarray.lazy_arrays import LazyArray
-from n5zarr.xarray.options import Decoding, preferred_chunks
+from n5zarr.xarray.lazy_arrays import LazyArray, preferred_chunks
 from n5zarr.xarray.positions import coordinate
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Hashable, Iterable, Mapping
 
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.xarray.options import StorageOptions
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["N5BackendEntrypoint", "is_aligned"]
+__all__ = ["Decoding", "N5BackendEntrypoint", "is_aligned"]
+
+
+class Decoding(TypedDict, total=False):
+    """Hold the options of :func:`xarray.decode_cf`."""
+
+    mask_and_scale: bool
+    decode_times: bool
+    concat_characters: bool
+    decode_coords: bool
+    drop_variables: str | Iterable[Hashable] | None
+    use_cftime: bool | None
+    decode_timedelta: bool | None
 
 
 class GroupOptions(Decoding, total=False):
@@ -73,7 +83,7 @@ class GroupOptions(Decoding, total=False):
     group: str | None
     axis_order: AxisOrder
     convention: str | None
-    storage_options: StorageOptions | None
+    storage_options: Mapping[str, object] | None
     backend: Backend | None
 
 
@@ -111,7 +121,7 @@ class N5BackendEntrypoint(BackendEntrypoint):
         group: str | None = None,
         axis_order: AxisOrder = "C",
         convention: str | None = None,
-        storage_options: StorageOptions | None = None,
+        storage_options: Mapping[str, object] | None = None,
         backend: Backend | None = None,
     ) -> xr.Dataset:
         """Open a dataset or a group; the module's description lists what a group may be.
@@ -158,7 +168,7 @@ decode_timedelta : optional
         group: str | None = None,
         axis_order: AxisOrder = "C",
         convention: str | None = None,
-        storage_options: StorageOptions | None = None,
+        storage_options: Mapping[str, object] | None = None,
         backend: Backend | None = None,
         **decoding: Unpack[Decoding],
     ) -> dict[str, xr.Dataset]:

@@ -28,8 +28,7 @@ from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_vie
 from n5zarr.store.bdv_xml import XmlFile, project_or_container, read_project, xml_file
 from n5zarr.store.geometry import warn_of_problems
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.xarray.lazy_arrays import StackedViews
-from n5zarr.xarray.options import preferred_chunks
+from n5zarr.xarray.lazy_arrays import StackedViews, preferred_chunks
 from n5zarr.xarray.positions import coordinate
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.xarray.options import StorageOptions
 
 __all__ = [
     "Laziness",
@@ -70,7 +68,7 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     registrations: bool = True,
     axis_order: AxisOrder = "C",
     chunks: Chunks = "auto",
-    storage_options: StorageOptions | None = None,
+    storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
 ) -> xr.DataTree:
     """Open BigDataViewer or BigStitcher data, with setups and time points stacked for each level.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from functools import partial
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import xarray as xr
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
 
     from n5zarr.format.compression import Compression
-    from n5zarr.xarray.options import Chunks
+
+    type Chunks = Mapping[Any, int] | Literal["auto"] | None
+    """Extent of a block by dimension. Any: type checkers refuse str for Hashable here."""
 
 __all__ = ["encode_existing", "encode_new", "in_whole_blocks"]
 

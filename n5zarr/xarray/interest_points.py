@@ -1,9 +1,12 @@
-"""Read and write BigStitcher's interest points as tables."""
+"""``n5zarr.write_interest_points``: check tables of interest points, and write them as lists.
+
+Everything is checked before anything is written.
+"""
 
 from __future__ import annotations
 
-import posixpath
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+import re
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,194 +16,38 @@ from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.opening import open_node
 from n5zarr.container.options import require
 from n5zarr.conventions.interest_points import (
-    CONTAINER,
     CORRESPONDENCES,
-    PACKED_CONTAINER,
     POINTS,
     PointList,
-    base_path,
     listed_in,
+    path_of,
     with_lists,
 )
-from n5zarr.errors import ErrorsAt, N5Error, N5FormatError
-from n5zarr.format.path import join
+from n5zarr.errors import ErrorsAt
+from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import XmlFile, xml_file
-from n5zarr.store.location import open_container
-from n5zarr.store.n5_store import N5Store
-from n5zarr.xarray.interest_point_tables import (
+from n5zarr.xarray.stored_points import (
     AXES,
     LIST_COLUMNS,
     OTHER_COLUMNS,
     PAIR_COLUMNS,
-    Key,
-    check_tables,
-    lists_to_write,
-    numbers_of,
-    rows_by_list,
+    PointsInZarr,
+    open_points,
+    packed_beside,
 )
-from n5zarr.xarray.stored_points import PointsInN5, PointsInZarr
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
+    from n5zarr.conventions.interest_points import ListKey
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location, Place
-    from n5zarr.xarray.options import StorageOptions
+    from n5zarr.storage.place import Backend, Location
+    from n5zarr.store.n5_store import N5Store
 
-__all__ = ["InterestPoints", "read_interest_points", "write_interest_points"]
+__all__ = ["write_interest_points"]
 
 _BLOCK = 300_000  # points in a block, like BigStitcher
 _GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java's default
-
-
-class InterestPoints(NamedTuple):
-    """Hold the interest points of a BigStitcher project, as tables.
-
-    Parameters
-    ----------
-    points : pandas.DataFrame
-        A row for each point, with the columns ``timepoint``, ``setup`` and ``label`` of its list,
-        its ``id`` in the list, and ``x``, ``y``, ``z`` in full-resolution elements, before any
-        registration. More columns, such as ``intensities`` in N5 or ``intensity`` in Zarr, if a
-        list has them.
-    correspondences : pandas.DataFrame
-        A row for each pair of points: ``timepoint``, ``setup``, ``label`` and ``id`` of the first
-        point, the same columns with ``corresponding_`` for the second point, and
-        ``consensus_set``, -1 for none.
-    lists : pandas.DataFrame
-        A row for each list, including empty ones: ``timepoint``, ``setup``, ``label`` and
-        ``parameters``, the detection parameters in the XML.
-    """
-
-    points: pd.DataFrame
-    correspondences: pd.DataFrame
-    lists: pd.DataFrame
-
-
-def read_interest_points(
-    location: Location,
-    *,
-    label: str | None = None,
-    storage_options: StorageOptions | None = None,
-    backend: Backend | None = None,
-) -> InterestPoints:
-    """Read the interest points of a BigStitcher project.
-
-    Parameters
-    ----------
-    location : path, URL or zarr store
-        The XML of the project, whichever format its images have: reads the lists that it names,
-        from ``interestpoints.zarr`` beside it, or from ``interestpoints.n5`` those that are not
-        there, as BigStitcher does. Or one of both: reads all lists in it.
-    label : str, optional
-        The label of the lists to read; all by default.
-    storage_options, backend : optional
-        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
-
-    Returns
-    -------
-    InterestPoints
-        Tables of points, correspondences and lists.
-
-    Raises
-    ------
-    FileNotFoundError
-        There is no list, or a list that the XML names is missing.
-    N5Error
-        A list is broken, or has an old format: text files, or Java objects; or BigStitcher has
-        lists of ``interestpoints.zarr`` in files of its own (``kind="foreign"``).
-
-    Examples
-    --------
-    >>> import n5zarr
-    >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
-    >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
-    """
-    file, sources = _sources(place_of(location, storage_options, backend))
-    with ErrorsAt(str(file or "")):
-        lists = sources[0].lists() if file is None else listed_in(file.read())
-    lists = [each for each in lists if label in (None, each.label)]
-    if file is None and not lists:
-        raise FileNotFoundError(f"{sources[0]}: expected lists of interest points, got none")
-    points = [_read(sources, "points", each) for each in lists]
-    missing = [each.path for each, table in zip(lists, points, strict=True) if table is None]
-    if missing:
-        places = " or ".join(map(str, sources))
-        raise FileNotFoundError(
-            f"{places}: expected a list of interest points at {missing[0]}, got nothing"
-        )
-    pairs = [_read(sources, "correspondences", each) for each in lists]
-    return InterestPoints(
-        points=_joined_tables(
-            points, dict.fromkeys([*LIST_COLUMNS, "id"], "i8") | dict.fromkeys(AXES, "f8")
-        ),
-        correspondences=_joined_tables(pairs, dict.fromkeys(PAIR_COLUMNS, "i8")),
-        lists=pd.DataFrame([each[:4] for each in lists], columns=[*LIST_COLUMNS, "parameters"]),
-    )
-
-
-def _read(
-    sources: Sequence[PointsInZarr | PointsInN5],
-    what: Literal["points", "correspondences"],
-    each: PointList,
-) -> pd.DataFrame | None:
-    """Read a table of a list from the first place that has it; errors name the list."""
-    for source in sources:
-        try:
-            table: pd.DataFrame | None = getattr(source, what)(each)
-        except N5Error:
-            raise
-        except (ValueError, TypeError, OverflowError) as err:
-            message = f"expected a list of BigStitcher: {err}"
-            raise N5FormatError(message, kind="member", where=f"{source}: /{each.path}") from err
-        if table is not None:
-            return table
-    return None
-
-
-def _sources(place: Place) -> tuple[XmlFile | None, list[PointsInZarr | PointsInN5]]:
-    """Open the places that may have lists, as BigStitcher looks for them: Zarr, then N5.
-
-    Also return the XML if the location is one.
-    """
-    file = xml_file(place)
-    packed = _packed_beside(file)
-    if file is None and not place.path and not isinstance(place.location, N5Store):
-        packed = PointsInZarr.at(place)
-    if file is None and packed is not None:
-        return None, [packed]
-    in_n5 = PointsInN5(_open(place, read_only=True)[1])
-    return file, [in_n5] if packed is None else [packed, in_n5]
-
-
-def _packed_beside(file: XmlFile | None) -> PointsInZarr | None:
-    """Open the lists in Zarr beside the XML; None if there are none."""
-    if file is None:
-        return None
-    with ErrorsAt(str(file)):
-        location = file.beside(posixpath.join(base_path(file.read()), PACKED_CONTAINER))
-        return PointsInZarr.at(file.place_for(location))
-
-
-def _open(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Store]:
-    """Open the container of the points in N5; also return the XML if the location is one."""
-    file = xml_file(place)
-    if file is not None:
-        with ErrorsAt(str(file)):
-            place = file.place_for(file.beside(posixpath.join(base_path(file.read()), CONTAINER)))
-    store, path = open_container(place, read_only=read_only)
-    require(not path, f"{store}: expected the XML, interestpoints.n5 or .zarr, got the node {path}")
-    return file, store
-
-
-def _joined_tables(frames: Iterable[pd.DataFrame | None], empty: Mapping[str, str]) -> pd.DataFrame:
-    """Join tables; without rows, make an empty table of the expected columns."""
-    filled = [frame for frame in frames if frame is not None and len(frame)]
-    if filled:
-        return pd.concat(filled, ignore_index=True)
-    types = {k: "str" if k.endswith("label") else v for k, v in empty.items()}
-    return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
 
 
 def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are written
@@ -210,7 +57,7 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
     lists: pd.DataFrame | None = None,
     *,
     overwrite: bool = False,
-    storage_options: StorageOptions | None = None,
+    storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
 ) -> None:
     """Write interest points for BigStitcher.
@@ -250,16 +97,16 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
     >>> n5zarr.read_interest_points(where).points["z"].tolist()
     [5.0, 6.25]
     """
-    file, store = _open(place_of(location, storage_options, backend), read_only=False)
+    file, store = open_points(place_of(location, storage_options, backend), read_only=False)
     xml = None if file is None else file.read()
-    found = rows_by_list("points", points, [*LIST_COLUMNS, "id", "x", "y"])
-    pairs = rows_by_list("correspondences", correspondences, PAIR_COLUMNS)
+    found = _rows_by_list("points", points, [*LIST_COLUMNS, "id", "x", "y"])
+    pairs = _rows_by_list("correspondences", correspondences, PAIR_COLUMNS)
     with ErrorsAt(str(file or "")):
-        targets = lists_to_write(found, lists, [] if xml is None else listed_in(xml))
-        check_tables(found, pairs, targets)
+        targets = _lists_to_write(found, lists, [] if xml is None else listed_in(xml))
+        _check_tables(found, pairs, targets)
         named = list(targets.values())
         _ = xml and with_lists(xml, named)  # may raise: call it before any writing
-    _check_new(store, targets.values(), _packed_beside(file), overwrite=overwrite)
+    _check_new(store, targets.values(), packed_beside(file), overwrite=overwrite)
     _write(store, targets, found, pairs)
     if file is not None:
         file.update(lambda now: now and with_lists(now, named))
@@ -267,9 +114,9 @@ def write_interest_points(  # noqa: PLR0913 - the three tables, and how they are
 
 def _write(
     store: N5Store,
-    targets: Mapping[Key, PointList],
-    found: Mapping[Key, pd.DataFrame],
-    pairs: Mapping[Key, pd.DataFrame],
+    targets: Mapping[ListKey, PointList],
+    found: Mapping[ListKey, pd.DataFrame],
+    pairs: Mapping[ListKey, pd.DataFrame],
 ) -> None:
     """Write the lists; remove all old pairs first, so that none stay beside new points."""
     try:
@@ -340,7 +187,7 @@ def _write_points(store: N5Store, target: PointList, rows: pd.DataFrame | None) 
     _write_numbers(store, join(path, "loc"), rows[axes].to_numpy(np.float64), len(axes))
     for name in rows.columns:
         if name not in (*LIST_COLUMNS, "id", *axes) and not rows[name].isna().all():
-            _write_numbers(store, join(path, name), numbers_of(rows[name])[:, None], 1)
+            _write_numbers(store, join(path, name), _numbers_of(rows[name])[:, None], 1)
 
 
 def _write_correspondences(store: N5Store, target: PointList, rows: pd.DataFrame) -> None:
@@ -354,3 +201,181 @@ def _write_correspondences(store: N5Store, target: PointList, rows: pd.DataFrame
     _write_numbers(store, join(path, "data"), data.astype(np.uint64), 1)
     group: Any = open_node(store, "a", path=path)
     group.attrs.update({"idMap": id_map})  # last: readers need it to read the data
+
+
+_ID = np.iinfo(np.int32)  # an int in Java
+_LONG = np.iinfo(np.int64)
+_VIEW = (0, 999_999_999)  # digits that paths and idMap may have
+_RANGES = {"id": (int(_ID.min), int(_ID.max)), "consensus_set": (int(_LONG.min), int(_LONG.max))}
+_NUMBERS = {np.dtype(f"{kind}{size}") for kind in "iu" for size in (1, 2, 4, 8)}
+_NUMBERS |= {np.dtype("f4"), np.dtype("f8")}
+_TAKEN = {".", "..", "interestpoints", "correspondences", "attributes.json"}
+_LONGEST = 255  # bytes of a name in most file systems
+_NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NO_NAME = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\\]|\s\Z")
+
+
+def _numbers_of(column: pd.Series) -> np.ndarray[Any, Any]:
+    """Return a column as numpy's numbers, even if its type is pandas' own."""
+    dtype: Any = column.dtype
+    return column.to_numpy(getattr(dtype, "numpy_dtype", dtype))
+
+
+def _is_name(name: object) -> bool:
+    """Return whether a name is valid for a node, a file system and XML."""
+    return (
+        isinstance(name, str)
+        and bool(name)
+        and "/" not in name
+        and name not in _TAKEN
+        and not _NO_NAME.search(name)
+        and not _NO_XML.search(name)
+        and len(name.encode()) <= _LONGEST
+    )
+
+
+def _rows_by_list(
+    name: str, table: pd.DataFrame | None, columns: list[str]
+) -> dict[ListKey, pd.DataFrame]:
+    """Return the rows of each list, in their order.
+
+    Parameters
+    ----------
+    name : str
+        Name of the table, for messages.
+    table : DataFrame or None
+        The table.
+    columns : list of str
+        Required columns: labels, x, y, and integers.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Columns are missing or have values that BigStitcher cannot read (``kind="option"``).
+    """
+    if table is None or not len(table):
+        return {}
+    twice = sorted(map(str, table.columns[table.columns.duplicated()]))
+    require(not twice, f"{name}: expected each column once, got {', '.join(twice)} twice")
+    missing = [column for column in columns if column not in table]
+    integers = [c for c in columns if c not in AXES and not c.endswith("label")]
+    wrong = [c for c in integers if c in table and table[c].dtype.kind not in "iu"]
+    require(
+        not missing and not wrong,
+        f"{name}: expected columns {', '.join(columns)}, numbers as integers, "
+        f"got {', '.join(f'{c} ({table[c].dtype})' for c in table)}",
+    )
+    for column in integers:
+        _check_integers(name, table[column])
+    labels = [column for column in columns if column.endswith("label")]
+    require(
+        all(isinstance(each, str) and each for c in labels for each in table[c]),
+        f"{name}: expected text in {' and '.join(labels)} in each row",
+    )
+    for label in (label for column in labels for label in table[column].unique()):
+        require(
+            all(map(_is_name, label.split("/"))),
+            f"{name}: expected a label that is a path of names, got {label!r}: without backslash, "
+            "control character, space at the end, '.', '..', 'interestpoints', "
+            "'correspondences', empty or longer than 255 bytes",
+        )
+    by_list = table.groupby(LIST_COLUMNS, sort=False, observed=True)
+    groups: Iterable[tuple[Any, pd.DataFrame]] = by_list
+    return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
+
+
+def _check_integers(name: str, column: pd.Series) -> None:
+    """Reject rows without number, and numbers that Java cannot read."""
+    require(
+        not column.isna().any(),
+        f"{name}: expected an integer in {column.name} in each row, got none in some",
+    )
+    low, high = _RANGES.get(str(column.name).removeprefix("corresponding_"), _VIEW)
+    what = "ids that are unique and" if column.name == "id" else f"{column.name}"
+    require(
+        int(column.min()) >= low and int(column.max()) <= high,
+        f"{name}: expected {what} between {low} and {high}, got {column.min()} to {column.max()}",
+    )
+
+
+def _lists_to_write(
+    found: Iterable[ListKey], lists: pd.DataFrame | None, known: Iterable[PointList]
+) -> dict[ListKey, PointList]:
+    """Return the lists to write, with the paths in the XML or BigStitcher's default paths.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        A list occurs twice, or two have the same path (``kind="option"``).
+    """
+    listed = {} if lists is None else _rows_by_list("lists", lists, LIST_COLUMNS)
+    paths = {(each.timepoint, each.setup, each.label): each.path for each in known}
+    targets: dict[ListKey, PointList] = {}
+    for key in dict.fromkeys([*listed, *found]):
+        row = listed.get(key)
+        n_rows = 1 if row is None else len(row)
+        require(n_rows == 1, f"lists: expected each list once, got {path_of(*key)} {n_rows} times")
+        given: Any = None if row is None or "parameters" not in row else row["parameters"].iloc[0]
+        parameters = "" if given is None or pd.isna(given) else str(given)
+        require(
+            not _NO_XML.search(parameters),
+            f"lists: {path_of(*key)}: expected parameters that XML can hold, got {parameters!r}",
+        )
+        targets[key] = PointList(*key, parameters, paths.get(key) or path_of(*key))
+    places = paths | {key: target.path for key, target in targets.items()}
+    for key, target in targets.items():
+        same = [other for other, path in places.items() if path == target.path and other != key]
+        is_inside = not all(map(_is_name, normalize_path(target.path).split("/")))
+        require(
+            not same and not is_inside,
+            f"{path_of(*key)}: expected its own path in the XML, got {target.path!r}",
+        )
+    return targets
+
+
+def _check_tables(
+    found: Mapping[ListKey, pd.DataFrame],
+    pairs: Mapping[ListKey, pd.DataFrame],
+    targets: Mapping[ListKey, PointList],
+) -> None:
+    """Reject tables that BigStitcher cannot read.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Ids are not unique, columns do not hold numbers, or correspondences lack points
+        (``kind="option"``).
+    """
+    for key, rows in found.items():
+        where = targets[key].path
+        require(
+            rows["id"].is_unique,
+            f"{where}: expected ids that are unique and between {_ID.min} and {_ID.max}",
+        )
+        named = (*LIST_COLUMNS, "id")
+        others = [c for c in rows if c not in named and not _can_be_dataset(rows, c)]
+        require(
+            not others,
+            f"{where}: expected columns of numbers beside {', '.join(LIST_COLUMNS)}, got {others}; "
+            "their names are those of datasets beside loc",
+        )
+    for key, rows in pairs.items():
+        own = set(found[key]["id"]) if key in found else set()
+        require(
+            set(rows["id"]) <= own,
+            f"{path_of(*key)}: expected the points of all correspondences in the table",
+        )
+
+
+def _can_be_dataset(rows: pd.DataFrame, name: object) -> bool:
+    """Return whether a column can be an N5 dataset: valid name and type, a number in each row."""
+    if not _is_name(name) or name == "loc":
+        return False
+    column: pd.Series = rows[name]
+    dtype: Any = column.dtype
+    if name not in AXES and column.isna().all():
+        return True  # a column of other lists in the table
+    is_own = not isinstance(dtype, np.dtype)  # pandas' own type, whose rows may lack a number
+    if getattr(dtype, "numpy_dtype", dtype) not in _NUMBERS and name not in AXES:
+        return False
+    return dtype.kind in "iuf" and not (is_own and bool(column.isna().any()))

@@ -13,6 +13,7 @@ API:
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import TYPE_CHECKING, Any, override
 
 import numpy as np
@@ -28,6 +29,7 @@ from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.nodes import as_zarr
 from n5zarr.arrays.placing import memory_of
 from n5zarr.container.options import require
+from n5zarr.format.grid import join_blocks
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.store_locations import overlap, places_behind
@@ -43,9 +45,11 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.store.bdv_views import SetupLevel
 
-__all__ = ["LazyArray", "StackedViews", "check_not_read"]
+__all__ = ["LazyArray", "StackedViews", "check_not_read", "preferred_chunks"]
 
 _indexing = xarray_indexing()
+
+_MANY, _FEWER = 2**24, 2**20  # chunks; dask holds all of an array in memory
 
 type _Key = tuple[Any, ...]
 type _Array = np.ndarray[Any, np.dtype[Any]]
@@ -225,3 +229,18 @@ def _places_of(held: Any) -> Iterator[StorePath]:  # noqa: ANN401 - of xarray or
         array = held.get_array()  # type: ignore[no-untyped-call] # xarray's
     if isinstance(array, zarr.Array):
         yield array.store_path
+
+
+def preferred_chunks(
+    dims: Sequence[str], shape: Sequence[int], block: Sequence[int]
+) -> dict[str, int]:
+    """Return the extent of dask's chunks for ``chunks={}``: blocks, joined if dask cannot hold all.
+
+    Examples
+    --------
+    >>> preferred_chunks("yx", (5, 7), (2, 3)), preferred_chunks("yx", (10**10, 7), (1, 7))
+    ({'y': 2, 'x': 3}, {'y': 16384, 'x': 7})
+    """
+    n_blocks = math.prod(-(-n // size) for n, size in zip(shape, block, strict=True))
+    chunks = join_blocks(shape, block, most=_FEWER) if n_blocks > _MANY else block
+    return dict(zip(dims, chunks, strict=True))

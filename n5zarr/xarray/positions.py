@@ -7,7 +7,7 @@ the last bit gets no dataset.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import xarray as xr
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.xarray.options import Region
+
+    type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
+    """The part of existing datasets to write, by dimension."""
 
 __all__ = [
     "EncodedAxes",

@@ -1,10 +1,11 @@
-"""Read lists of interest points: ``interestpoints.n5`` and ``interestpoints.zarr``."""
+"""``n5zarr.read_interest_points``: read ``interestpoints.n5`` and ``interestpoints.zarr``."""
 
 from __future__ import annotations
 
 import json
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+import posixpath
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -13,55 +14,211 @@ from zarr.storage import StorePath
 
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import read_on_host
+from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.conventions.interest_points import (
+    CONTAINER,
     NO_VALUE,
     PACKED_CONTAINER,
     STAGING,
     PointList,
+    base_path,
     list_of_path,
+    listed_in,
     parse_entries,
     parse_id_map,
     parse_root,
     parse_views,
     path_of,
 )
-from n5zarr.errors import ErrorsAt, N5FormatError, N5UnsupportedError
+from n5zarr.errors import ErrorsAt, N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.requests import List, read_key
+from n5zarr.storage.place import place_of
+from n5zarr.storage.requests import List, read_key, request_each
+from n5zarr.store.bdv_xml import XmlFile, xml_file
+from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.xarray.interest_point_tables import AXES, OTHER_COLUMNS, table_of
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from zarr.types import AnyArray
 
     from n5zarr.conventions.interest_points import ListKey, OtherList, PackedRoot, RowSpan
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.place import Place
-    from n5zarr.storage.requests import Entry, Steps
-    from n5zarr.store.n5_store import N5Store
+    from n5zarr.storage.place import Backend, Location, Place
 
-__all__ = ["PointsInN5", "PointsInZarr"]
+__all__ = [
+    "AXES",
+    "LIST_COLUMNS",
+    "OTHER_COLUMNS",
+    "PAIR_COLUMNS",
+    "InterestPoints",
+    "PointsInZarr",
+    "open_points",
+    "packed_beside",
+    "read_interest_points",
+]
 
+LIST_COLUMNS = ["timepoint", "setup", "label"]
+OTHER_COLUMNS = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]
+PAIR_COLUMNS = [*LIST_COLUMNS, "id", *OTHER_COLUMNS, "corresponding_id", "consensus_set"]
+AXES = ["x", "y", "z"]
 _KEPT = 1 << 27  # bytes of chunks of an array: several lists share a chunk
 
 
-class PointsInZarr:
-    """The lists in a hierarchy of Zarr.
+class InterestPoints(NamedTuple):
+    """Hold the interest points of a BigStitcher project, as tables.
 
     Parameters
     ----------
-    storage : Storage
-        Its keys.
-    root : PackedRoot
-        What the attributes of the root say.
+    points : pandas.DataFrame
+        A row for each point, with the columns ``timepoint``, ``setup`` and ``label`` of its list,
+        its ``id`` in the list, and ``x``, ``y``, ``z`` in full-resolution elements, before any
+        registration. More columns, such as ``intensities`` in N5 or ``intensity`` in Zarr, if a
+        list has them.
+    correspondences : pandas.DataFrame
+        A row for each pair of points: ``timepoint``, ``setup``, ``label`` and ``id`` of the first
+        point, the same columns with ``corresponding_`` for the second point, and
+        ``consensus_set``, -1 for none.
+    lists : pandas.DataFrame
+        A row for each list, including empty ones: ``timepoint``, ``setup``, ``label`` and
+        ``parameters``, the detection parameters in the XML.
     """
+
+    points: pd.DataFrame
+    correspondences: pd.DataFrame
+    lists: pd.DataFrame
+
+
+def read_interest_points(
+    location: Location,
+    *,
+    label: str | None = None,
+    storage_options: Mapping[str, object] | None = None,
+    backend: Backend | None = None,
+) -> InterestPoints:
+    """Read the interest points of a BigStitcher project.
+
+    Parameters
+    ----------
+    location : path, URL or zarr store
+        The XML of the project, whichever format its images have: reads the lists that it names,
+        from ``interestpoints.zarr`` beside it, or from ``interestpoints.n5`` those that are not
+        there, as BigStitcher does. Or one of both: reads all lists in it.
+    label : str, optional
+        The label of the lists to read; all by default.
+    storage_options, backend : optional
+        Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
+
+    Returns
+    -------
+    InterestPoints
+        Tables of points, correspondences and lists.
+
+    Raises
+    ------
+    FileNotFoundError
+        There is no list, or a list that the XML names is missing.
+    N5Error
+        A list is broken, or has an old format: text files, or Java objects; or BigStitcher has
+        lists of ``interestpoints.zarr`` in files of its own (``kind="foreign"``).
+
+    Examples
+    --------
+    >>> import n5zarr
+    >>> found = n5zarr.read_interest_points("dataset.xml", label="beads")  # doctest: +SKIP
+    >>> found.points.groupby(["timepoint", "setup"]).size()  # doctest: +SKIP
+    """
+    file, sources = _sources(place_of(location, storage_options, backend))
+    with ErrorsAt(str(file or "")):
+        lists = sources[0].lists() if file is None else listed_in(file.read())
+    lists = [each for each in lists if label in (None, each.label)]
+    if file is None and not lists:
+        raise FileNotFoundError(f"{sources[0]}: expected lists of interest points, got none")
+    points = [_read(sources, "points", each) for each in lists]
+    missing = [each.path for each, table in zip(lists, points, strict=True) if table is None]
+    if missing:
+        places = " or ".join(map(str, sources))
+        raise FileNotFoundError(
+            f"{places}: expected a list of interest points at {missing[0]}, got nothing"
+        )
+    pairs = [_read(sources, "correspondences", each) for each in lists]
+    return InterestPoints(
+        points=_joined_tables(
+            points, dict.fromkeys([*LIST_COLUMNS, "id"], "i8") | dict.fromkeys(AXES, "f8")
+        ),
+        correspondences=_joined_tables(pairs, dict.fromkeys(PAIR_COLUMNS, "i8")),
+        lists=pd.DataFrame([each[:4] for each in lists], columns=[*LIST_COLUMNS, "parameters"]),
+    )
+
+
+def _read(
+    sources: Sequence[PointsInZarr | PointsInN5],
+    what: Literal["points", "correspondences"],
+    each: PointList,
+) -> pd.DataFrame | None:
+    """Read a table of a list from the first place that has it; errors name the list."""
+    for source in sources:
+        try:
+            table: pd.DataFrame | None = getattr(source, what)(each)
+        except N5Error:
+            raise
+        except (ValueError, TypeError, OverflowError) as err:
+            message = f"expected a list of BigStitcher: {err}"
+            raise N5FormatError(message, kind="member", where=f"{source}: /{each.path}") from err
+        if table is not None:
+            return table
+    return None
+
+
+def _sources(place: Place) -> tuple[XmlFile | None, list[PointsInZarr | PointsInN5]]:
+    """Open the XML, if the location is one, and what may have lists, Zarr first."""
+    file = xml_file(place)
+    packed = packed_beside(file)
+    if file is None and not place.path and not isinstance(place.location, N5Store):
+        packed = PointsInZarr.at(place)
+    if file is None and packed is not None:
+        return None, [packed]
+    in_n5 = PointsInN5(open_points(place, read_only=True)[1])
+    return file, [in_n5] if packed is None else [packed, in_n5]
+
+
+def packed_beside(file: XmlFile | None) -> PointsInZarr | None:
+    """Open the lists in Zarr beside the XML; None if there are none."""
+    if file is None:
+        return None
+    with ErrorsAt(str(file)):
+        location = file.beside(posixpath.join(base_path(file.read()), PACKED_CONTAINER))
+        return PointsInZarr.at(file.place_for(location))
+
+
+def open_points(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Store]:
+    """Open the container of the points in N5; also return the XML if the location is one."""
+    file = xml_file(place)
+    if file is not None:
+        with ErrorsAt(str(file)):
+            place = file.place_for(file.beside(posixpath.join(base_path(file.read()), CONTAINER)))
+    store, path = open_container(place, read_only=read_only)
+    require(not path, f"{store}: expected the XML, interestpoints.n5 or .zarr, got the node {path}")
+    return file, store
+
+
+def _joined_tables(frames: Iterable[pd.DataFrame | None], empty: Mapping[str, str]) -> pd.DataFrame:
+    """Join tables; without rows, make an empty table of the expected columns."""
+    filled = [frame for frame in frames if frame is not None and len(frame)]
+    if filled:
+        return pd.concat(filled, ignore_index=True)
+    types = {k: "str" if k.endswith("label") else v for k, v in empty.items()}
+    return pd.DataFrame({name: pd.Series(dtype=dtype) for name, dtype in types.items()})
+
+
+class PointsInZarr:
+    """The lists in a hierarchy of Zarr, and what the attributes of its root say of them."""
 
     def __init__(self, storage: Storage, root: PackedRoot) -> None:
         self._storage = storage
@@ -86,7 +243,8 @@ class PointsInZarr:
         document = storage.run(read_key("zarr.json"))
         if document is None:
             return None
-        staged = [e.name for e in storage.run(_list_staging()) if e.name.endswith(".stage")]
+        listed = storage.run(request_each([List(STAGING, few=True)]))[0] or []  # may list none
+        staged = [entry.name for entry in listed if entry.name.endswith(".stage")]
         if staged:
             raise N5UnsupportedError(
                 f"{storage}: {STAGING}: expected no files, got {min(staged)}: lists that "
@@ -95,11 +253,13 @@ class PointsInZarr:
                 kind="foreign",
             )
         with ErrorsAt(f"{storage}: zarr.json"):
-            attributes = _attributes(document)
+            try:
+                attributes = dict(json.loads(document).get("attributes", {}))
+            except (ValueError, TypeError, AttributeError) as err:
+                message = f"expected the document of {PACKED_CONTAINER}, got {err}"
+                raise N5FormatError(message, kind="member") from err
             has_lists = "interestpoints" in attributes
             return cls(storage, parse_root(attributes)) if has_lists else None
-
-    # ------------------------------------------------------------------ tables
 
     def lists(self) -> list[PointList]:
         """Return all lists with points, in BigStitcher's order in the XML."""
@@ -118,30 +278,25 @@ class PointsInZarr:
         values = self._loc[span]
         columns = dict(zip([*AXES, *self._root.columns], values.T, strict=True))
         used = {k: v for k, v in columns.items() if k in AXES or (v != NO_VALUE).any()}
-        return table_of(each, {"id": self._id[span][:, 0].astype("i8"), **used})
+        return _table_of(each, {"id": self._id[span][:, 0].astype("i8"), **used})
 
     def correspondences(self, each: PointList) -> pd.DataFrame | None:
         """Read the correspondences of a list; None if it is not there."""
         others = self._views.get(_key(each))
         if others is None:
             return None
-        tables = [
-            self._pairs_with(each, other) for other in others if other.rows.first < other.rows.end
-        ]
+        tables = []
+        for other in (other for other in others if other.rows.first < other.rows.end):
+            rows = self._data[other.rows].astype("i8")
+            own, corresponding = (1, 0) if other.is_swapped else (0, 1)
+            columns = {
+                "id": rows[:, own],
+                **dict(zip(OTHER_COLUMNS, other.key, strict=True)),
+                "corresponding_id": rows[:, corresponding],
+                "consensus_set": rows[:, 2],
+            }
+            tables.append(_table_of(each, columns))
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
-
-    def _pairs_with(self, each: PointList, other: OtherList) -> pd.DataFrame:
-        rows = self._data[other.rows].astype("i8")
-        own, corresponding = (1, 0) if other.is_swapped else (0, 1)
-        columns = {
-            "id": rows[:, own],
-            **dict(zip(OTHER_COLUMNS, other.key, strict=True)),
-            "corresponding_id": rows[:, corresponding],
-            "consensus_set": rows[:, 2],
-        }
-        return table_of(each, columns)
-
-    # ------------------------------------------------------------------ arrays
 
     @cached_property
     def _entries(self) -> Mapping[ListKey, RowSpan]:
@@ -169,13 +324,11 @@ class PointsInZarr:
 
     def _table(self, name: str, width: int) -> list[list[int]]:
         path = join(self._root.tables, name)
-        found: list[list[int]] = read_on_host(self._array(path, width, "i8")).tolist()
+        found: list[list[int]] = read_on_host(self._rows(path, width, "i8").array).tolist()
         return found
 
     def _rows(self, path: str, width: int, dtype: str) -> _Rows:
-        return _Rows(self._array(path, width, dtype))
-
-    def _array(self, path: str, width: int, dtype: str) -> AnyArray:
+        """Open the rows of an array."""
         where = f"{self}: /{path}"
         try:
             array = zarr.open_array(StorePath(self._storage.store, path), mode="r")
@@ -185,43 +338,31 @@ class PointsInZarr:
         if array.ndim != 2 or array.shape[1] != width or array.dtype != np.dtype(dtype):
             message = f"expected N x {width} of {dtype}, got {array.shape} of {array.dtype}"
             raise N5FormatError(message, kind="member", where=where)
-        return array
+        return _Rows(array)
 
 
 class _Rows:
     """Reads rows of an array by whole chunks, which several lists share, and keeps some of them."""
 
     def __init__(self, array: AnyArray) -> None:
-        self._array = array
-        self._chunks: dict[int, np.ndarray[Any, Any]] = {}
+        self.array = array
         n_bytes = array.chunks[0] * array.shape[1] * array.dtype.itemsize
-        self._most = max(1, _KEPT // n_bytes)
+        self._chunk = lru_cache(max(1, _KEPT // n_bytes))(self._read)
 
     def __len__(self) -> int:
-        return self._array.shape[0]
+        return self.array.shape[0]
 
     def __getitem__(self, span: RowSpan) -> np.ndarray[Any, Any]:
-        size = self._array.chunks[0]
+        size = self.array.chunks[0]
         numbers = range(span.first // size, -(-span.end // size))
         parts = [
             self._chunk(n)[max(0, span.first - n * size) : span.end - n * size] for n in numbers
         ]
-        return np.concatenate(parts) if parts else read_on_host(self._array, slice(0))
+        return np.concatenate(parts) if parts else read_on_host(self.array, slice(0))
 
-    def _chunk(self, number: int) -> np.ndarray[Any, Any]:
-        if number not in self._chunks:
-            if len(self._chunks) >= self._most:
-                del self._chunks[next(iter(self._chunks))]
-            size = self._array.chunks[0]
-            self._chunks[number] = read_on_host(
-                self._array, slice(number * size, (number + 1) * size)
-            )
-        return self._chunks[number]
-
-
-def _list_staging() -> Steps[Sequence[Entry]]:
-    """List the files that are not in the arrays; none where a server cannot list."""
-    return (yield [List(STAGING, few=True)])[0] or []
+    def _read(self, number: int) -> np.ndarray[Any, Any]:
+        size = self.array.chunks[0]
+        return read_on_host(self.array, slice(number * size, (number + 1) * size))
 
 
 def _key(each: PointList) -> ListKey:
@@ -229,24 +370,8 @@ def _key(each: PointList) -> ListKey:
     return (list_of_path(each.path) or each)[:3]
 
 
-def _attributes(document: bytes) -> Mapping[str, JSON]:
-    try:
-        found = json.loads(document).get("attributes", {})
-        return dict(found)
-    except (ValueError, TypeError, AttributeError) as err:
-        raise N5FormatError(
-            f"expected the document of {PACKED_CONTAINER}, got {err}", kind="member"
-        ) from err
-
-
 class PointsInN5(NamedTuple):
-    """The lists of a container.
-
-    Parameters
-    ----------
-    store : N5Store
-        The container.
-    """
+    """The lists of a container."""
 
     store: N5Store
 
@@ -267,8 +392,8 @@ class PointsInN5(NamedTuple):
         if node is None:
             return None
         where = f"{self.store}: /{path}"
-        if not isinstance(node, GroupAttributes) or node.attributes.get("type") != "list":
-            kind = node.attributes.get("type") if isinstance(node, GroupAttributes) else "a dataset"
+        kind = node.attributes.get("type") if isinstance(node, GroupAttributes) else "a dataset"
+        if kind != "list":
             message = f"expected interest points of the type 'list', got {kind!r}"
             raise N5UnsupportedError(message, kind="member", where=where)
         columns: dict[str, Any] = {}
@@ -279,13 +404,13 @@ class PointsInN5(NamedTuple):
             if name == "loc":
                 locations = values.reshape(-1, values.shape[-1] or 3) if values.size else locations
             else:
-                columns[name] = _signed(values) if name == "id" else values.ravel()
+                columns[name] = values.ravel().astype("i8") if name == "id" else values.ravel()
         columns |= dict(zip(AXES, locations.T, strict=False))
         sizes = {name: len(values) for name, values in columns.items()}
         if "id" not in columns or len(set(sizes.values())) != 1:
             message = f"expected id and loc with equal numbers of values, got {sizes or 'nothing'}"
             raise N5FormatError(message, kind="member", where=where)
-        return table_of(each, columns)
+        return _table_of(each, columns)
 
     def correspondences(self, each: PointList) -> pd.DataFrame | None:
         """Read the correspondences of a list; None if it has none."""
@@ -309,15 +434,17 @@ class PointsInN5(NamedTuple):
             message = "data: expected 4 x N numbers, the third in idMap, got shape "
             raise N5FormatError(f"{message}{data.shape[::-1]}", kind="member", where=where)
         others = [lists[number] for number in data[:, 2].tolist()]
+        signed = data.astype("i8")  # Java stored them as unsigned: the largest one is -1
         columns = {
-            "id": _signed(data[:, 0]),
+            "id": signed[:, 0],
             **pd.DataFrame(others, columns=OTHER_COLUMNS),
-            "corresponding_id": _signed(data[:, 1]),
-            "consensus_set": _signed(data[:, 3]) if data.shape[1] == 4 else -1,
+            "corresponding_id": signed[:, 1],
+            "consensus_set": signed[:, 3] if data.shape[1] == 4 else -1,
         }
-        return table_of(each, columns)
+        return _table_of(each, columns)
 
 
-def _signed(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Convert numbers that Java stored as unsigned: the largest one is -1."""
-    return values.ravel().astype(np.int64)
+def _table_of(each: PointList, columns: Mapping[str, object]) -> pd.DataFrame:
+    """Make the table of one list."""
+    own = {"timepoint": each.timepoint, "setup": each.setup, "label": each.label}
+    return pd.DataFrame({**own, **columns})

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from n5zarr.container.axes import Placed
     from n5zarr.conventions.model import Axis
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.xarray.options import Decoding, Region
+    from n5zarr.xarray.backend import Decoding
+    from n5zarr.xarray.positions import Region
 
 __all__ = ["UpdatePlan", "join_delayed", "open_existing", "plan_update"]
 

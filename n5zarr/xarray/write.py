@@ -36,7 +36,8 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.xarray.options import Chunks, Region, StorageOptions
+    from n5zarr.xarray.encode_variables import Chunks
+    from n5zarr.xarray.positions import Region
 
 __all__ = ["to_n5"]
 
@@ -55,7 +56,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     mode: Literal["w", "w-", "a", "r+"] | None = None,
     region: Region | None = None,
     append_dim: Hashable | None = None,
-    storage_options: StorageOptions | None = None,
+    storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     durability: Durability | None = None,
 ) -> Delayed | None:

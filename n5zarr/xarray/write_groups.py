@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.xarray.options import Chunks
+    from n5zarr.xarray.encode_variables import Chunks
 
 __all__ = ["GroupWriter", "Target", "is_named"]
 

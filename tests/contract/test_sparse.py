@@ -194,9 +194,9 @@ def test_few_elements_are_read_of_copies_in_other_chunks(
 
 def test_verification_reads_few_elements_of_copies_in_other_chunks(tmp_path: Path) -> None:
     from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
-    from n5zarr.tools.convert.files import TaskSize  # noqa: PLC0415
-    from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
+    from n5zarr.tools.convert.copies import TaskSize  # noqa: PLC0415
     from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
+    from n5zarr.tools.convert.target import Layout  # noqa: PLC0415
     from n5zarr.tools.convert.writing import plan_copies  # noqa: PLC0415
 
     big, small = (31, 37, 41), (17, 19, 23)
@@ -238,9 +238,9 @@ def test_other_fill_values_differ_everywhere_else(tmp_path: Path) -> None:
 def test_a_finished_copy_with_another_fill_value_is_no_copy(tmp_path: Path) -> None:
     """Verification notices another fill value by one element that neither side stores."""
     from n5zarr.images.from_n5 import n5_tree  # noqa: PLC0415
-    from n5zarr.tools.convert.files import TaskSize  # noqa: PLC0415
-    from n5zarr.tools.convert.layout import Layout  # noqa: PLC0415
+    from n5zarr.tools.convert.copies import TaskSize  # noqa: PLC0415
     from n5zarr.tools.convert.places import open_destination  # noqa: PLC0415
+    from n5zarr.tools.convert.target import Layout  # noqa: PLC0415
     from n5zarr.tools.convert.writing import plan_copies  # noqa: PLC0415
     from n5zarr.tools.jobs.run import RunOptions  # noqa: PLC0415
 

@@ -320,7 +320,7 @@ CONVERSION = "the-way-of-a-conversion.md"
 STARTS = {
     "The destination": "n5zarr.tools.convert.convert.convert",
     "The source": "n5zarr.storage.asking_once.asking_once",
-    "The plan": "n5zarr.tools.convert.files.opaque_folders",
+    "The plan": "n5zarr.tools.convert.copies.opaque_folders",
     "The copy": "n5zarr.tools.convert.writing._write",
     "": "",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import warnings
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from zarr.storage import FsspecStore
@@ -34,11 +35,11 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.convert.copying import ArrayCopy
-    from n5zarr.tools.convert.layout import Form, Layout
-    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.convert.copies import ArrayCopy
+    from n5zarr.tools.convert.target import Destination, Layout
 
 __all__ = [
+    "Form",
     "check_arrays",
     "check_found",
     "check_ome",
@@ -52,6 +53,31 @@ __all__ = [
     "warn_of_fill_values",
     "warn_of_multisets",
 ]
+
+
+@dataclass(frozen=True)
+class Form:
+    """The conventions that a copy follows; see :func:`~n5zarr.convert` for each.
+
+    Parameters
+    ----------
+    ome : bool
+        Whether it is OME-Zarr.
+    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+        The version; None leaves it to the format of the destination.
+    labels : list of str
+        Patterns of the images that are labels.
+    paintera_labels : list of str
+        Patterns of the arrays that become Paintera's label sources.
+    coords : bool
+        Whether it has coordinates as arrays.
+    """
+
+    ome: bool
+    ome_version: OmeVersion | None
+    labels: list[str]
+    paintera_labels: list[str]
+    coords: bool
 
 
 def check_ome(target: Destination, form: Form) -> OmeVersion | None:
@@ -97,7 +123,7 @@ def check_whole(form: Form, paths: PathPatterns, level: int | None) -> None:
     Raises
     ------
     N5UnrepresentableError
-        One is given (``kind="option"``).
+        Such an option is given (``kind="option"``).
     """
     given = {
         "select": paths.select,
@@ -191,7 +217,7 @@ def check_arrays(found: SourceTree, layout: Layout) -> None:
     Raises
     ------
     N5UnrepresentableError
-        They fit no array (``kind="option"``).
+        The sizes fit no array (``kind="option"``).
     """
     n_axes = {len(array.shape) for array in found.arrays.values()}
     there = " or ".join(map(str, sorted(n_axes)))
@@ -253,7 +279,7 @@ def check_outside(source: SourceTree, storage: Storage, path: str) -> None:
     Raises
     ------
     N5UnrepresentableError
-        They do (``kind="option"``).
+        The source contains the path, or the path the source (``kind="option"``).
     """
     name = source.name
     names = [name]
@@ -276,7 +302,8 @@ def check_places(source: SourceTree, target: Destination) -> None:
     Raises
     ------
     N5UnrepresentableError
-        They do, or a group of another format is above the destination (``kind="option"``).
+        One contains the other, or an array or a group of another format is above the destination
+        (``kind="option"``).
     """
     check_outside(source, target.storage, target.path)
     names = target.path.split("/") if target.path else []
@@ -313,9 +340,9 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
     Raises
     ------
     N5UnsupportedError
-        It is read-only (``kind="read-only"``).
+        The destination is read-only (``kind="read-only"``).
     N5UnrepresentableError
-        Its blocks are written in place (``kind="option"``).
+        Blocks are written in place (``kind="option"``).
     """
     message = f"{storage}: expected a writable destination, got"
     if storage.read_only or (container is not None and container.read_only):

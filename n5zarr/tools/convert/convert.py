@@ -12,6 +12,7 @@ from n5zarr.images.find import from_ome, images_in, ome_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (
+    Form,
     check_found,
     check_ome,
     check_options,
@@ -19,12 +20,12 @@ from n5zarr.tools.convert.checks import (
     check_whole,
     warn_of_multisets,
 )
-from n5zarr.tools.convert.files import opaque_folders
+from n5zarr.tools.convert.copies import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
-from n5zarr.tools.convert.layout import Form, Layout
 from n5zarr.tools.convert.new_project import NewProject, Resaving
 from n5zarr.tools.convert.paintera import as_paintera
 from n5zarr.tools.convert.places import open_destination, open_source
+from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
 from n5zarr.tools.jobs.parts import Division

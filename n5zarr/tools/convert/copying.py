@@ -7,40 +7,53 @@
 - :class:`ChunkCopy`: chunks and codecs are the same: copies payloads unchanged; those of blocks
   are a :class:`PayloadCopy`, which compares them without zarr;
 - :class:`ShardCopy`: the same inside the shards to write: joins payloads;
+- :class:`MultisetCopy`: label multisets of N5 to other blocks, with all labels and counts;
 - :class:`ValueCopy`: decodes and encodes boxes of whole units.
 """
 
 from __future__ import annotations
 
-import math
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import partial
 from heapq import merge
-from itertools import chain, groupby, islice, product
+from itertools import groupby, product
 from operator import add, lt
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, override
+from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
-from n5zarr.arrays.boxes import box_at, box_shape, boxes, least_box, touched_boxes
+from n5zarr.arrays.box import Box as MultisetBox
+from n5zarr.arrays.boxes import boxes
 from n5zarr.arrays.encoder import join_shard
+from n5zarr.arrays.label_multisets import LabelDataset
 from n5zarr.arrays.placing import read_on_host
-from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
+from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.compress import codec_of
+from n5zarr.codecs.label_multiset import payload_of_multisets
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.zarr_documents import read_chunks
-from n5zarr.tools.convert.files import BATCH, SMALL, Copied, Copy, FileCopy, Folder, Task
-from n5zarr.tools.convert.source_files import SourceFiles
+from n5zarr.tools.convert.copies import (
+    BATCH,
+    SMALL,
+    ArrayCopy,
+    Copied,
+    FileCopy,
+    Folder,
+    Task,
+    Way,
+    is_same,
+)
 from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.incomplete import Piece
+from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from zarr.types import AnyArray
 
@@ -48,13 +61,11 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.images.source import ArraySource, N5Blocks
-    from n5zarr.tools.convert.files import TaskSize
+    from n5zarr.tools.convert.copies import TaskSize
     from n5zarr.tools.convert.target import ArrayTarget
     from n5zarr.tools.jobs.parts import Owned
 
-__all__ = ["ArrayCopy", "BlockCopy", "Way", "copy_of"]
-
-type Way = Literal["blocks", "chunks", "shards", "values"]
+__all__ = ["BlockCopy", "copy_of"]
 
 
 def copy_of(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCopy:
@@ -70,6 +81,8 @@ def copy_of(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCo
     if isinstance(target, N5Target) and source.blocks is not None:
         if target.array.chunks == source.chunks:
             return BlockCopy(source, target, size, source.blocks)
+        if source.holds_multisets and target.blocks.view.content is Content.LABELS:
+            return MultisetCopy(source, target, size, source.blocks)
     elif source.encoded is not None and source.shape:
         written = target.encoded
         if _has_equal_chunks(written, source.encoded):
@@ -92,114 +105,6 @@ def _has_equal_chunks(one: AnyArray, other: AnyArray) -> bool:
     zero = one.dtype.type(0) if one.dtype.kind in "buif" else None  # Zarr v2 may state none
     filled = [zero if each.fill_value is None else each.fill_value for each in (one, other)]
     return is_alike and len({*map(str, filled)}) == 1
-
-
-@dataclass(frozen=True, eq=False)
-class ArrayCopy(Copy):
-    """An array and its destination; see :func:`copy_of`.
-
-    Parameters
-    ----------
-    source, target : ArraySource, ArrayTarget
-        The array, and the one to write.
-    size : TaskSize
-        Bytes of the elements of a task.
-    """
-
-    way: ClassVar[Way]
-    source: ArraySource
-    target: ArrayTarget
-    size: TaskSize
-
-    @property
-    @override
-    def n_bytes(self) -> int:
-        return math.prod(self.source.shape) * self.source.item_size
-
-    @property
-    @override
-    def n_bytes_of_unit(self) -> int:
-        return math.prod(self.target.unit) * self.source.item_size
-
-    @property
-    def passes_files(self) -> bool:
-        """Whether no block of N5 is decoded or encoded."""
-        return False
-
-    @property
-    def grid(self) -> tuple[int, ...]:
-        """Number of units along each axis, C order."""
-        return tuple(-(-n // u) for n, u in zip(self.source.shape, self.target.unit, strict=True))
-
-    def units(self) -> Iterable[tuple[int, ...]]:
-        """Return the positions of all units that may exist, C order; of large arrays not sorted."""
-        listing = None if math.prod(self.grid) <= FEW else stored_chunks(self.source.values)
-        if listing is None:
-            return product(*map(range, self.grid))
-        if tuple(listing.unit) == self.target.unit:
-            return (tuple(row) for rows in listing.rows for row in rows.tolist())
-        return touched_boxes(self.source.shape, [self.target.unit], [listing]).positions()
-
-    def box_of(self, position: Sequence[int]) -> Box:
-        """Return the place of a unit in the array, in elements."""
-        return box_at(position, self.target.unit, self.source.shape)
-
-    @cached_property
-    def files(self) -> SourceFiles | None:
-        """The local files of the chunks of the source, if it has some."""
-        return SourceFiles.of(self.source)
-
-    @property
-    @override
-    def knows_files(self) -> bool:
-        return self.files is not None
-
-    @override
-    def pieces(self, part: Any) -> Iterator[Piece]:
-        files = self.files
-        for key, box in ((self.target.key(p), self.box_of(p)) for p in part) if files else ():
-            yield Piece(key, [key], files.behind(box) if files else [])
-
-    @override
-    def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
-        return super().in_batches(units, max(1, min(n, self.size.usual // self.n_bytes_of_unit)))
-
-    def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Return the extent of the boxes to read, if most chunks are stored, and if few are."""
-        sizes = self.source.shape, self.target.unit, self.source.chunks
-        # in such a box no chunk is cut, and none is decoded twice
-        each = zip(*sizes, strict=True)
-        whole = (min(math.lcm(unit, chunk), -(-n // unit) * unit) for n, unit, chunk in each)
-        item_size = self.source.item_size
-        n_bytes = min(max_bytes, max(self.size.usual, math.prod(whole) * item_size))
-        return box_shape(*sizes, max(1, n_bytes // item_size)), least_box(*sizes)
-
-    def n_bytes_in(self, box: Box) -> int:
-        """Return the bytes of the elements of a box."""
-        n_elements: int = math.prod(s.stop - s.start for s in box)
-        return n_elements * self.source.item_size
-
-    @override
-    def comparisons(self) -> Iterator[Task]:
-        shape, steps = self.source.shape, self.steps(self.size.most // 2)
-        touched = stored_boxes(shape, steps, [self.source.values, self.target])
-        compared: Iterable[Box] = boxes(shape, steps[0])
-        if touched is not None:
-            # one element stands for all that neither side stores
-            others = (tuple(slice(p.start, p.start + 1) for p in box) for box in touched.others())
-            compared = chain(touched, islice(others, 1))
-        return (Task(self, box, self.n_bytes_in(box)) for box in compared)
-
-    @override
-    def compare(self, part: Any) -> None:
-        one = read_on_host(self.source.values, part)
-        if not _is_same(one, read_on_host(self.target.readable, part)):
-            raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
-
-    def differing(self, where: str) -> N5Error:
-        """Make the error of a part with other values."""
-        message = f"expected the values of {self.source.name}, got others in {where}"
-        return N5Error(message, kind="differs", where=f"{self.target.array.store_path}")
 
 
 class ValueCopy(ArrayCopy):
@@ -250,6 +155,44 @@ class ValueCopy(ArrayCopy):
             inner = tuple(slice(p.start - s.start, p.stop - s.start) for p, s in ends)
             n_bytes += self.target.write(each, values[inner])
         return Copied(n_units, n_bytes)
+
+
+@dataclass(frozen=True, eq=False)
+class MultisetCopy(ValueCopy):
+    """Copies label multisets of N5 to blocks of another size.
+
+    Parameters
+    ----------
+    blocks : N5Blocks
+        The blocks of the source.
+    """
+
+    target: N5Target
+    blocks: N5Blocks
+
+    @property
+    def _datasets(self) -> tuple[LabelDataset, LabelDataset]:
+        both = self.blocks, self.target.blocks
+        one, other = (LabelDataset(each.store, each.path, each.view) for each in both)
+        return one, other
+
+    @override
+    def copy(self, part: tuple[Box, list[Box], int]) -> Copied:
+        _, written, n_units = part
+        source, target = self._datasets
+        for box in map(_as_box, written):
+            target.write(box, source.read(box))
+        return Copied(n_units)
+
+    @override
+    def compare(self, part: Box) -> None:
+        one, other = (payload_of_multisets(d.read(_as_box(part))) for d in self._datasets)
+        if one != other:
+            raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
+
+
+def _as_box(part: Box) -> MultisetBox:
+    return MultisetBox(tuple(s.start for s in part), tuple(s.stop for s in part))
 
 
 class ChunkCopy(ArrayCopy):
@@ -429,21 +372,9 @@ class BlockCopy(ArrayCopy):
             parse_block(block, dataset.ndim, dataset.data_type, compression)
             for block, compression in ((one, dataset.compression), (other, self.target.compression))
         )
-        same_data = _is_same(np.asarray(first.data), np.asarray(second.data))
+        same_data = is_same(np.asarray(first.data), np.asarray(second.data))
         return first.header != second.header or not same_data
 
 
 def _folder(blocks: N5Blocks) -> Folder:
     return Folder(blocks.store.storage, blocks.path)
-
-
-def _is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Whether all elements are equal, bit for bit where they are numbers."""
-    if one.shape != other.shape:
-        return False
-    if one.dtype.kind in "OTUSVmM" or other.dtype.kind in "OTUSVmM":
-        return bool(one.tolist() == other.tolist())
-    dtype = one.dtype.newbyteorder("=")
-    one, other = np.ascontiguousarray(one, dtype), np.ascontiguousarray(other, dtype)
-    same: bool = one.tobytes() == other.tobytes()
-    return same

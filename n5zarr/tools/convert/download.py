@@ -38,7 +38,7 @@ from n5zarr.store.location import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.box_in_levels import boxes_of
-from n5zarr.tools.convert.files import Folder
+from n5zarr.tools.convert.copies import Folder
 from n5zarr.tools.convert.target import Output
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, finish
 from n5zarr.tools.jobs.run import run_tasks
@@ -334,7 +334,7 @@ class _Part(Output):
         Raises
         ------
         N5UnrepresentableError
-            It is not local, or not apart from the source (``kind="option"``).
+            The directory is not local, or not apart from the source (``kind="option"``).
         """
         path = os.fspath(directory)
         if is_url(path):
@@ -353,7 +353,7 @@ class _Part(Output):
         Raises
         ------
         N5UnrepresentableError
-            It is (``kind="option"``).
+            Other files, or parts of another container, are there (``kind="option"``).
         """
         root, before = self.container.root, self._source_before()
         others = root.is_dir() and any(not is_unfinished(file.name) for file in root.iterdir())

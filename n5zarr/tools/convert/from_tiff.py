@@ -69,7 +69,8 @@ def tiff_tree(file: str) -> SourceTree:
         images = list(tiff.series)
         for number, image in enumerate(images):
             scales = _scales(tiff, number)
-            name = _name(image.name, number) if len(images) > 1 else ""
+            named = re.sub(r"[^\w.-]+", "_", image.name).strip("._") or f"image{number}"
+            name = named if len(images) > 1 else ""
             while name and (name in groups or name in arrays):
                 name = f"{name}_{number}"
             levels = list(image.levels)
@@ -166,11 +167,6 @@ def _blocks(shape: tuple[int, ...], names: Sequence[str]) -> tuple[int, ...]:
     single = {i for i, name in enumerate(names[:-1]) if name in ("t", "c")}
     sizes = iter(automatic_block_size(tuple(n for i, n in enumerate(shape) if i not in single)))
     return tuple(1 if i in single else next(sizes) for i in range(len(shape)))
-
-
-def _name(given: str, number: int) -> str:
-    """Return the name of a group for an image."""
-    return re.sub(r"[^\w.-]+", "_", given).strip("._") or f"image{number}"
 
 
 def _scales(tiff: Any, number: int) -> dict[str, _Scale]:  # noqa: ANN401 - no types

@@ -18,7 +18,7 @@ from n5zarr.images.in_bdv import project_images, with_setups
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.storage.opening import open_storage
 from n5zarr.store.bdv_xml import described, xml_file
-from n5zarr.tools.convert.files import FileCopy, Folder
+from n5zarr.tools.convert.copies import FileCopy, Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -130,7 +130,7 @@ class NewProject:
         Raises
         ------
         FileExistsError
-            It does.
+            The XML exists.
         """
         if not may_exist and self.file.exists():
             raise FileExistsError(
@@ -174,7 +174,7 @@ class Resaving:
         Raises
         ------
         N5UnrepresentableError
-            It is not, or its XML cannot be changed (``kind="option"``).
+            The source is no other project, or its XML cannot be changed (``kind="option"``).
         """
         project = tree.project
         require(

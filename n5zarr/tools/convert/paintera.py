@@ -6,7 +6,8 @@ As paintera-conversion-helper 4c10b82 does (``DatasetConverterLabel``): a group 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.arrays.boxes import box_shape, boxes, least_box
@@ -150,15 +151,8 @@ class _Part(NamedTuple):
     n_bytes: int = 0
 
 
-@dataclass(frozen=True)
-class _LargestId:
-    """A function of a :class:`_Part`, which may be pickled: the largest label."""
-
-    values: Values
-
-    def __call__(self, part: _Part) -> int:
-        labels = read_on_host(self.values, part.box)
-        return largest_id(labels)
+def _largest_in(values: Values, part: _Part) -> int:
+    return largest_id(read_on_host(values, part.box))
 
 
 def _largest(source: ArraySource, options: RunOptions) -> int:
@@ -167,5 +161,5 @@ def _largest(source: ArraySource, options: RunOptions) -> int:
     step = box_shape(*sizes, _AT_ONCE)
     touched = stored_boxes(source.shape, (step, least_box(*sizes)), [source.values])
     parts = map(_Part, boxes(source.shape, step) if touched is None else touched)
-    found = options.each(_LargestId(source.values), parts, "largest label", 0)
+    found = options.each(partial(_largest_in, source.values), parts, "largest label", 0)
     return max((largest for _, largest in found), default=0)

@@ -12,7 +12,6 @@ import zarr
 from zarr.storage import StorePath, ZipStore
 
 from n5zarr.container.options import check_option
-from n5zarr.container.path_patterns import PathPatterns
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
@@ -39,9 +38,9 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
+    from n5zarr.container.path_patterns import PathPatterns
     from n5zarr.format.foreign import Foreign
     from n5zarr.images.ome import OmeVersion
-    from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["Format", "open_destination", "open_source"]
@@ -51,11 +50,7 @@ type Format = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 _ZARR_FORMATS: Mapping[Format | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
 
 
-def open_source(
-    place: Place,
-    zarr_format: ZarrFormat,
-    paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
-) -> SourceTree:
+def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> SourceTree:
     """Open a source in any format, N5 if nothing tells another one.
 
     Names tell XML, TIFF, HDF5, archives, and N5 with ``.n5``; else documents tell N5 and Zarr. Of
@@ -65,6 +60,8 @@ def open_source(
     ------
     FileNotFoundError
         The source does not exist.
+    N5UnrepresentableError
+        A document is not that of Zarr (``kind="option"``).
     """
     file = xml_file(place)
     if file is not None:
@@ -78,21 +75,11 @@ def open_source(
         storage = open_storage(replace(place, path=""), read_only=True)
         node = storage.run(read_zarr_node(place.path, str(storage)))
         if node is not None:
-            return _zarr_source(storage, normalize_path(place.path), node, paths)
+            path = normalize_path(place.path)
+            with zarr_documents(join(str(storage), path)):  # Java writes what zarr refuses
+                opened = _open_zarr(StorePath(JavaZarrStore(storage.store), path), node)
+                return zarr_tree(opened, storage, paths)
     return n5_tree(place, zarr_format, paths)
-
-
-def _zarr_source(storage: Storage, path: str, node: Foreign, paths: PathPatterns) -> SourceTree:
-    """Open a hierarchy of Zarr, also if Java has written what zarr refuses.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        A document is not that of Zarr (``kind="option"``).
-    """
-    place = StorePath(JavaZarrStore(storage.store), path)
-    with zarr_documents(join(str(storage), path)):
-        return zarr_tree(_open_zarr(place, node), storage, paths)
 
 
 def _file_tree(path: Path) -> SourceTree | Place | None:
@@ -113,7 +100,7 @@ def _in_zip(path: Path, inner: str) -> Place:
     Raises
     ------
     N5FormatError
-        It is no archive, or holds neither N5 nor Zarr (``kind="foreign"``).
+        The file is no archive, or holds neither N5 nor Zarr (``kind="foreign"``).
     """
     try:
         with ZipFile(path) as archive:
@@ -154,7 +141,7 @@ def open_destination(
     N5UnrepresentableError
         The format is unknown (``kind="option"``).
     N5UnsupportedError
-        It is read-only (``kind="read-only"``).
+        The destination is read-only (``kind="read-only"``).
     """
     check_option("to", to, (None, *get_args(Format.__value__)))
     check_option("ome_version", ome_version, (None, *OME_FORMATS))

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.images.source import ArraySource
-    from n5zarr.tools.convert.layout import Layout
+    from n5zarr.tools.convert.target import Layout
 
 __all__ = ["N5Destination", "N5Target"]
 
@@ -122,7 +122,10 @@ class N5Destination(Destination):
         full = join(self.path, path)
         chunks = layout.chunks_of(source)
         blocks = source.blocks
-        if blocks is not None and (chunks == source.chunks or not _is_read_only(blocks)):
+        # other blocks of JPEG would not hold the values unchanged
+        if blocks is not None and (
+            chunks == source.chunks or not isinstance(blocks.compression, Jpeg)
+        ):
             self.add_file(join(path, ATTRIBUTES_JSON), _changed(blocks, chunks, layout))
         else:
             self._create(full, source, chunks, layout)
@@ -158,11 +161,6 @@ class N5Destination(Destination):
             attributes=json.loads(json.dumps(attributes)),
             label_multiset=source.label_multiset,
         )
-
-
-def _is_read_only(blocks: N5Blocks) -> bool:
-    """Whether the values of a dataset cannot be written unchanged."""
-    return isinstance(blocks.compression, Jpeg)
 
 
 def _changed(blocks: N5Blocks, chunks: tuple[int, ...], layout: Layout) -> bytes:

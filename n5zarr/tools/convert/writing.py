@@ -22,9 +22,8 @@ from n5zarr.tools.convert.checks import (
     hidden_stores,
     warn_of_fill_values,
 )
+from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.files import Copied, TaskSize, plan_opaque
-from n5zarr.tools.convert.multisets import multiset_copy
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, seal
@@ -35,15 +34,13 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import SourceTree
-    from n5zarr.tools.convert.copying import ArrayCopy, Way
-    from n5zarr.tools.convert.files import Copy, Folder, Task
-    from n5zarr.tools.convert.layout import Layout
-    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.convert.copies import ArrayCopy, Copy, Folder, Task, Way
+    from n5zarr.tools.convert.target import Destination, Layout
     from n5zarr.tools.jobs.incomplete import Piece
     from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "run_copies", "verify_copies"]
+__all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "verify_copies"]
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
 _IS_LIGHT = attrgetter("copy.is_light")
@@ -180,11 +177,14 @@ class Plan:
         """
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
-        chosen, size = _run_options(found, target, options, max_memory)
+        waits = not (found.is_local and target.storage.supports_sync)
+        if waits and options.scheduler is None:
+            options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
+        size = TaskSize.of(options.memory_of_worker(max_memory) // 2, waits=waits)
         copies = plan_copies(found, target, layout, size)
         others = plan_opaque(folders, target)
         check_packages(copies)
-        return cls(found, target, layout, chosen, copies, others, size, max_memory)
+        return cls(found, target, layout, options, copies, others, size, max_memory)
 
     def run(
         self,
@@ -239,16 +239,6 @@ class Plan:
         )
 
 
-def _run_options(
-    found: SourceTree, target: Destination, options: RunOptions, max_memory: int
-) -> tuple[RunOptions, TaskSize]:
-    """Return the options of the tasks, and their size: many workers if they wait for servers."""
-    waits = not (found.is_local and target.storage.supports_sync)
-    if waits and options.scheduler is None:
-        options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
-    return options, TaskSize.of(options.memory_of_worker(max_memory) // 2, waits=waits)
-
-
 def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
     array = copy.target.array
     return ConvertedArray(
@@ -272,7 +262,7 @@ def _write(
         if division.ends:
             _check_made(copies, owned, target)
         else:
-            counts = run_copies(copies, _only_unchanged(copies, owned, target), options)
+            counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
     return counts
@@ -327,24 +317,14 @@ def plan_copies(
             target.create_group(path, attributes)
     for path, data in found.files.items():
         target.add_file(path, data)
-    written = [
-        (source, target.create_array(path, source, layout)) for path, source in found.arrays.items()
+    return [
+        copy_of(source, target.create_array(path, source, layout), size)
+        for path, source in found.arrays.items()
     ]
-    return [multiset_copy(*each, size) or copy_of(*each, size) for each in written]
 
 
-def run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> list[Copied]:
-    """Copy everything; return the counts of each copy.
-
-    Parameters
-    ----------
-    copies : sequence of Copy
-        What is copied.
-    owned : Owned
-        What an interrupted run has written, and what other parts write.
-    options : RunOptions
-        Where the tasks run.
-    """
+def _run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> list[Copied]:
+    """Copy everything; return the counts of each copy."""
     counts = {copy: Copied() for copy in copies}
     tasks = chain.from_iterable(copy.tasks(owned) for copy in copies)
     total = _n_bytes(copies, options)

@@ -13,6 +13,7 @@ import xarray as xr
 from n5zarr.container.options import require
 from n5zarr.errors import option_error
 from n5zarr.format.grid import automatic_block_size
+from n5zarr.images.source import ArraySource
 from n5zarr.xarray.positions import even_axis
 
 if TYPE_CHECKING:
@@ -23,9 +24,16 @@ if TYPE_CHECKING:
 
     type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
 
-__all__ = ["ENTITIES", "SPACE", "ViewData", "arrays_in", "views_in"]
+__all__ = [
+    "ENTITIES",
+    "ViewData",
+    "arrays_in",
+    "names_of_setups",
+    "numbers_of_entities",
+    "views_in",
+]
 
-SPACE = ("z", "y", "x")
+_SPACE = ("z", "y", "x")
 ENTITIES = ("illumination", "channel", "tile", "angle")
 """The attributes of a setup, in BigStitcher's order."""
 
@@ -64,6 +72,38 @@ class ViewData:
     tile_location: tuple[float, ...] = ()
     registration: Any = None
 
+    @property
+    def like(self) -> tuple[object, ...]:
+        """What all time points of a setup must have in common: shape, type and units."""
+        units = tuple(None if axis is None else axis.unit for axis in self.axes)
+        return tuple(self.values.shape), str(getattr(self.values, "dtype", "")), units
+
+    @property
+    def scales(self) -> tuple[float, ...]:
+        """Distance of positions along z, y and x."""
+        return tuple(1.0 if axis is None else axis.scale for axis in self.axes)
+
+    def source(self) -> ArraySource:
+        """Return the array to write.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            N5 does not have the data type (``kind="option"``).
+        """
+        dtype = np.dtype(getattr(self.values, "dtype", None))
+        require(
+            dtype.kind in "iuf" and dtype.itemsize in (1, 2, 4, 8) and dtype != np.float16,
+            f"data: setup {self.setup}: expected integers or floats that N5 has, got {dtype}",
+        )
+        return ArraySource(
+            name=f"setup {self.setup}, time point {self.timepoint}",
+            values=self.values,
+            dtype=dtype,
+            chunks=self.chunks,
+            fill_value=0,
+        )
+
 
 def views_in(data: Data) -> list[ViewData]:
     """Return the views of data, sorted by setup and time point.
@@ -76,7 +116,7 @@ def views_in(data: Data) -> list[ViewData]:
     Raises
     ------
     N5UnrepresentableError
-        There are none, or two have the same numbers (``kind="option"``).
+        No view is there, or two have the same numbers (``kind="option"``).
     """
     views = sorted(_views(data), key=lambda view: (view.setup, view.timepoint))
     require(views, "data: expected at least one view, got none")
@@ -104,14 +144,20 @@ def _views(data: Data) -> Iterator[ViewData]:
     if isinstance(data, xr.DataTree):
         finest = (node for node in data.subtree if node.name == "s0" and node.has_data)
         for dataset in (node.to_dataset() for node in finest):
-            yield from _in_dataset(dataset)
+            yield from _in_array(_variable(dataset), present=dataset.get("present"))
     elif isinstance(data, xr.Dataset):
-        yield from _in_dataset(data)
+        yield from _in_array(_variable(data), present=data.get("present"))
     elif isinstance(data, xr.DataArray):
         yield from _in_array(data)
     elif isinstance(data, Mapping):
         for key, value in data.items():
-            yield from _named(*_numbers(key), _as_array(value))
+            setup, timepoint = _numbers(key)
+            array = _as_array(value)
+            if isinstance(array, xr.DataArray):
+                yield from _in_array(array, setup=setup, timepoint=timepoint)
+            else:
+                chunks = tuple(getattr(array, "chunks", None) or automatic_block_size(array.shape))
+                yield ViewData(setup=setup, timepoint=timepoint or 0, values=array, chunks=chunks)
     else:
         raise option_error(
             "data: expected a DataTree, Dataset, DataArray, or a mapping of numbers of setups to "
@@ -143,16 +189,7 @@ def _as_array(value: object) -> Any:  # noqa: ANN401 - arrays of any library
     ndim = getattr(value, "ndim", None)
     require(ndim in (2, 3), f"data: expected arrays of the axes z, y, x, got {ndim} axes")
     is_lazy = ndim == 3 and not isinstance(value, np.ndarray) and not hasattr(value, "dask")
-    return value if is_lazy else xr.DataArray(value, dims=SPACE[-ndim:])  # type: ignore[operator]
-
-
-def _named(setup: int, timepoint: int | None, array: Any) -> Iterator[ViewData]:  # noqa: ANN401
-    """Yield the views of an array with a number of its own."""
-    if isinstance(array, xr.DataArray):
-        yield from _in_array(array, setup=setup, timepoint=timepoint)
-    else:
-        chunks = tuple(getattr(array, "chunks", None) or automatic_block_size(array.shape))
-        yield ViewData(setup=setup, timepoint=timepoint or 0, values=array, chunks=chunks)
+    return value if is_lazy else xr.DataArray(value, dims=_SPACE[-ndim:])  # type: ignore[operator]
 
 
 def _variable(data: xr.Dataset) -> xr.DataArray:
@@ -162,10 +199,6 @@ def _variable(data: xr.Dataset) -> xr.DataArray:
         return data["data"]
     require(len(spatial) == 1, f"data: expected one variable with z, y, x, or data, got {spatial}")
     return data[spatial[0]]
-
-
-def _in_dataset(data: xr.Dataset) -> Iterator[ViewData]:
-    yield from _in_array(_variable(data), present=data.get("present"))
 
 
 def _in_array(
@@ -184,9 +217,9 @@ def _in_array(
     array = array.rename({old: new for old, new in _ALIASES.items() if old in array.dims})
     if "z" not in array.dims:
         array = array.expand_dims("z")
-    others = [dim for dim in array.dims if dim not in SPACE]
+    others = [dim for dim in array.dims if dim not in _SPACE]
     _check_dims(others, array.dims, has_setup=setup is not None, has_time=timepoint is not None)
-    array = array.transpose(*others, *SPACE)
+    array = array.transpose(*others, *_SPACE)
     of_setup = [dim for dim in others if dim != "timepoint"]
     for number, at_setup in enumerate(product(*(range(array.sizes[dim]) for dim in of_setup))):
         for at_time in range(array.sizes.get("timepoint", 1)):
@@ -232,9 +265,9 @@ def _number(array: xr.DataArray, name: str, default: int) -> int:
 def _view(array: xr.DataArray, setup: int, timepoint: int) -> ViewData:
     variable = array.variable
     preferred = variable.encoding.get("preferred_chunks") or {}
-    sizes = dict(zip(SPACE, automatic_block_size(array.shape), strict=True)) | preferred
+    sizes = dict(zip(_SPACE, automatic_block_size(array.shape), strict=True)) | preferred
     if variable.chunks:
-        sizes = {dim: max(each) for dim, each in zip(SPACE, variable.chunks, strict=True)}
+        sizes = {dim: max(each) for dim, each in zip(_SPACE, variable.chunks, strict=True)}
     scalars = {n: c.item() for n, c in array.coords.items() if c.ndim == 0}
     tile = [scalars.get(f"tile_{axis}") for axis in "xyz"]
     coords = array.coords.to_dataset()
@@ -242,8 +275,8 @@ def _view(array: xr.DataArray, setup: int, timepoint: int) -> ViewData:
         setup=setup,
         timepoint=timepoint,
         values=variable,
-        chunks=tuple(sizes[dim] for dim in SPACE),
-        axes=tuple(_axis(coords, dim) for dim in SPACE),
+        chunks=tuple(sizes[dim] for dim in _SPACE),
+        axes=tuple(_axis(coords, dim) for dim in _SPACE),
         names={n: str(scalars[n]) for n in ("setup_name", *ENTITIES) if n in scalars},
         tile_location=tuple(map(float, tile)) if None not in tile else (),  # type: ignore[arg-type]
         registration=array.attrs.get("registration"),
@@ -260,3 +293,50 @@ def _axis(coords: xr.Dataset, dim: str) -> Axis | None:
         f"data.drop_vars({dim!r}) removes them",
     )
     return axis
+
+
+def names_of_setups(
+    firsts: Mapping[int, ViewData], given: Mapping[int, Mapping[str, str]]
+) -> dict[int, dict[str, str]]:
+    """Return the names of each setup, and of its channel, tile and so on.
+
+    BigStitcher cannot tell setups apart whose parts are all the same: setups that say nothing
+    of their parts are tiles.
+    """
+    _check_mapping(given)
+    unknown = [key for names in given.values() for key in names if key not in ("name", *ENTITIES)]
+    require(
+        not unknown and given.keys() <= firsts.keys(),
+        f"setups: expected names {['name', *ENTITIES]} of setups {[*firsts]}, got "
+        f"{ {n: [*names] for n, names in given.items()} }",
+    )
+    found = {}
+    for number, view in firsts.items():
+        own = {"name" if key == "setup_name" else key: name for key, name in view.names.items()}
+        found[number] = own | {key: str(name) for key, name in given.get(number, {}).items()}
+    is_said = any(names.keys() & {*ENTITIES} for names in found.values())
+    default = dict.fromkeys(ENTITIES, "0")
+    return {
+        number: default | ({} if is_said else {"tile": str(number)}) | names
+        for number, names in found.items()
+    }
+
+
+def _check_mapping(given: object) -> None:
+    is_right = isinstance(given, Mapping) and all(isinstance(v, Mapping) for v in given.values())
+    require(
+        is_right,
+        "setups: expected a mapping of setups to their names, {0: {'name': 'left'}}, got "
+        f"{given!r}",
+    )
+
+
+def numbers_of_entities(named: Mapping[int, Mapping[str, str]]) -> list[dict[str, int]]:
+    """Return numbers for the channel, tile and so on of each setup: those of names, or in order."""
+    numbers: dict[str, dict[str, int]] = {}
+    for kind in ENTITIES:
+        names = list(dict.fromkeys(each[kind] for each in named.values()))
+        own = [int(name) if name.isdecimal() else -1 for name in names]
+        are_numbers = -1 not in own and len({*own}) == len(own) and max(own) < 2**31
+        numbers[kind] = dict(zip(names, own if are_numbers else range(len(names)), strict=True))
+    return [{kind: numbers[kind][each[kind]] for kind in ENTITIES} for each in named.values()]

@@ -25,9 +25,8 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
-from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.source_files import described_source
-from n5zarr.tools.convert.target import ZarrDestination, ZarrTarget
+from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
 from n5zarr.tools.pyramid.image import Image, Level
 from n5zarr.tools.pyramid.methods import choose_method

@@ -21,8 +21,8 @@ from n5zarr.store.location import open_container, root_of
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.set_geometry import set_geometry
 from n5zarr.tools.convert.checks import check_outside, check_places
-from n5zarr.tools.convert.layout import Layout
 from n5zarr.tools.convert.places import open_destination
+from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.writing import Plan as CopyPlan
 from n5zarr.tools.convert.writing import verify_copies
 from n5zarr.tools.jobs.incomplete import read_incomplete

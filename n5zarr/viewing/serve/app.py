@@ -201,21 +201,17 @@ def _response(found: Found, key: str, request: Headers) -> Response:
     if data is None:
         return Response(status_code=304, headers=headers)
     part = requested_part(len(data), request.get("range"), request.get("if-range"), tag)
-    if part is not None and part.stop == part.start:
+    if part is not None and not part:
         headers["Content-Range"] = f"bytes */{len(data)}"
         return PlainTextResponse("no such range", 416, headers=headers)
-    headers["Content-Type"] = _media_type(key)
+    name = key.rpartition("/")[2]
+    is_document = name.endswith(".json") or name.startswith(".z")
+    # other values are bytes that no browser displays
+    headers["Content-Type"] = "application/json" if is_document else "application/octet-stream"
     if part is None:
         return _ValueResponse(data, 200, headers)
     headers["Content-Range"] = f"bytes {part.start}-{part.stop - 1}/{len(data)}"
     return _ValueResponse(data[part.start : part.stop], 206, headers)
-
-
-def _media_type(key: str) -> str:
-    """Return the type of a value: JSON for documents, else bytes that no browser displays."""
-    name = key.rpartition("/")[2]
-    is_document = name.endswith(".json") or name.startswith(".z")
-    return "application/json" if is_document else "application/octet-stream"
 
 
 def _missing() -> Response:

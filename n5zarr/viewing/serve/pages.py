@@ -1,33 +1,39 @@
-"""Answer requests for pages about groups and datasets, for pictures, and for the viewer.
+"""Answer requests for pages about groups and datasets, for pictures, and for Neuroglancer.
 
-Templates beside this module have the text of the pages, also of those of errors.
+Templates beside this module have the text of the pages, also of those of errors. The files of
+Neuroglancer, which runs in the browser, are those of its Python package. A Content-Security-Policy
+names inline scripts and styles, so that no others run.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import logging
 import re
 import time
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
-from starlette.routing import Route
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
 
 from n5zarr.conventions.units import symbol
-from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.errors import N5Error, N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.images.image import is_at, select_images
 from n5zarr.store import inspect
 from n5zarr.store.info import names_of_axes, rows
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.viewing.neuroglancer import can_show, check_shown, fragment, neuroglancer_state
-from n5zarr.viewing.serve.client import CLIENT_PATH, client_routes, has_client, source_of
 from n5zarr.viewing.serve.views import is_shown
 from n5zarr.viewing.snippets import code_for, code_for_image, viewer_links
 from n5zarr.viewing.thumbnail import slices_that_fit, thumbnail_png
@@ -42,7 +48,20 @@ if TYPE_CHECKING:
     from n5zarr.store.inspect import Described
     from n5zarr.viewing.serve.location import ServedLocation
 
-__all__ = ["POLICY", "Page", "base_name", "error_page", "failure_page", "node_page", "page_routes"]
+__all__ = ["check_client", "error_page", "page_routes"]
+
+
+def _source_of(text: str) -> str:
+    """Return the source expression that allows one inline script or style.
+
+    Examples
+    --------
+    >>> _source_of("alert(1)")
+    "'sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI='"
+    """
+    digest = hashlib.sha256(text.encode()).digest()
+    return f"'sha256-{base64.b64encode(digest).decode()}'"
+
 
 _templates = Environment(
     loader=PackageLoader("n5zarr.viewing.serve"),
@@ -52,14 +71,20 @@ _templates = Environment(
     undefined=StrictUndefined,
 )
 _folder = files("n5zarr.viewing.serve") / "templates"
-_style, _script = (_folder.joinpath(name).read_text("utf-8") for name in ("style.css", "script.js"))
-POLICY = (
-    f"default-src 'none'; img-src 'self' data:; style-src {source_of(_style)}; "
-    f"script-src {source_of(_script)}; base-uri 'none'; form-action 'none'; "
+_style, _script, _client_script = (
+    (_folder / name).read_text("utf-8") for name in ("style.css", "script.js", "neuroglancer.js")
+)
+_POLICY = (  # nothing runs or is loaded but their own
+    f"default-src 'none'; img-src 'self' data:; style-src {_source_of(_style)}; "
+    f"script-src {_source_of(_script)}; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'self'"
 )
-"""The Content-Security-Policy of the pages: nothing runs or is loaded but their own."""
-
+_CLIENT = "/neuroglancer/v/n5zarr/"  # it starts only if a name of a viewer follows /v/
+_CLIENT_POLICY = (
+    "default-src 'self' blob: data:; object-src 'none'; base-uri 'none'; "
+    f"script-src 'self' blob: 'wasm-unsafe-eval' {_source_of(_client_script)}; "
+    "style-src 'self' 'unsafe-inline'; connect-src *"  # users may add layers from anywhere
+)
 _NOT_FACTS = {"kind", "children", "by kind"}  # which the rest of the page says
 
 
@@ -124,26 +149,21 @@ class Page:
         return self.skip + sum(node["kind"] != "more" for node in direct), n_more
 
 
-def base_name(container: str) -> str:
+def _base_name(container: str) -> str:
     """Return the last name in the path or URL of a container."""
     return container.rstrip("/").rpartition("/")[2] or container
 
 
-def node_page(page: Page) -> bytes:
+def _node_page(page: Page) -> bytes:
     """Write the page of a group or dataset."""
     is_array = page.node["kind"] == "array"
     return _write(
         "node.html",
         page=page,
-        name=base_name(page.container),
+        name=_base_name(page.container),
         facts=[row for row in rows(page.node) if row[0] not in _NOT_FACTS],
         code=code_for(page.url, page.path, is_array=is_array, left_out=_cannot_open(page.node)),
     )
-
-
-def failure_page(title: str, message: str, home: str) -> bytes:
-    """Write the page of an error."""
-    return _write("failure.html", title=title, message=message, home=home)
 
 
 def _write(template: str, **content: object) -> bytes:
@@ -184,7 +204,11 @@ def _spacing(image: Image) -> str:
     )
 
 
-_templates.filters |= {"sizes": _sizes, "axes": _axes, "spacing": _spacing}
+_templates.filters |= {
+    "sizes": _sizes,
+    "axes": _axes,
+    "spacing": _spacing,
+}
 _templates.tests["shown_by_neuroglancer"] = can_show
 _templates.globals |= {
     "code_for_image": code_for_image,
@@ -204,7 +228,7 @@ _MOST_PICTURES = 200  # in memory
 _MOST_BLOCKS = 20_000  # read for a picture; other pictures wait meanwhile
 _NOT_FOUND = ("not-found", "path")  # kinds of errors
 _KEPT = {"Cache-Control": "max-age=60"}
-_HEADERS = {"Content-Security-Policy": POLICY, "Referrer-Policy": "no-referrer"}
+_HEADERS = {"Content-Security-Policy": _POLICY, "Referrer-Policy": "no-referrer"}
 
 
 def page_routes(served: ServedLocation) -> list[BaseRoute]:
@@ -215,7 +239,7 @@ def page_routes(served: ServedLocation) -> list[BaseRoute]:
         Route("/tree/{path:path}", pages.node, methods=["GET"]),
         Route("/view", pages.view, methods=["GET"]),
         Route("/thumbnail/{path:path}.png", pages.thumbnail, methods=["GET"]),
-        *(client_routes() if has_client() else []),
+        *(_client_routes() if _has_client() else []),
     ]
 
 
@@ -223,7 +247,7 @@ def error_page(request: Request, err: Exception) -> Response:
     """Answer with a page that says why another page cannot be shown."""
     is_missing = isinstance(err, FileNotFoundError) or getattr(err, "kind", "") in _NOT_FOUND
     title = "Not found" if is_missing else "This cannot be shown"
-    content = failure_page(title, str(err), str(request.base_url))
+    content = _write("failure.html", title=title, message=str(err), home=str(request.base_url))
     return HTMLResponse(content, 404 if is_missing else 500, headers=_HEADERS)
 
 
@@ -259,9 +283,9 @@ class _Pages:
             skip=skip,
             images=None if images is None else images[:_MOST_IMAGES],
             n_images=len(images or ()),
-            is_viewable=has_client(),
+            is_viewable=_has_client(),
         )
-        return HTMLResponse(await asyncio.to_thread(node_page, page), headers=_HEADERS)
+        return HTMLResponse(await asyncio.to_thread(_node_page, page), headers=_HEADERS)
 
     async def view(self, request: Request) -> Response:
         """Redirect to Neuroglancer with a state that shows the wanted images, or the first ones."""
@@ -271,13 +295,13 @@ class _Pages:
         def make_state(images: list[Image]) -> str:
             chosen = select_images(images, wanted)
             check_shown(chosen, str(self._served))
-            title = base_name(str(self._served))
+            title = _base_name(str(self._served))
             state = neuroglancer_state(chosen, f"{url}ome", title=title, show_all=bool(wanted))
             return fragment(state)
 
         state = await asyncio.to_thread(make_state, await self._find_images())
         is_public = "public" in request.query_params
-        viewer = _PUBLIC if is_public else f"{url.rstrip('/')}{CLIENT_PATH}"
+        viewer = _PUBLIC if is_public else f"{url.rstrip('/')}{_CLIENT}"
         return Response(status_code=303, headers={"Location": f"{viewer}#{state}"})
 
     async def thumbnail(self, request: Request) -> Response:
@@ -342,3 +366,37 @@ def _shown(below: Iterable[Described]) -> Iterator[Described]:
         names[each.level - 1 :] = [str(each.description.get("name", ""))]
         if is_shown("/".join(names)):
             yield each
+
+
+def check_client() -> Path:
+    """Return the folder of Neuroglancer's client.
+
+    Raises
+    ------
+    N5MissingDependencyError
+        The package ``neuroglancer`` is not installed.
+    """
+    spec = find_spec("neuroglancer")
+    if spec is None or spec.origin is None:
+        raise N5MissingDependencyError("neuroglancer", "n5zarr view", "view")
+    return Path(spec.origin).parent / "static" / "client"
+
+
+def _has_client() -> bool:
+    return find_spec("neuroglancer") is not None
+
+
+def _client_routes() -> list[BaseRoute]:
+    """Return the routes of Neuroglancer's client; it loads nothing from the internet."""
+    folder = check_client()
+    page = (folder / "index.html").read_text(encoding="utf-8")
+    head = f'<head><link rel="icon" href="data:,"><script>{_client_script}</script>'
+    page = page.replace("<head>", head, 1)
+
+    async def index(_: Request) -> Response:
+        return HTMLResponse(page, headers={"Content-Security-Policy": _CLIENT_POLICY})
+
+    return [
+        Route(_CLIENT, index, methods=["GET"]),
+        Mount(_CLIENT, StaticFiles(directory=folder)),
+    ]

@@ -37,46 +37,23 @@ if TYPE_CHECKING:
     from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "VIEWS",
-    "Found",
-    "N5View",
-    "Part",
-    "ServedView",
-    "entity_tag",
-    "has_value",
-    "is_shown",
-    "requested_part",
-    "tag_of_bytes",
-]
+__all__ = ["VIEWS", "Found", "N5View", "ServedView", "is_shown", "requested_part"]
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
-class Part(NamedTuple):
-    """The bytes ``start:stop`` of a value; an empty part is outside of the value."""
-
-    start: int
-    stop: int
-
-
-def entity_tag(*names: object) -> str:
-    """Make a strong entity tag from everything that distinguishes values of a key."""
-    return tag_of_bytes(repr(names).encode())
-
-
-def tag_of_bytes(data: bytes | memoryview) -> str:
+def _tag_of_bytes(data: bytes | memoryview) -> str:
     """Make a strong entity tag from the bytes of a value."""
     return f'"{blake2b(data, digest_size=12).hexdigest()}"'
 
 
-def has_value(tag: str, if_none_match: str | None) -> bool:
+def _has_value(tag: str, if_none_match: str | None) -> bool:
     """Whether a client says that it has the value of a tag (RFC 9110, 13.1.2: a weak comparison).
 
     Examples
     --------
-    >>> has_value('"a"', 'W/"b", "a"'), has_value('"a"', "*"), has_value('"a"', None)
+    >>> _has_value('"a"', 'W/"b", "a"'), _has_value('"a"', "*"), _has_value('"a"', None)
     (True, True, False)
     """
     if if_none_match is None:
@@ -84,7 +61,9 @@ def has_value(tag: str, if_none_match: str | None) -> bool:
     return if_none_match.strip() == "*" or tag in _TAG.findall(if_none_match)
 
 
-def requested_part(n_bytes: int, wanted: str | None, if_range: str | None, tag: str) -> Part | None:
+def requested_part(
+    n_bytes: int, wanted: str | None, if_range: str | None, tag: str
+) -> range | None:
     """Return the part of a value that a request asks for (RFC 9110, 14.2).
 
     Parameters
@@ -100,16 +79,17 @@ def requested_part(n_bytes: int, wanted: str | None, if_range: str | None, tag: 
 
     Returns
     -------
-    Part or None
-        None for the whole value: if there is no range, and if there are several ranges or other
-        units, which a server may ignore. Empty if the range is outside of the value.
+    range or None
+        The numbers of its bytes, none if they are outside of the value. None for the whole value:
+        if there is no range, and if there are several ranges or other units, which a server may
+        ignore.
 
     Examples
     --------
     >>> requested_part(10, "bytes=2-4", None, '"a"'), requested_part(10, "bytes=-3", None, '"a"')
-    (Part(start=2, stop=5), Part(start=7, stop=10))
+    (range(2, 5), range(7, 10))
     >>> requested_part(10, "bytes=10-", None, '"a"'), requested_part(10, "bytes=1-2,4-5", None, "")
-    (Part(start=0, stop=0), None)
+    (range(0, 0), None)
     """
     given = None if wanted is None else _RANGE.fullmatch(wanted.strip())
     if given is None or (if_range is not None and if_range.strip() != tag):
@@ -123,7 +103,7 @@ def requested_part(n_bytes: int, wanted: str | None, if_range: str | None, tag: 
         start, stop = int(first), min(int(last) + 1 if last else n_bytes, n_bytes)
         if last and int(last) < start:
             return None  # not a valid range
-    return Part(start, stop) if start < stop else Part(0, 0)
+    return range(start, stop) if start < stop else range(0)
 
 
 _DOCUMENTS = {name for names in METADATA_NAMES.values() for name in names}
@@ -194,8 +174,8 @@ def _found(value: BufferLike | None, known: str | None) -> Found | None:
     if value is None:
         return None
     data = memoryview(value).cast("B")
-    tag = tag_of_bytes(data)
-    return Found(tag, None if has_value(tag, known) else data)
+    tag = _tag_of_bytes(data)
+    return Found(tag, None if _has_value(tag, known) else data)
 
 
 class _StoredView(ServedView):
@@ -223,8 +203,8 @@ class _StoredView(ServedView):
         latest = time.time_ns() - _SETTLED
         tag = ""
         if all(stamp is not None and stamp[1] < latest for stamp in stamps):
-            tag = entity_tag(type(self).__name__, key, stamps)
-            if has_value(tag, known):
+            tag = _tag_of_bytes(repr((type(self).__name__, key, stamps)).encode())
+            if _has_value(tag, known):
                 return Found(tag, None)
         read = yield from value
         if read is None or not tag or (yield requests) != stamps:  # another value was read

@@ -1,42 +1,59 @@
-"""Copy the files of a dataset unchanged: blocks of ``object`` are opaque bytes, not arrays."""
+"""Define copies: how each is split into tasks, copied and compared; and copies of files.
+
+Blocks of ``object`` are opaque bytes, not arrays: the files of such datasets are copied unchanged.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import batched
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, override
+from functools import cached_property
+from itertools import batched, chain, islice, product
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, override
+
+import numpy as np
 
 from n5zarr._zarr import sync
+from n5zarr.arrays.boxes import box_at, box_shape, boxes, least_box, touched_boxes
+from n5zarr.arrays.placing import read_on_host
+from n5zarr.arrays.stored_chunks import FEW, stored_boxes, stored_chunks
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.requests import get_each, put_each
+from n5zarr.tools.convert.source_files import SourceFiles
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import Piece, keys_below
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+    from n5zarr.arrays.boxes import Box
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.images.source import SourceTree
+    from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.interface import Storage
-    from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.convert.target import ArrayTarget, Destination
     from n5zarr.tools.jobs.parts import Owned
 
 __all__ = [
     "BATCH",
     "SMALL",
+    "ArrayCopy",
     "Copied",
     "Copy",
     "FileCopy",
     "Folder",
     "Task",
     "TaskSize",
+    "Way",
+    "is_same",
     "opaque_folders",
     "plan_opaque",
 ]
+
+type Way = Literal["blocks", "chunks", "shards", "values"]
 
 BATCH = 64
 """Files of one task, at most."""
@@ -246,6 +263,126 @@ class FileCopy(Copy):
             if one != other:
                 message = f"expected {name} of {join(*map(str, self.source))}, got other bytes"
                 raise N5Error(message, kind="differs", where=join(*map(str, self.target)))
+
+
+@dataclass(frozen=True, eq=False)
+class ArrayCopy(Copy):
+    """An array and its destination; see :mod:`n5zarr.tools.convert.copying`.
+
+    Parameters
+    ----------
+    source, target : ArraySource, ArrayTarget
+        The array, and the one to write.
+    size : TaskSize
+        Bytes of the elements of a task.
+    """
+
+    way: ClassVar[Way]
+    source: ArraySource
+    target: ArrayTarget
+    size: TaskSize
+
+    @property
+    @override
+    def n_bytes(self) -> int:
+        return math.prod(self.source.shape) * self.source.item_size
+
+    @property
+    @override
+    def n_bytes_of_unit(self) -> int:
+        return math.prod(self.target.unit) * self.source.item_size
+
+    @property
+    def passes_files(self) -> bool:
+        """Whether no block of N5 is decoded or encoded."""
+        return False
+
+    @property
+    def grid(self) -> tuple[int, ...]:
+        """Number of units along each axis, C order."""
+        return tuple(-(-n // u) for n, u in zip(self.source.shape, self.target.unit, strict=True))
+
+    def units(self) -> Iterable[tuple[int, ...]]:
+        """Return the positions of all units that may exist, C order; of large arrays not sorted."""
+        listing = None if math.prod(self.grid) <= FEW else stored_chunks(self.source.values)
+        if listing is None:
+            return product(*map(range, self.grid))
+        if tuple(listing.unit) == self.target.unit:
+            return (tuple(row) for rows in listing.rows for row in rows.tolist())
+        return touched_boxes(self.source.shape, [self.target.unit], [listing]).positions()
+
+    def box_of(self, position: Sequence[int]) -> Box:
+        """Return the place of a unit in the array, in elements."""
+        return box_at(position, self.target.unit, self.source.shape)
+
+    @cached_property
+    def files(self) -> SourceFiles | None:
+        """The local files of the chunks of the source, if it has some."""
+        return SourceFiles.of(self.source)
+
+    @property
+    @override
+    def knows_files(self) -> bool:
+        return self.files is not None
+
+    @override
+    def pieces(self, part: Any) -> Iterator[Piece]:
+        files = self.files
+        for key, box in ((self.target.key(p), self.box_of(p)) for p in part) if files else ():
+            yield Piece(key, [key], files.behind(box) if files else [])
+
+    @override
+    def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
+        return super().in_batches(units, max(1, min(n, self.size.usual // self.n_bytes_of_unit)))
+
+    def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Return the extent of the boxes to read, if most chunks are stored, and if few are."""
+        sizes = self.source.shape, self.target.unit, self.source.chunks
+        # in such a box no chunk is cut, and none is decoded twice
+        each = zip(*sizes, strict=True)
+        whole = (min(math.lcm(unit, chunk), -(-n // unit) * unit) for n, unit, chunk in each)
+        item_size = self.source.item_size
+        n_bytes = min(max_bytes, max(self.size.usual, math.prod(whole) * item_size))
+        return box_shape(*sizes, max(1, n_bytes // item_size)), least_box(*sizes)
+
+    def n_bytes_in(self, box: Box) -> int:
+        """Return the bytes of the elements of a box."""
+        n_elements: int = math.prod(s.stop - s.start for s in box)
+        return n_elements * self.source.item_size
+
+    @override
+    def comparisons(self) -> Iterator[Task]:
+        shape, steps = self.source.shape, self.steps(self.size.most // 2)
+        touched = stored_boxes(shape, steps, [self.source.values, self.target])
+        compared: Iterable[Box] = boxes(shape, steps[0])
+        if touched is not None:
+            # one element stands for all that neither side stores
+            others = (tuple(slice(p.start, p.start + 1) for p in box) for box in touched.others())
+            compared = chain(touched, islice(others, 1))
+        return (Task(self, box, self.n_bytes_in(box)) for box in compared)
+
+    @override
+    def compare(self, part: Any) -> None:
+        one = read_on_host(self.source.values, part)
+        if not is_same(one, read_on_host(self.target.readable, part)):
+            raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
+
+    def differing(self, where: str) -> N5Error:
+        """Make the error of a part with other values."""
+        message = f"expected the values of {self.source.name}, got others in {where}"
+        return N5Error(message, kind="differs", where=f"{self.target.array.store_path}")
+
+
+def is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements are equal, bit for bit where they are numbers."""
+    if one.shape != other.shape:
+        return False
+    if one.dtype.kind in "OTUSVmM" or other.dtype.kind in "OTUSVmM":
+        return bool(one.tolist() == other.tolist())
+    dtype = one.dtype.newbyteorder("=")
+    one, other = np.ascontiguousarray(one, dtype), np.ascontiguousarray(other, dtype)
+    same: bool = one.tobytes() == other.tobytes()
+    return same
 
 
 def opaque_folders(found: SourceTree, target: Destination) -> dict[str, Folder]:
