@@ -12,7 +12,7 @@ import zarr
 from zarr.storage import StorePath, ZipStore
 
 from n5zarr.container.options import check_option
-from n5zarr.container.path_patterns import PathPatterns
+from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
