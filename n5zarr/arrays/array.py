@@ -30,7 +30,7 @@ from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
     from zarr.abc.buffer import BufferPrototype, NDBuffer
@@ -141,16 +141,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            rows = rows_of(selection, self.shape)
-            if rows is None:
-                values = self._read(selection, memory)
-            else:
-                values = self._read_rows(rows, memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_orthogonal_selection, selection, out, fields, prototype)
+        zarrs = super().get_orthogonal_selection
+        return self._get(self._read_orthogonal, zarrs, selection, out, fields, prototype)
 
     @override
     def get_coordinate_selection(
@@ -161,12 +153,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            values = self._read_points(points_of(selection, self.shape), memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_coordinate_selection, selection, out, fields, prototype)
+        def read(selection: object, memory: Memory) -> np.ndarray | None:
+            return self._read_points(points_of(selection, self.shape), memory)
+
+        zarrs = super().get_coordinate_selection
+        return self._get(read, zarrs, selection, out, fields, prototype)
 
     @override
     def get_mask_selection(
@@ -177,12 +168,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            values = self._read_points(points_of_mask(mask, self.shape), memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_mask_selection, mask, out, fields, prototype)
+        def read(mask: object, memory: Memory) -> np.ndarray | None:
+            return self._read_points(points_of_mask(mask, self.shape), memory)
+
+        return self._get(read, super().get_mask_selection, mask, out, fields, prototype)
 
     @override
     def get_block_selection(
@@ -193,12 +182,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            values = self._read_chunks(selection, memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_block_selection, selection, out, fields, prototype)
+        zarrs = super().get_block_selection
+        return self._get(self._read_chunks, zarrs, selection, out, fields, prototype)
 
     @override
     def set_basic_selection(
@@ -237,8 +222,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        memory.set(super().set_coordinate_selection, selection, value, fields, prototype)
+        write = super().set_coordinate_selection
+        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
 
     @override
     def set_mask_selection(
@@ -249,8 +234,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        memory.set(super().set_mask_selection, mask, value, fields, prototype)
+        write = super().set_mask_selection
+        memory_of(prototype=prototype).set(write, mask, value, fields, prototype)
 
     @override
     def set_block_selection(
@@ -261,14 +246,31 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        memory.set(super().set_block_selection, selection, value, fields, prototype)
+        write = super().set_block_selection
+        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
 
     def read_boxes(
         self, starts: npt.ArrayLike, shape: Sequence[int], out: np.ndarray | None = None
     ) -> np.ndarray:
         """Read many boxes of one shape at once; see :func:`n5zarr.read_boxes`."""
         return read_boxes(self, starts, shape, out)
+
+    def _get(
+        self,
+        read: Callable[[object, Memory], np.ndarray | None],
+        zarrs: Callable[..., NDArrayLikeOrScalar],
+        selection: object,
+        out: NDBuffer | None,
+        fields: Fields | None,
+        prototype: BufferPrototype | None,
+    ) -> NDArrayLikeOrScalar:
+        """Read a selection by a method of this class; by zarr's own if that returns None."""
+        memory = memory_of(out, prototype)
+        if out is None and not fields:
+            values = read(selection, memory)
+            if values is not None:
+                return memory.placed(values)
+        return memory.get(zarrs, selection, out, fields, prototype)
 
     def _read(self, selection: object, memory: Memory) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""
@@ -296,6 +298,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         if left is None or left:
             self._read_left(box, dataset, left, out)
         return out.squeeze(box.dropped) if box.dropped else out
+
+    def _read_orthogonal(self, selection: object, memory: Memory) -> np.ndarray | None:
+        """Read lists along axes, or a box; None if zarr has to read."""
+        rows = rows_of(selection, self.shape)
+        return self._read(selection, memory) if rows is None else self._read_rows(rows, memory)
 
     def _read_chunks(self, selection: object, memory: Memory) -> np.ndarray | None:
         """Read chunks of a regular grid; None if zarr has to read."""

@@ -98,7 +98,7 @@ def read_fragment_segments(
     return _table(fragments, segments)
 
 
-def write_fragment_segments(  # noqa: PLR0913 - as its neighbours
+def write_fragment_segments(  # noqa: PLR0913 - what Paintera has, and access
     location: Location,
     fragments: npt.ArrayLike,
     segments: npt.ArrayLike | None = None,
@@ -145,8 +145,10 @@ def write_fragment_segments(  # noqa: PLR0913 - as its neighbours
             overwrite=overwrite,
         )
     except (ContainsArrayError, ContainsGroupError) as err:
-        message = "expected no assignments, got some; overwrite=True replaces them"
-        raise option_error(message, where=f"{store}: {where}") from err
+        raise option_error(
+            "expected no assignments, got some; overwrite=True replaces them",
+            where=f"{store}: {where}",
+        ) from err
     if n:
         rows = np.stack([table["fragment"], table["segment"]])
         array[...] = rows if store.axis_order == "C" else rows.T

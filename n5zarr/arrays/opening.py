@@ -198,7 +198,7 @@ def open_array(
     raise _no_array(store, found.path, "n5zarr.open_group opens the group")
 
 
-def open_group(  # noqa: PLR0913 - as its neighbours
+def open_group(  # noqa: PLR0913 - those of open_node for groups
     location: Location,
     mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,
