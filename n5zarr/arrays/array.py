@@ -23,7 +23,7 @@ from n5zarr.arrays.box import Box, Points, Rows, box_of_chunks, points_of, point
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
-from n5zarr.arrays.placing import Memory, host_batch, memory_of
+from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.format.order import N5Tuple, present
@@ -153,7 +153,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        def read(selection: object, memory: Memory) -> np.ndarray | None:
+        def read(selection: object, memory: ArrayMemory) -> np.ndarray | None:
             return self._read_points(points_of(selection, self.shape), memory)
 
         zarrs = super().get_coordinate_selection
@@ -168,7 +168,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        def read(mask: object, memory: Memory) -> np.ndarray | None:
+        def read(mask: object, memory: ArrayMemory) -> np.ndarray | None:
             return self._read_points(points_of_mask(mask, self.shape), memory)
 
         return self._get(read, super().get_mask_selection, mask, out, fields, prototype)
@@ -257,7 +257,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _get(
         self,
-        read: Callable[[object, Memory], np.ndarray | None],
+        read: Callable[[object, ArrayMemory], np.ndarray | None],
         zarrs: Callable[..., NDArrayLikeOrScalar],
         selection: object,
         out: NDBuffer | None,
@@ -272,7 +272,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
                 return memory.placed(values)
         return memory.get(zarrs, selection, out, fields, prototype)
 
-    def _read(self, selection: object, memory: Memory) -> np.ndarray | None:
+    def _read(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""
         box = Box.of(selection, self.shape)
         if box is None:
@@ -281,13 +281,13 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         dataset = self._dataset(memory)
         return None if dataset is None else self._read_box(box, dataset, memory)
 
-    def _dataset(self, memory: Memory, *, to_write: bool = False) -> OpenDataset | None:
+    def _dataset(self, memory: ArrayMemory, *, to_write: bool = False) -> OpenDataset | None:
         if memory.is_known:
             return dataset_of_array(self, to_write=to_write, tell=self._tell)
         self._tell("zarr is configured for arrays of another class")
         return None
 
-    def _read_box(self, box: Box, dataset: OpenDataset, memory: Memory) -> np.ndarray | None:
+    def _read_box(self, box: Box, dataset: OpenDataset, memory: ArrayMemory) -> np.ndarray | None:
         out = memory.empty(box.shape, self.dtype, self.config.order)
         left = None
         if kernel.can_do(dataset):
@@ -299,12 +299,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             self._read_left(box, dataset, left, out)
         return out.squeeze(box.dropped) if box.dropped else out
 
-    def _read_orthogonal(self, selection: object, memory: Memory) -> np.ndarray | None:
+    def _read_orthogonal(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read lists along axes, or a box; None if zarr has to read."""
         rows = rows_of(selection, self.shape)
         return self._read(selection, memory) if rows is None else self._read_rows(rows, memory)
 
-    def _read_chunks(self, selection: object, memory: Memory) -> np.ndarray | None:
+    def _read_chunks(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read chunks of a regular grid; None if zarr has to read."""
         dataset = self._dataset(memory)
         if dataset is None:
@@ -312,7 +312,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         box = box_of_chunks(selection, self.shape, dataset.view.chunk_shape)
         return None if box is None else self._read_box(box, dataset, memory)
 
-    def _read_points(self, points: Points | None, memory: Memory) -> np.ndarray | None:
+    def _read_points(self, points: Points | None, memory: ArrayMemory) -> np.ndarray | None:
         """Read single elements with the kernel, block by block; None if zarr has to read."""
         dataset = None if points is None else self._dataset(memory)
         if points is None or dataset is None or not kernel.can_do(dataset):
@@ -323,7 +323,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         _, left = read_grouped(dataset, points.coords, (1,) * self.ndim, out, self._fill_value)
         return None if left else out.reshape(points.shape)
 
-    def _read_rows(self, rows: Rows, memory: Memory) -> np.ndarray | None:
+    def _read_rows(self, rows: Rows, memory: ArrayMemory) -> np.ndarray | None:
         """Read parts of a box with the kernel, block by block; None if zarr has to read."""
         dataset = self._dataset(memory)
         if dataset is None or not kernel.can_do(dataset) or not rows.is_worth_grouping(dataset):
@@ -350,7 +350,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
                 part = box.inner(item[3])
                 out[item[3]] = super().get_basic_selection(part, prototype=cpu.buffer_prototype)
 
-    def _write(self, selection: object, value: object, memory: Memory) -> bool:
+    def _write(self, selection: object, value: object, memory: ArrayMemory) -> bool:
         """Write a box without zarr's event loop; return False if zarr has to write."""
         box = Box.of(selection, self.shape)
         elements = None if box is None else _elements(value, box, self.dtype)

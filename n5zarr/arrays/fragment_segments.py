@@ -67,7 +67,7 @@ def read_fragment_segments(
     Raises
     ------
     FileNotFoundError
-        There is no label source, and no such dataset.
+        Neither a label source nor such a dataset exists there.
     N5FormatError
         The dataset has no two rows of integers (``kind="member"``).
 
@@ -145,10 +145,8 @@ def write_fragment_segments(  # noqa: PLR0913 - what Paintera has, and access
             overwrite=overwrite,
         )
     except (ContainsArrayError, ContainsGroupError) as err:
-        raise option_error(
-            "expected no assignments, got some; overwrite=True replaces them",
-            where=f"{store}: {where}",
-        ) from err
+        message = "expected no assignments, got some; overwrite=True replaces them"
+        raise option_error(message, where=f"{store}: {where}") from err
     if n:
         rows = np.stack([table["fragment"], table["segment"]])
         array[...] = rows if store.axis_order == "C" else rows.T

@@ -110,10 +110,8 @@ def read_label_multisets(
     dataset = LabelDataset.at(store, node)
     wanted, shape = Box.of(box, dataset.view.shape, may_be_empty=True), dataset.view.shape
     if wanted is None or wanted.step is not None:
-        raise option_error(
-            f"box: expected integers and slices without steps inside of {shape}, got {box!r}",
-            where=dataset.where,
-        )
+        message = f"box: expected integers and slices without steps inside of {shape}, got {box!r}"
+        raise option_error(message, where=dataset.where)
     found = dataset.read(wanted)
     lists = np.squeeze(found.lists, axis=wanted.dropped)
     return LabelMultisets(lists, found.offsets, found.labels, found.counts)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
 
-__all__ = ["kernel_dataset", "read_boxes", "read_grouped"]
+__all__ = ["read_boxes", "read_grouped"]
 
 
 def read_boxes(
@@ -95,8 +95,8 @@ def _read_into(
     if out.size and array.ndim == 0:
         out[...] = array.get_basic_selection((), prototype=cpu.buffer_prototype)
     elif out.size:
-        dataset = kernel_dataset(array)
-        if dataset is None:
+        dataset = dataset_of_array(array)
+        if dataset is None or not kernel.can_do(dataset):
             _read_blocks(array, *_groups_of_any(array, starts, shape), out)
         else:
             fill_value = fill_value_of(array.async_array.metadata)
@@ -149,12 +149,6 @@ def _check_fits(out: np.ndarray | NDBuffer, shape: tuple[int, ...], dtype: np.dt
         raise option_error(
             f"out: expected an array of {dtype} and shape {shape}, got {out.dtype}, {out.shape}"
         )
-
-
-def kernel_dataset(array: AnyArray) -> OpenDataset | None:
-    """Return the dataset of an array if the kernel can read its blocks; see `dataset_of_array`."""
-    dataset = dataset_of_array(array)
-    return dataset if dataset is not None and kernel.can_do(dataset) else None
 
 
 def read_grouped(

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import zarr
 
-from n5zarr.arrays.group import values_of
-from n5zarr.arrays.nodes import as_zarr
+from n5zarr.arrays.group import as_zarr, values_of
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import PathPatterns, Selection, Unreadable, Walk
 from n5zarr.format.path import join

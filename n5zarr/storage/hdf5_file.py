@@ -28,7 +28,7 @@ def import_h5py() -> Any:  # noqa: ANN401 - h5py has no types
     Raises
     ------
     N5MissingDependencyError
-        It is not installed.
+        h5py is not installed.
     """
     try:
         import h5py  # noqa: PLC0415 - an extra

@@ -151,7 +151,8 @@ def _parsed(given: object, storage_options: Mapping[str, object] | None) -> Plac
             location, pipe, path = given.partition(_PIPELINE)
             location = location.removeprefix(_PREFIX) or "."
             location = _of_steps(location) if pipe else location
-            place = Place(_path_or_url(location), path.strip("/"), storage_options)
+            found = location if is_url(location) else Path(local_path(location)).expanduser()
+            place = Place(found, path.strip("/"), storage_options)
         case Array() | Group() | StorePath():
             place = _of_store_path(given, storage_options)
         case Store():
@@ -178,10 +179,6 @@ def _of_other_package(given: object, storage_options: Mapping[str, object] | Non
                 "location: expected a path, a URL, a store of zarr's or obstore's or a mapping of "
                 f"fsspec's, got {type(given).__name__}"
             )
-
-
-def _path_or_url(text: str) -> Path | str:
-    return text if is_url(text) else Path(local_path(text)).expanduser()
 
 
 def _is_of(value: object, module: str, name: str) -> bool:

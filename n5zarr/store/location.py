@@ -188,7 +188,7 @@ def check_writable_store(store: N5Store, where: str = "") -> None:
     Raises
     ------
     N5UnsupportedError
-        It is (``kind="read-only"``).
+        The store is read-only (``kind="read-only"``).
     """
     if store.read_only:
         message = "expected a writable store, got a read-only one"

@@ -56,7 +56,7 @@ def existing_node(store: N5Store, path: str, expected: str = "a group or dataset
     Raises
     ------
     FileNotFoundError
-        It does not exist.
+        The node does not exist.
     """
     node = store.node(path)
     if node is None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from n5zarr._zarr import sync
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
@@ -12,15 +12,10 @@ from n5zarr.storage.requests import Get, Steps
 from n5zarr.store.info import read_version
 
 if TYPE_CHECKING:
+    from n5zarr.container.block_listing import Ask
     from n5zarr.container.container import Container
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-
-    class Ask(Protocol):
-        """:meth:`N5Store.run`."""
-
-        def __call__[T](self, steps: Steps[T]) -> T: ...
-
 
 __all__ = ["read_root", "root_message"]
 
