@@ -97,7 +97,7 @@ def _read_into(
     elif out.size:
         dataset = dataset_of_array(array)
         if dataset is None or not kernel.can_do(dataset):
-            _read_blocks(array, *_groups_of_any(array, starts, shape), out)
+            _read_blocks(array, *_groups_of_any(array, starts, shape), shape, out)
         else:
             fill_value = fill_value_of(array.async_array.metadata)
             groups, left = read_grouped(dataset, starts, shape, out, fill_value)
@@ -185,13 +185,13 @@ def read_grouped(
 
 def _groups_of_any(
     array: AnyArray, starts: np.ndarray, shape: tuple[int, ...]
-) -> tuple[Groups, tuple[int, ...], tuple[int, ...]]:
-    """Group boxes of any array by chunk; also return the shape of chunks, and that of boxes."""
+) -> tuple[Groups, tuple[int, ...]]:
+    """Group boxes of any array by chunk; also return the shape of chunks."""
     try:
-        return Groups.of(starts, shape, array.chunks), array.chunks, shape
+        return Groups.of(starts, shape, array.chunks), array.chunks
     except NotImplementedError:  # chunks of several sizes: each box is read for itself
         numbers = np.arange(len(starts))
-        return Groups(starts, starts, numbers, numbers + 1), (), shape
+        return Groups(starts, starts, numbers, numbers + 1), ()
 
 
 def _read_blocks(
