@@ -40,7 +40,6 @@ from n5zarr.storage.files import (
 )
 from n5zarr.storage.interface import Durability, ignore_warning
 from n5zarr.storage.locks import PAUSE, changing, in_turn, writing
-from n5zarr.storage.removing import remove
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -110,7 +109,7 @@ class FileWriter:
             while not (self._is_linked(unfinished, path) or self._rename(unfinished, path, check)):
                 pass
         finally:
-            remove(unfinished)
+            _remove(unfinished)
 
     def _overwrite_or_create(
         self, path: str, parts: tuple[BufferLike, ...], check: Check | None
@@ -184,7 +183,7 @@ class FileWriter:
                 held.close_on_windows()
                 _replace(unfinished, path)
             finally:
-                remove(unfinished)
+                _remove(unfinished)
         self._note_file(path)
         return True
 
@@ -244,7 +243,7 @@ class FileWriter:
         try:
             return self._link(unfinished, path)
         finally:
-            remove(unfinished)
+            _remove(unfinished)
 
     def _link(self, unfinished: str, path: str) -> bool:
         """Give a new file its name; without hard links, it replaces the file of another writer."""
@@ -276,7 +275,7 @@ class FileWriter:
             finally:
                 os.close(file)
         except BaseException as err:
-            remove(unfinished)
+            _remove(unfinished)
             if isinstance(err, OSError) and err.filename is None:
                 err.filename = path  # the error of a full disk does not name the file
             raise
@@ -401,6 +400,11 @@ def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:
         rest = memoryview(part).cast("B")
         while len(rest):  # one call writes at most 2 GiB
             rest = rest[os.write(file, rest) :]
+
+
+def _remove(unfinished: str) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        patiently(os.remove, unfinished)
 
 
 def _target(path: str) -> str:

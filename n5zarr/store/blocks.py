@@ -139,9 +139,8 @@ def write_block(
     store, dataset, key, where = _find(location, path, grid_position, read_only=False)
     with ErrorsAt(where):
         if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
-            raise option_error(
-                f"grid position: expected less than {dataset.grid}, got {grid_position}"
-            )
+            message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
+            raise option_error(message)
         codec_of(dataset.compression).check_writable(dataset.compression)
         block = _checked(data, dataset, block_shape)
         stored = _encoded(block, dataset)
