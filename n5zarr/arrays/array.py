@@ -23,14 +23,14 @@ from n5zarr.arrays.box import Box, Points, Rows, box_of_chunks, points_of, point
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
-from n5zarr.arrays.placing import Memory, host_batch, memory_of
+from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import numpy.typing as npt
     from zarr.abc.buffer import BufferPrototype, NDBuffer
@@ -141,16 +141,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            rows = rows_of(selection, self.shape)
-            if rows is None:
-                values = self._read(selection, memory)
-            else:
-                values = self._read_rows(rows, memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_orthogonal_selection, selection, out, fields, prototype)
+        zarrs = super().get_orthogonal_selection
+        return self._get(self._read_orthogonal, zarrs, selection, out, fields, prototype)
 
     @override
     def get_coordinate_selection(
@@ -161,12 +153,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            values = self._read_points(points_of(selection, self.shape), memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_coordinate_selection, selection, out, fields, prototype)
+        def read(selection: object, memory: ArrayMemory) -> np.ndarray | None:
+            return self._read_points(points_of(selection, self.shape), memory)
+
+        zarrs = super().get_coordinate_selection
+        return self._get(read, zarrs, selection, out, fields, prototype)
 
     @override
     def get_mask_selection(
@@ -177,12 +168,10 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            values = self._read_points(points_of_mask(mask, self.shape), memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_mask_selection, mask, out, fields, prototype)
+        def read(mask: object, memory: ArrayMemory) -> np.ndarray | None:
+            return self._read_points(points_of_mask(mask, self.shape), memory)
+
+        return self._get(read, super().get_mask_selection, mask, out, fields, prototype)
 
     @override
     def get_block_selection(
@@ -193,12 +182,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        memory = memory_of(out, prototype)
-        if out is None and not fields:
-            values = self._read_chunks(selection, memory)
-            if values is not None:
-                return memory.placed(values)
-        return memory.get(super().get_block_selection, selection, out, fields, prototype)
+        zarrs = super().get_block_selection
+        return self._get(self._read_chunks, zarrs, selection, out, fields, prototype)
 
     @override
     def set_basic_selection(
@@ -237,8 +222,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        memory.set(super().set_coordinate_selection, selection, value, fields, prototype)
+        write = super().set_coordinate_selection
+        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
 
     @override
     def set_mask_selection(
@@ -249,8 +234,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        memory.set(super().set_mask_selection, mask, value, fields, prototype)
+        write = super().set_mask_selection
+        memory_of(prototype=prototype).set(write, mask, value, fields, prototype)
 
     @override
     def set_block_selection(
@@ -261,8 +246,8 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        memory = memory_of(prototype=prototype)
-        memory.set(super().set_block_selection, selection, value, fields, prototype)
+        write = super().set_block_selection
+        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
 
     def read_boxes(
         self, starts: npt.ArrayLike, shape: Sequence[int], out: np.ndarray | None = None
@@ -270,7 +255,24 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         """Read many boxes of one shape at once; see :func:`n5zarr.read_boxes`."""
         return read_boxes(self, starts, shape, out)
 
-    def _read(self, selection: object, memory: Memory) -> np.ndarray | None:
+    def _get(
+        self,
+        read: Callable[[object, ArrayMemory], np.ndarray | None],
+        zarrs: Callable[..., NDArrayLikeOrScalar],
+        selection: object,
+        out: NDBuffer | None,
+        fields: Fields | None,
+        prototype: BufferPrototype | None,
+    ) -> NDArrayLikeOrScalar:
+        """Read a selection by a method of this class; by zarr's own if that returns None."""
+        memory = memory_of(out, prototype)
+        if out is None and not fields:
+            values = read(selection, memory)
+            if values is not None:
+                return memory.placed(values)
+        return memory.get(zarrs, selection, out, fields, prototype)
+
+    def _read(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read a box without zarr's event loop; None if zarr has to read."""
         box = Box.of(selection, self.shape)
         if box is None:
@@ -279,13 +281,13 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         dataset = self._dataset(memory)
         return None if dataset is None else self._read_box(box, dataset, memory)
 
-    def _dataset(self, memory: Memory, *, to_write: bool = False) -> OpenDataset | None:
+    def _dataset(self, memory: ArrayMemory, *, to_write: bool = False) -> OpenDataset | None:
         if memory.is_known:
             return dataset_of_array(self, to_write=to_write, tell=self._tell)
         self._tell("zarr is configured for arrays of another class")
         return None
 
-    def _read_box(self, box: Box, dataset: OpenDataset, memory: Memory) -> np.ndarray | None:
+    def _read_box(self, box: Box, dataset: OpenDataset, memory: ArrayMemory) -> np.ndarray | None:
         out = memory.empty(box.shape, self.dtype, self.config.order)
         left = None
         if kernel.can_do(dataset):
@@ -297,7 +299,12 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
             self._read_left(box, dataset, left, out)
         return out.squeeze(box.dropped) if box.dropped else out
 
-    def _read_chunks(self, selection: object, memory: Memory) -> np.ndarray | None:
+    def _read_orthogonal(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
+        """Read lists along axes, or a box; None if zarr has to read."""
+        rows = rows_of(selection, self.shape)
+        return self._read(selection, memory) if rows is None else self._read_rows(rows, memory)
+
+    def _read_chunks(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read chunks of a regular grid; None if zarr has to read."""
         dataset = self._dataset(memory)
         if dataset is None:
@@ -305,7 +312,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         box = box_of_chunks(selection, self.shape, dataset.view.chunk_shape)
         return None if box is None else self._read_box(box, dataset, memory)
 
-    def _read_points(self, points: Points | None, memory: Memory) -> np.ndarray | None:
+    def _read_points(self, points: Points | None, memory: ArrayMemory) -> np.ndarray | None:
         """Read single elements with the kernel, block by block; None if zarr has to read."""
         dataset = None if points is None else self._dataset(memory)
         if points is None or dataset is None or not kernel.can_do(dataset):
@@ -316,7 +323,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         _, left = read_grouped(dataset, points.coords, (1,) * self.ndim, out, self._fill_value)
         return None if left else out.reshape(points.shape)
 
-    def _read_rows(self, rows: Rows, memory: Memory) -> np.ndarray | None:
+    def _read_rows(self, rows: Rows, memory: ArrayMemory) -> np.ndarray | None:
         """Read parts of a box with the kernel, block by block; None if zarr has to read."""
         dataset = self._dataset(memory)
         if dataset is None or not kernel.can_do(dataset) or not rows.is_worth_grouping(dataset):
@@ -343,7 +350,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
                 part = box.inner(item[3])
                 out[item[3]] = super().get_basic_selection(part, prototype=cpu.buffer_prototype)
 
-    def _write(self, selection: object, value: object, memory: Memory) -> bool:
+    def _write(self, selection: object, value: object, memory: ArrayMemory) -> bool:
         """Write a box without zarr's event loop; return False if zarr has to write."""
         box = Box.of(selection, self.shape)
         elements = None if box is None else _elements(value, box, self.dtype)

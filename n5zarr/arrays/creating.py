@@ -246,9 +246,9 @@ def _floats(name: str, values: Sequence[Any] | None) -> list[float]:
     try:
         numbers = list(map(float, values or ()))
     except (TypeError, ValueError) as err:
-        raise N5UnrepresentableError(message, kind="option") from err
+        raise option_error(message) from err
     if not all(map(math.isfinite, numbers)) or (name == "resolution" and 0 in numbers):
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(message)
     return numbers
 
 

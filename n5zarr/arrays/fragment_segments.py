@@ -67,7 +67,7 @@ def read_fragment_segments(
     Raises
     ------
     FileNotFoundError
-        There is no label source, and no such dataset.
+        Neither a label source nor such a dataset exists there.
     N5FormatError
         The dataset has no two rows of integers (``kind="member"``).
 
@@ -98,7 +98,7 @@ def read_fragment_segments(
     return _table(fragments, segments)
 
 
-def write_fragment_segments(  # noqa: PLR0913 - as its neighbours
+def write_fragment_segments(  # noqa: PLR0913 - what Paintera has, and access
     location: Location,
     fragments: npt.ArrayLike,
     segments: npt.ArrayLike | None = None,

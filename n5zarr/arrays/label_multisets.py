@@ -43,7 +43,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LabelDataset",
-    "as_multisets",
     "labels_to_write",
     "largest_id",
     "make_multisets",
@@ -324,29 +323,11 @@ def largest_id(labels: np.ndarray) -> int:
     return int(labels.astype("u8", copy=False).view("i8").max(initial=0))
 
 
-def as_multisets(document: bytes, max_id: int | None = None) -> bytes:
-    """Return the document of a dataset of uint64 as one of label multisets.
+def make_multisets(store: N5Store, path: str, labels: np.ndarray | None) -> None:
+    """Turn a new dataset of uint64, without blocks, into one of label multisets.
 
     imglib2 ``N5LabelMultisets.saveLabelMultiset``; ``maxId`` as ``ConvertToLabelMultisetType`` of
     label-utilities-spark writes it.
-
-    Parameters
-    ----------
-    document : bytes
-        The ``attributes.json``.
-    max_id : int, optional
-        Largest label.
-    """
-    raw = RawObject.parse(document)
-    raw.set("dataType", "uint8")
-    raw.set("isLabelMultiset", True)  # noqa: FBT003 - a value of JSON
-    if max_id is not None:
-        raw.set("maxId", max_id)
-    return raw.to_bytes()
-
-
-def make_multisets(store: N5Store, path: str, labels: np.ndarray | None) -> None:
-    """Turn a new dataset of uint64, without blocks, into one of label multisets.
 
     Parameters
     ----------
@@ -357,10 +338,14 @@ def make_multisets(store: N5Store, path: str, labels: np.ndarray | None) -> None
     labels : numpy.ndarray or None
         The labels that will be written, if they are known.
     """
-    max_id = None if labels is None else largest_id(labels)
 
     def change(document: bytes | None) -> bytes:
-        return as_multisets(document or b"{}", max_id)
+        raw = RawObject.parse(document or b"{}")
+        raw.set("dataType", "uint8")
+        raw.set("isLabelMultiset", True)  # noqa: FBT003 - a value of JSON
+        if labels is not None:
+            raw.set("maxId", largest_id(labels))
+        return raw.to_bytes()
 
     store.run(request_each([Update(join(path, ATTRIBUTES_JSON), change)]))
     store.container.chunks.memory.forget(path)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
 
-__all__ = ["kernel_dataset", "read_boxes", "read_grouped"]
+__all__ = ["read_boxes", "read_grouped"]
 
 
 def read_boxes(
@@ -95,9 +95,9 @@ def _read_into(
     if out.size and array.ndim == 0:
         out[...] = array.get_basic_selection((), prototype=cpu.buffer_prototype)
     elif out.size:
-        dataset = kernel_dataset(array)
-        if dataset is None:
-            _read_blocks(array, *_groups_of_any(array, starts, shape), out)
+        dataset = dataset_of_array(array)
+        if dataset is None or not kernel.can_do(dataset):
+            _read_blocks(array, *_groups_of_any(array, starts, shape), shape, out)
         else:
             fill_value = fill_value_of(array.async_array.metadata)
             groups, left = read_grouped(dataset, starts, shape, out, fill_value)
@@ -151,12 +151,6 @@ def _check_fits(out: np.ndarray | NDBuffer, shape: tuple[int, ...], dtype: np.dt
         )
 
 
-def kernel_dataset(array: AnyArray) -> OpenDataset | None:
-    """Return the dataset of an array if the kernel can read its blocks; see `dataset_of_array`."""
-    dataset = dataset_of_array(array)
-    return dataset if dataset is not None and kernel.can_do(dataset) else None
-
-
 def read_grouped(
     dataset: OpenDataset,
     starts: np.ndarray,
@@ -191,13 +185,13 @@ def read_grouped(
 
 def _groups_of_any(
     array: AnyArray, starts: np.ndarray, shape: tuple[int, ...]
-) -> tuple[Groups, tuple[int, ...], tuple[int, ...]]:
-    """Group boxes of any array by chunk; also return the shape of chunks, and that of boxes."""
+) -> tuple[Groups, tuple[int, ...]]:
+    """Group boxes of any array by chunk; also return the shape of chunks."""
     try:
-        return Groups.of(starts, shape, array.chunks), array.chunks, shape
+        return Groups.of(starts, shape, array.chunks), array.chunks
     except NotImplementedError:  # chunks of several sizes: each box is read for itself
         numbers = np.arange(len(starts))
-        return Groups(starts, starts, numbers, numbers + 1), (), shape
+        return Groups(starts, starts, numbers, numbers + 1), ()
 
 
 def _read_blocks(

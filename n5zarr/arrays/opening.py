@@ -10,8 +10,7 @@ import zarr
 from zarr.errors import ArrayNotFoundError, GroupNotFoundError
 
 from n5zarr._zarr import sync
-from n5zarr.arrays.group import with_fast_path
-from n5zarr.arrays.nodes import node_at
+from n5zarr.arrays.group import node_at, with_fast_path
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.storage.asking_once import asking_once
@@ -137,7 +136,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
     return found.with_config({"read_missing_chunks": False})
 
 
-class OpenOptions(TypedDict, total=False):
+class ArrayOptions(TypedDict, total=False):
     """The options of :func:`open_node` for arrays."""
 
     axis_order: AxisOrder
@@ -158,7 +157,7 @@ def open_array(
     mode: Literal["r", "r+"] = "r",
     *,
     path: str = "",
-    **options: Unpack[OpenOptions],
+    **options: Unpack[ArrayOptions],
 ) -> AnyArray:
     """Open an N5 dataset as a zarr array with the fast path.
 
@@ -198,7 +197,7 @@ def open_array(
     raise _no_array(store, found.path, "n5zarr.open_group opens the group")
 
 
-def open_group(  # noqa: PLR0913 - as its neighbours
+def open_group(  # noqa: PLR0913 - those of open_node for groups
     location: Location,
     mode: Literal["r", "r+", "a", "w", "w-"] = "r",
     *,

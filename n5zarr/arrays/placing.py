@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from n5zarr._zarr import ArraySpec, BatchItem, Fields, NDArrayLikeOrScalar
 
 
-__all__ = ["Memory", "fill", "host_batch", "host_buffer", "memory_of", "read_on_host"]
+__all__ = ["ArrayMemory", "fill", "host_batch", "host_buffer", "memory_of", "read_on_host"]
 
 _NUMBERS = "biufc"  # kinds of numpy's data types that a GPU has
 
 
-class Memory:
+class ArrayMemory:
     """numpy's memory."""
 
     is_known = True  # whether results may be made without zarr
@@ -78,14 +78,14 @@ class Memory:
         write(selection, value, fields=fields, prototype=prototype)
 
 
-class _ZarrsMemory(Memory):
-    """Memory of the host in arrays that only zarr makes."""
+class _ZarrsMemory(ArrayMemory):
+    """ArrayMemory of the host in arrays that only zarr makes."""
 
     is_known = False
 
 
-class _OtherMemory(Memory):
-    """Memory other than the host's.
+class _OtherMemory(ArrayMemory):
+    """ArrayMemory other than the host's.
 
     Parameters
     ----------
@@ -165,10 +165,10 @@ def _native(dtype: np.dtype) -> np.dtype:
     return dtype.newbyteorder("=") if dtype.kind in _NUMBERS else dtype
 
 
-_NUMPYS, _ZARRS = Memory(), _ZarrsMemory()
+_NUMPYS, _ZARRS = ArrayMemory(), _ZarrsMemory()
 
 
-def memory_of(out: NDBuffer | None = None, prototype: BufferPrototype | None = None) -> Memory:
+def memory_of(out: NDBuffer | None = None, prototype: BufferPrototype | None = None) -> ArrayMemory:
     """Return the memory in which zarr would place a result.
 
     Parameters

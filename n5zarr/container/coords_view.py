@@ -38,11 +38,8 @@ __all__ = [
     "LONGEST_AXIS",
     "TOO_LONG",
     "Coordinate",
-    "CoordsGroup",
     "CoordsView",
     "Member",
-    "add_coordinates",
-    "members_alone",
 ]
 
 _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
@@ -113,7 +110,7 @@ _LITTLE: JSON = {"name": "bytes", "configuration": {"endian": "little"}}
 type Member = Placed | Coordinate | None  # None is a group
 
 
-class CoordsGroup(NamedTuple):
+class _Group(NamedTuple):
     """The members of a group, by name, and its attributes."""
 
     members: dict[str, Member]
@@ -134,7 +131,7 @@ class CoordsView:
 
     def __init__(self, container: Container) -> None:
         self.container = container
-        self._groups: dict[str, CoordsGroup] = {}
+        self._groups: dict[str, _Group] = {}
 
     def read(self, key: str) -> Steps[BufferLike | None]:
         """Read a document or a chunk."""
@@ -258,7 +255,7 @@ class CoordsView:
         group = yield from self._group(path)
         return None if group is None else group.members
 
-    def _group(self, path: str) -> Steps[CoordsGroup | None]:
+    def _group(self, path: str) -> Steps[_Group | None]:
         if path not in self._groups:
             group = yield from self._read_group(path)
             if group is None:
@@ -266,12 +263,12 @@ class CoordsView:
             self._groups[path] = group
         return self._groups[path]
 
-    def _read_group(self, path: str) -> Steps[CoordsGroup | None]:
+    def _read_group(self, path: str) -> Steps[_Group | None]:
         node = yield from self.container.node(path)
         nodes = self.container.nodes
         if isinstance(node, GroupAttributes):
             layout = yield from read_layout(nodes, path, node)
-            return CoordsGroup((yield from _members_of_group(layout)), layout.attributes)
+            return _Group((yield from _members_of_group(layout)), layout.attributes)
         if not isinstance(node, DatasetView):
             return None
         if path:
@@ -280,7 +277,7 @@ class CoordsView:
             if beside is None or name not in beside or beside[name] is not None:
                 return None  # the dataset is an array of the group above
         placed = yield from read_placed(nodes, path, node)
-        return CoordsGroup((yield from members_alone(placed)), {})
+        return _Group((yield from _members_alone(placed)), {})
 
 
 def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
@@ -288,20 +285,20 @@ def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
     members: dict[str, Member] = dict.fromkeys([*layout.groups, *layout.datasets])
     if layout.is_written_by_xarray:
         members |= layout.datasets
-        yield from add_coordinates(members, layout.axes)
+        yield from _add_coordinates(members, layout.axes)
     return members
 
 
-def members_alone(placed: Placed) -> Steps[dict[str, Member]]:
+def _members_alone(placed: Placed) -> Steps[dict[str, Member]]:
     """Return the array and coordinates of a dataset that is presented as a group."""
     members: dict[str, Member] = {p.name: p for p in (placed, *placed.coordinates.values())}
     sizes = placed.sizes
     axes = {dim: (axis, sizes[dim]) for dim, axis in placed.axes.items()}
-    yield from add_coordinates(members, axes)
+    yield from _add_coordinates(members, axes)
     return members
 
 
-def add_coordinates(
+def _add_coordinates(
     members: dict[str, Member], axes: Mapping[str, tuple[Axis, int]]
 ) -> Steps[None]:
     """Add a coordinate for each axis; warn of an axis that is too long for xarray."""

@@ -164,7 +164,7 @@ def check_compression(given: Mapping[str, JSON] | str) -> Compression:
     Raises
     ------
     N5Error
-        It is unknown, or can only be read.
+        The compression is unknown, or can only be read.
     """
     compression = parse_compression({"type": given} if isinstance(given, str) else given)
     codec_of(compression).check_writable(compression)

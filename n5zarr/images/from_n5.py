@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 import zarr
 
-from n5zarr.arrays.group import values_of
-from n5zarr.arrays.nodes import as_zarr
+from n5zarr.arrays.group import as_zarr, values_of
 from n5zarr.container.node_names import Broken
-from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.container.walk import Selection, Unreadable, Walk
+from n5zarr.container.walk import PathPatterns, Selection, Unreadable, Walk
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.store.bdv_xml import named_by, read_project

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.arrays.boxes import Box
-    from n5zarr.container.path_patterns import PathPatterns
+    from n5zarr.container.walk import PathPatterns
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple

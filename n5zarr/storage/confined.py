@@ -10,21 +10,17 @@ import errno
 import os
 import stat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, override
 
 from n5zarr._zarr import LocalStore
-from n5zarr.format.path import join
-from n5zarr.storage.local import LocalFiles
-from n5zarr.storage.requests import Ends, Exists, Get, List, Request, Stamp
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-
-__all__ = ["ConfinedFiles", "ConfinedStore", "confined", "is_confined"]
+__all__ = ["ConfinedStore", "confined", "is_confined"]
 
 
 def is_confined(root: str, key: str) -> bool:
@@ -99,62 +95,6 @@ class ConfinedStore(LocalStore):
         return is_confined(os.path.realpath(self.root), key)
 
 
-class ConfinedFiles(LocalFiles):
-    """The keys of a container as local files, read only, without those behind links out of it.
-
-    Parameters
-    ----------
-    root : Path
-        The directory of the container, which may itself be reached through a link.
-    """
-
-    def __init__(self, root: Path, **options: Any) -> None:  # noqa: ANN401 - those of LocalFiles
-        super().__init__(root, **{**options, "read_only": True, "store_writes": False})
-
-    @property
-    @override
-    def root(self) -> Path | None:
-        return None  # so that no reader opens files itself
-
-    @property
-    @override
-    def store(self) -> Store:
-        return ConfinedStore(self._root)
-
-    @override
-    def answer(self, request: Request, warn: Callable[[str], None]) -> object:
-        match request:
-            case Get(key) | Ends(key) | Stamp(key):
-                if not self._holds(key):
-                    return None
-            case Exists(key):
-                return self._holds(key) and super().answer(request, warn)
-            case List(path):
-                if not self._holds(path):
-                    return None
-                entries: Any = super().answer(request, warn)
-                return entries and [
-                    each
-                    for each in entries
-                    if _is_text(each.name) and self._holds(join(path, each.name))
-                ]
-            case _:
-                pass
-        return super().answer(request, warn)
-
-    def _holds(self, key: str) -> bool:
-        return is_confined(str(self._root), key)
-
-
 def confined(store: Store) -> Store:
     """Return a store without links out of it, if it holds local files; else the store."""
     return ConfinedStore(store.root) if isinstance(store, LocalStore) else store
-
-
-def _is_text(name: str) -> bool:
-    """Whether a name is valid text; some systems allow other names, but URLs and pages do not."""
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

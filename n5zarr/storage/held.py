@@ -16,11 +16,10 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-__all__ = ["HeldState", "HeldStore", "Reopen"]
+__all__ = ["HeldStore", "Reopen"]
 
 type Reopen = Callable[[], tuple[Store, str]]
 """Opens the store of a URL again, and names the library."""
-type HeldState = tuple[Store, str, Reopen | None]
 
 _WHY = "a parent had used obstore; open the URL without backend='obstore', so that fsspec reads it"
 
@@ -42,11 +41,6 @@ class HeldStore:
         self.store, self.backend, self.reopen = store, backend, reopen
         # a store of obstore is of no use in any process that has lost obstore, also a new one
         self._n_forks = -1 if self._is_lost else FORKS.number
-
-    @property
-    def state(self) -> HeldState:
-        """The arguments that make such an object in another process."""
-        return self.store, self.backend, self.reopen
 
     def name_of(self, key: str) -> str:
         """Return the full name of a value, which it has in all stores of the same data.

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Self, assert_never, override
 
 from n5zarr._zarr import LocalStore
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.path import join
 from n5zarr.storage import files, removing
+from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.storage.interface import Durability, Storage, ignore_warning
 from n5zarr.storage.not_found import check_local_root
 from n5zarr.storage.requests import (
@@ -61,6 +63,9 @@ class LocalFiles(Storage):
         only for a store that a user passed.
     durability : {"atomic", "durable", "overwrite"}, optional
         The way to write blocks. Documents are replaced, never overwritten.
+    confined : bool, optional
+        Whether to refuse writing, and to leave out what is behind links that lead out of the
+        directory, which may itself be reached through a link.
     """
 
     is_shared = True
@@ -74,14 +79,16 @@ class LocalFiles(Storage):
         read_only: bool = False,
         store_writes: bool = False,
         durability: Durability = "atomic",
+        confined: bool = False,
     ) -> None:
         self._given = root.absolute()
         self._root = root.resolve()
         self._durability: Durability = durability
+        self._confined = confined
         self._store_writes = store_writes
         self._local_store: LocalStore | None = None  # created on first use
         self._prefix = f"{self._root}/"  # a Path would cost a third of reading a small block
-        self._read_only = read_only
+        self._read_only = read_only or confined
 
     def __str__(self) -> str:
         return str(self._root)
@@ -89,7 +96,7 @@ class LocalFiles(Storage):
     @property
     @override
     def root(self) -> Path | None:
-        return self._root
+        return None if self._confined else self._root  # so that no reader opens files itself
 
     @property
     @override
@@ -99,7 +106,9 @@ class LocalFiles(Storage):
     @property
     @override
     def store(self) -> Store:
-        if self._local_store is None:
+        if self._local_store is None and self._confined:
+            self._local_store = ConfinedStore(self._root)
+        elif self._local_store is None:
             self._local_store = LocalStore(self._root, read_only=not self._store_writes)
         return self._local_store
 
@@ -120,6 +129,7 @@ class LocalFiles(Storage):
             read_only=read_only,
             store_writes=self._store_writes,
             durability=self._durability,
+            confined=self._confined,
         )
 
     @override
@@ -149,6 +159,8 @@ class LocalFiles(Storage):
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
+        if self._confined and not self._holds_asked(request):
+            return False if isinstance(request, Exists) else None
         match request:
             case Get(key, settled, part):
                 return files.read(self._prefix + key, settled=settled, part=part)
@@ -164,6 +176,8 @@ class LocalFiles(Storage):
                 return os.path.isfile(self._prefix + key)
             case List(path, _, unfinished):
                 entries = files.scan(self._prefix, path, unfinished=unfinished)
+                if entries is not None and self._confined:
+                    entries = [each for each in entries if self._shows(path, each[0])]
                 return None if entries is None else [Entry(*entry) for entry in entries]
             case KeysBelow():
                 return None
@@ -174,6 +188,22 @@ class LocalFiles(Storage):
             case _:
                 assert_never(request)
         return None
+
+    def _holds_asked(self, request: Request) -> bool:
+        """Whether no link leads from what a request reads out of the directory."""
+        match request:
+            case Get(key) | Ends(key) | Stamp(key) | Exists(key) | List(key):
+                return is_confined(str(self._root), key)
+            case _:
+                return True
+
+    def _shows(self, path: str, name: str) -> bool:
+        """Whether an entry is inside, and its name valid text, as URLs and pages need."""
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            return False
+        return is_confined(str(self._root), join(path, name))
 
     def _write(
         self, request: Put | Update | Remove | RemoveTree, warn: Callable[[str], None]

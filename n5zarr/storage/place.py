@@ -17,7 +17,7 @@ from zarr.abc.store import Store
 from zarr.storage import FsspecStore, ObjectStore, StorePath
 
 from n5zarr._zarr import LocalStore
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import option_error
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join
 from n5zarr.storage.confined import ConfinedStore
@@ -129,8 +129,9 @@ def place_of(
     """
     known = get_args(Backend.__value__)
     if backend is not None and backend not in known:
-        message = f"backend: expected one of {', '.join(map(repr, known))}, got {backend!r}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"backend: expected one of {', '.join(map(repr, known))}, got {backend!r}"
+        )
     if one_of_two and not _parsed(given, None).is_url:
         storage_options, backend = None, None
     given = given if fs is None else _as_mapping(given, fs, storage_options)
@@ -138,8 +139,7 @@ def place_of(
     if backend == place.backend or given is place:
         return place
     if not place.is_url:
-        message = f"backend: expected only with a URL, got it with {shown(given)}"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(f"backend: expected only with a URL, got it with {shown(given)}")
     return replace(place, backend=backend)
 
 
@@ -151,7 +151,8 @@ def _parsed(given: object, storage_options: Mapping[str, object] | None) -> Plac
             location, pipe, path = given.partition(_PIPELINE)
             location = location.removeprefix(_PREFIX) or "."
             location = _of_steps(location) if pipe else location
-            place = Place(_path_or_url(location), path.strip("/"), storage_options)
+            found = location if is_url(location) else Path(local_path(location)).expanduser()
+            place = Place(found, path.strip("/"), storage_options)
         case Array() | Group() | StorePath():
             place = _of_store_path(given, storage_options)
         case Store():
@@ -174,15 +175,10 @@ def _of_other_package(given: object, storage_options: Mapping[str, object] | Non
         case os.PathLike():
             return Place(Path(given).expanduser(), "", storage_options)
         case _:
-            message = (
+            raise option_error(
                 "location: expected a path, a URL, a store of zarr's or obstore's or a mapping of "
                 f"fsspec's, got {type(given).__name__}"
             )
-            raise N5UnrepresentableError(message, kind="option")
-
-
-def _path_or_url(text: str) -> Path | str:
-    return text if is_url(text) else Path(local_path(text)).expanduser()
 
 
 def _is_of(value: object, module: str, name: str) -> bool:
@@ -192,8 +188,9 @@ def _is_of(value: object, module: str, name: str) -> bool:
 
 def _refuse_options(given: object, storage_options: Mapping[str, object] | None) -> None:
     if storage_options:
-        message = f"storage_options: expected none with {shown(given)}, which has its own options"
-        raise N5UnrepresentableError(message, kind="option")
+        raise option_error(
+            f"storage_options: expected none with {shown(given)}, which has its own options"
+        )
 
 
 def _of_steps(pipeline: str) -> str:
@@ -203,10 +200,9 @@ def _of_steps(pipeline: str) -> str:
         return pipeline
     if len(steps) != 3 or steps[1] != "zip":
         found = "|".join(steps[1::2])
-        message = (
+        raise option_error(
             f"location: expected only '|zip:' before '|n5:', got '|{found}:' in {shown(pipeline)}"
         )
-        raise N5UnrepresentableError(message, kind="option")
     place, _, inner = steps
     place = place if "://" in place else f"file://{Path(place).absolute()}"
     return f"zip://{inner.strip('/')}::{place}"
@@ -215,10 +211,9 @@ def _of_steps(pipeline: str) -> str:
 def _as_mapping(given: object, fs: Any, storage_options: Mapping[str, object] | None) -> Any:  # noqa: ANN401 - fsspec has no types
     """Return the mapping of a path in a file system of fsspec's."""
     if not isinstance(given, str | os.PathLike) or not hasattr(fs, "get_mapper"):
-        message = (
+        raise option_error(
             f"fs: expected a file system of fsspec's and a path, got {shown(fs)} and {shown(given)}"
         )
-        raise N5UnrepresentableError(message, kind="option")
     _refuse_options(fs, storage_options)
     return fs.get_mapper(os.fspath(given).removeprefix(_PREFIX))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from errno import EIO
 from http import HTTPStatus
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from zarr.abc.store import OffsetByteRequest, RangeByteRequest, SuffixByteRequest
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["Sent", "bounds", "check_sent", "header_of", "sent_by", "taken"]
+__all__ = ["Sent", "bounds", "check_sent", "header_of", "part_in_s3", "sent_by", "taken"]
 
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
 
@@ -150,3 +150,24 @@ def taken(data: bytes, asked: ByteRequest | None, status: int, content_range: st
         raise OSError(EIO, message)
     check_sent(data, asked, sent)
     return data
+
+
+async def part_in_s3(fs: Any, name: str, asked: ByteRequest) -> bytes:  # noqa: ANN401 - fsspec has no types
+    """Read a part of an object as s3fs does, which does not show the headers of answers."""
+    from s3fs.core import _error_wrapper, version_id_kw  # noqa: PLC0415 - optional
+
+    bucket, key, version = fs.split_path(name)
+
+    async def call() -> bytes:
+        answer = await fs._call_s3(  # noqa: SLF001 - as s3fs itself
+            "get_object", Bucket=bucket, Key=key, Range=header_of(asked), **version_id_kw(version)
+        )
+        try:
+            data = await answer["Body"].read()
+        finally:
+            answer["Body"].close()
+        status = answer["ResponseMetadata"]["HTTPStatusCode"]
+        return taken(data, asked, status, answer.get("ContentRange"))
+
+    found: bytes = await _error_wrapper(call, retries=fs.retries)
+    return found

@@ -335,7 +335,8 @@ def _failure(where: str, err: Exception, secrets: Iterable[str], *, is_of_librar
     text = words_of(err, secrets)
     if status and str(status) not in text:
         text = f"{status}: {text}"
-    if status is None and (isinstance(err, TimeoutError) or _TIMED_OUT.search(_details(err))):
+    details = f"{type(err).__name__} {err}"
+    if status is None and (isinstance(err, TimeoutError) or _TIMED_OUT.search(details)):
         text = ": ".join(filter(None, ("no answer in time", text)))
         return TimeoutError(ETIMEDOUT, f"{where}: {text}")
     is_lost = isinstance(err, ConnectionError) or is_of_library
@@ -348,10 +349,6 @@ def words_of(err: BaseException, secrets: Iterable[str] = ()) -> str:
     text = _DOCUMENT.sub(" ", _DEBUG_TEXT.split(text, maxsplit=1)[0])
     text = " ".join(without_secrets(text, secrets).split())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
-
-
-def _details(err: Exception) -> str:
-    return f"{type(err).__name__} {err}"
 
 
 def _is_forbidden(err: Exception) -> bool:

@@ -25,9 +25,8 @@ from zarr.storage import FsspecStore
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.storage.forks import FORKS, fork_error
-from n5zarr.storage.ranges import bounds, check_sent, header_of, sent_by, taken
+from n5zarr.storage.ranges import bounds, check_sent, header_of, part_in_s3, sent_by, taken
 from n5zarr.storage.requests import Entry
-from n5zarr.storage.s3_parts import lacks_bucket, part_in_s3
 from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secrets
 
 if TYPE_CHECKING:
@@ -102,6 +101,12 @@ def _limits(asked: ByteRequest) -> dict[str, int | None]:
             return {"start": offset, "end": None}
         case _:
             return {"start": -asked.suffix, "end": None}
+
+
+def _lacks_bucket(err: Exception) -> bool:
+    """Whether S3 says that there is no such bucket, which s3fs reports as a missing key."""
+    response = getattr(err.__cause__, "response", None) or {}
+    return bool(response.get("Error", {}).get("Code") == "NoSuchBucket")
 
 
 class UrlStore(FsspecStore):
@@ -328,7 +333,7 @@ class UrlStore(FsspecStore):
                     secrets,
                 )
                 raise N5UnsupportedError(text, kind="listing") from cause_to_show(err, secrets)
-            if lacks_bucket(err):
+            if _lacks_bucket(err):
                 raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
             if isinstance(err, self.allowed_exceptions):
                 return []
@@ -370,7 +375,7 @@ class UrlStore(FsspecStore):
             try:
                 listed = await list_some(directory, refresh=True, max_items=PAGE, delimiter="")
             except self.allowed_exceptions as err:
-                if lacks_bucket(err):
+                if _lacks_bucket(err):
                     raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
                 return []
             keys = [str(entry["name"]) for entry in listed]

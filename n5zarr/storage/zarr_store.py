@@ -16,7 +16,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import Cache, CacheOptions
-from n5zarr.storage.held import HeldState, HeldStore, Reopen
+from n5zarr.storage.held import HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
 from n5zarr.storage.requests import (
@@ -103,12 +103,10 @@ class ZarrStorage(Storage):
     def __str__(self) -> str:
         return str(service_of(self._held.store))
 
-    def __getstate__(self) -> tuple[*HeldState, CacheOptions | None]:
+    def __reduce__(self) -> tuple[Any, ...]:
         # tasks and what is kept belong to a process
-        return *self._held.state, None if self._cache is None else self._cache.options
-
-    def __setstate__(self, state: tuple[*HeldState, CacheOptions | None]) -> None:
-        self.__init__(*state)  # type: ignore[misc]
+        held, cache = self._held, None if self._cache is None else self._cache.options
+        return type(self), (held.store, held.backend, held.reopen, cache)
 
     @property
     @override
@@ -149,8 +147,9 @@ class ZarrStorage(Storage):
             message = "cache: expected recheck=True, or to stay read only; see CacheOptions"
             raise N5UnsupportedError(message, kind="read-only")
         if self.store.read_only and not read_only:
-            store, backend, reopen, cache = self.__getstate__()
-            return type(self)(store.with_read_only(read_only=False), backend, reopen, cache)
+            make, (store, *others) = self.__reduce__()
+            made: Self = make(store.with_read_only(read_only=False), *others)
+            return made
         return self
 
     @override

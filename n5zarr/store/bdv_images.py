@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, override
+from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.conventions.bdv import write_setup, write_timepoint
 from n5zarr.errors import N5Error
@@ -58,15 +58,12 @@ class BdvImages(MadeDatasets):
         return str(self.source)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, BdvImages) and self.__getstate__() == other.__getstate__()
+        return isinstance(other, BdvImages) and self.__reduce__() == other.__reduce__()
 
     __hash__ = None  # as zarr's own stores
 
-    def __getstate__(self) -> tuple[ViewLevels, dict[int, Sequence[float] | None]]:
-        return self.source, self.voxel_sizes
-
-    def __setstate__(self, state: tuple[ViewLevels, dict[int, Sequence[float] | None]]) -> None:
-        self.__init__(*state)  # type: ignore[misc] # with no memory
+    def __reduce__(self) -> tuple[Any, ...]:  # without memory
+        return BdvImages, (self.source, self.voxel_sizes)
 
     @override
     def close(self) -> None:

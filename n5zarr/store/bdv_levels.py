@@ -136,11 +136,8 @@ class OmeViews:
         self.sizes = sizes
         self._opened: dict[str, _Image | None] = {}  # views may share an image
 
-    def __getstate__(self) -> tuple[Any, ...]:
-        return self.store, self.name, self.images, self.sizes
-
-    def __setstate__(self, state: tuple[Any, ...]) -> None:
-        self.__init__(*state)  # type: ignore[misc] # with no memory
+    def __reduce__(self) -> tuple[Any, ...]:  # without memory
+        return OmeViews, (self.store, self.name, self.images, self.sizes)
 
     def __str__(self) -> str:
         return self.name

@@ -304,7 +304,7 @@ def described(file: XmlFile, xml: bytes) -> Description:
     Raises
     ------
     N5UnrepresentableError
-        It is not BigDataViewer's, or its images have another format (``kind="option"``).
+        The XML is not BigDataViewer's, or its images have another format (``kind="option"``).
     """
     description = parse_xml(xml)
     if description is None:

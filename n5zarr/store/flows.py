@@ -1,18 +1,27 @@
-"""Run the flows of a container: methods of :class:`~n5zarr.N5Store` beyond zarr's interface."""
+"""Run the flows of a container: methods of :class:`~n5zarr.N5Store` beyond zarr's interface.
+
+Also read its root, or describe what exists instead.
+"""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from n5zarr._zarr import sync
+from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.format.path import normalize_path
+from n5zarr.storage.not_found import NotFoundError, local_root_message
+from n5zarr.storage.requests import Get, Steps
+from n5zarr.store.info import read_version
 
 if TYPE_CHECKING:
     from n5zarr.container.container import Container
     from n5zarr.container.memory import Node
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Steps
 
-__all__ = ["FlowRunner"]
+__all__ = ["FlowRunner", "read_root", "root_message"]
 
 
 class FlowRunner:
@@ -46,3 +55,52 @@ class FlowRunner:
     def locate(self, key: str) -> str:
         """Return the name of a Zarr key's node or block in N5's terms, for messages."""
         return self._container.locate(key)
+
+
+def read_root(store: FlowRunner, *, read_only: bool) -> dict[str, JSON]:
+    """Read the root of a container; a writable container need not exist yet.
+
+    Raises
+    ------
+    NotFoundError
+        The container is missing and cannot be created: read-only, or the path is a file.
+    N5Error
+        The root is broken, has a later version, or is a node of Zarr.
+    """
+    sync(store.storage.open(read_only=read_only))
+    if store.node("") is None and read_only:
+        raise NotFoundError(root_message(store))
+    version, backend = store.run(read_version()), store.storage.backend
+    library: dict[str, JSON] = {"backend": backend} if backend else {}
+    return {"container": store.container.name, "kind": "container", "n5": version, **library}
+
+
+def root_message(store: FlowRunner) -> str:
+    """Return the message for a location that has no container."""
+    if store.storage.given is not None:
+        return local_root_message(store.storage.given)
+    found = None
+    with suppress(Exception):  # not every store accepts the empty key
+        found = store.run(_foreign_root())
+    way = "nothing; check the location; if the server does not list, open a dataset by its path"
+    return f"{store.container.name}: expected an N5 container, got {found or way}"
+
+
+def _foreign_root() -> Steps[Foreign | None]:
+    """Recognise a file or a node of Zarr at the location of a container; list nothing."""
+    names = sorted(ZARR_DOCUMENTS)
+    start, *documents = yield [Get("", part=(0, FIRST_BYTES)), *map(Get, names)]
+    there = {
+        name: bytes(value)
+        for name, value in zip(names, documents, strict=True)
+        if value is not None and not _is_page(bytes(value))
+    }
+    found = zarr_node(there, there.get("zarr.json"))
+    if found is not None or not start or _is_page(bytes(start)):
+        return found
+    return file_from(bytes(start))
+
+
+def _is_page(data: bytes) -> bool:
+    """Whether the data are a web page, which some servers return for any request."""
+    return data.lstrip().startswith(b"<") and b"<SpimData" not in data

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.container.nodes import read_document
@@ -14,7 +13,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Info", "bytes_text", "count_kinds", "names_of_axes", "read_version", "rows"]
+__all__ = ["Info", "bytes_text", "names_of_axes", "read_version", "rows"]
 
 _MOST_NAMES = 20  # of the children of a group, in one line
 
@@ -61,11 +60,6 @@ def read_version() -> Steps[JSON]:
     """
     document = yield from read_document("")
     return document.get(VERSION_KEY) if isinstance(document, dict) else None
-
-
-def count_kinds(kinds: Iterable[str]) -> dict[str, JSON]:
-    """Count the children of a group by kind; omit kinds without children."""
-    return dict(sorted(Counter(kinds).items()))
 
 
 def rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

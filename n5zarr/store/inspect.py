@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import batched, islice
@@ -25,7 +26,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.bdv_xml import Project, project_or_container
-from n5zarr.store.info import Info, count_kinds, read_version
+from n5zarr.store.info import Info, read_version
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -131,10 +132,11 @@ def _describe_children(store: N5Store, path: str, limit: int | None) -> dict[str
         if len(listed) > limit:
             return {"n_children": len(listed), "children": listed[:limit]}
     children = store.run(store.container.nodes.children(path))
+    by_kind = Counter(_kind(child) for _, child in children)
     return {
         "n_children": len(children),
         "children": [name for name, _ in children],
-        "children_by_kind": count_kinds(_kind(child) for _, child in children),
+        "children_by_kind": dict(sorted(by_kind.items())),
     }
 
 

@@ -241,9 +241,7 @@ def _update(
     return is_changed
 
 
-def warn_of_misread(
-    store: N5Store, path: str, group: Mapping[str, JSON], *, stacklevel: int = 4
-) -> None:
+def warn_of_misread(store: N5Store, path: str, group: Mapping[str, JSON]) -> None:
     """Warn of images in ``multiscales`` of a group that n5-universe cannot read together."""
     why = misread_images(group)
     if why is not None:
@@ -251,7 +249,7 @@ def warn_of_misread(
             f"{store}: {path or '/'}: multiscales: {why}: n5-universe (Fiji) reads none of the "
             "images: put each into a group of its own, or choose another convention"
         )
-        warnings.warn(message, N5Warning, stacklevel=stacklevel)
+        warnings.warn(message, N5Warning, stacklevel=4)
 
 
 def describe_new(store: N5Store, path: str, axes: Sequence[Axis]) -> Written:

@@ -21,7 +21,7 @@ from n5zarr.storage.url import is_chain, split_query
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
@@ -33,6 +33,7 @@ __all__ = [
     "open_container",
     "root_of",
     "sample_path",
+    "split_at_topmost",
     "split_place",
 ]
 
@@ -102,9 +103,34 @@ def root_of(place: Place) -> Place:
         upwards = range(len(names), 2, -1)  # down to the host or bucket
         found = takewhile(lambda n: _has_document_at(split_place(place, n)), upwards)
         return split_place(place, min(found, default=None))
+    return split_at_topmost(place, [ATTRIBUTES_JSON])
+
+
+def split_at_topmost(place: Place, names: Collection[str], *, or_above: bool = False) -> Place:
+    """Split a local path at the topmost directory that, as all between, has a file of some names.
+
+    Parameters
+    ----------
+    place : Place
+        A location; without such directories, or not in local files, its node is the root.
+    names : collection of str
+        The names, of which each directory has one.
+    or_above : bool, optional
+        Whether the lowest directory need not have one.
+    """
+    if not isinstance(place.location, Path):
+        return split_place(place)
     node = Path(*_names(place.location))
-    documented = takewhile(_has_document, (node, *node.parents))
-    return split_place(place, min((len(each.parts) for each in documented), default=None))
+
+    def holds_any(directory: Path) -> bool:
+        try:
+            return any((directory / name).is_file() for name in names)
+        except OSError:  # no permission to search it
+            return False
+
+    start = node.parent if or_above and not holds_any(node) else node
+    found = takewhile(holds_any, (start, *start.parents))
+    return split_place(place, min((len(each.parts) for each in found), default=None))
 
 
 def named_root(place: Place, *forms: str) -> Place | None:
@@ -138,13 +164,6 @@ def _names(location: Path | str) -> Sequence[str]:
     return (path.resolve() if ".." in path.parts else path).parts
 
 
-def _has_document(directory: Path) -> bool:
-    try:
-        return (directory / ATTRIBUTES_JSON).is_file()
-    except OSError:  # no permission to search it
-        return False
-
-
 def _has_document_at(place: Place) -> bool:
     """Whether a document exists at a URL; a forbidden one is not part of the container."""
     try:
@@ -169,7 +188,7 @@ def check_writable_store(store: N5Store, where: str = "") -> None:
     Raises
     ------
     N5UnsupportedError
-        It is (``kind="read-only"``).
+        The store is read-only (``kind="read-only"``).
     """
     if store.read_only:
         message = "expected a writable store, got a read-only one"

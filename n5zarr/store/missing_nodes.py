@@ -15,7 +15,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError, listed, similar
 from n5zarr.storage.requests import Steps, list_each
-from n5zarr.store.roots import root_message
+from n5zarr.store.flows import root_message
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def existing_node(store: N5Store, path: str, expected: str = "a group or dataset
     Raises
     ------
     FileNotFoundError
-        It does not exist.
+        The node does not exist.
     """
     node = store.node(path)
     if node is None:
@@ -67,7 +67,7 @@ def existing_node(store: N5Store, path: str, expected: str = "a group or dataset
 def _message(store: N5Store, path: str, expected: str) -> str:
     """Describe a missing node and its surroundings."""
     if store.node("") is None:
-        return root_message(store.container, store.storage, store.run)
+        return root_message(store)
     message = f"{store}: /{path}: expected {expected}, got nothing"
     name = str(store).replace(os.sep, "/").rstrip("/").rpartition("/")[2]
     if path.partition("/")[0] == name:

@@ -16,7 +16,7 @@ __all__ = ["N5FSStore"]
 class N5FSStore(N5Store):
     """An N5 container as a Zarr store, with the arguments of zarr-python 2.
 
-    It is an :class:`~n5zarr.N5Store`; use that class in new code.
+    For code that was written for it; new code uses :class:`~n5zarr.N5Store`.
 
     Parameters
     ----------

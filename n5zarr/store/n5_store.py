@@ -29,9 +29,8 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Backend, Location, place_of
 from n5zarr.storage.url import is_url
 from n5zarr.store.buffers import StoreMapping, as_buffer, as_bytes
-from n5zarr.store.flows import FlowRunner
+from n5zarr.store.flows import FlowRunner, read_root
 from n5zarr.store.info import Info
-from n5zarr.store.roots import read_root
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -262,7 +261,7 @@ class N5Store(FlowRunner, Store):
     @property
     def info(self) -> Info:
         """The container, its current version, and its options for presenting and writing."""
-        root = read_root(self._container, self._storage, self.run, read_only=self.read_only)
+        root = read_root(self, read_only=self.read_only)
         root["store_type"] = type(self.store).__name__
         return Info({**root, **{name: getattr(self, name) for name in _DEFAULTS}})
 

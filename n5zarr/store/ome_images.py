@@ -101,11 +101,8 @@ class OmeImages(MadeDatasets):
 
     __hash__ = None  # as zarr's own stores
 
-    def __getstate__(self) -> tuple[Store, str, ZarrFormat]:
-        return self.store, self.name, self.zarr_format
-
-    def __setstate__(self, state: tuple[Store, str, ZarrFormat]) -> None:
-        self.__init__(*state)  # type: ignore[misc] # with no memory
+    def __reduce__(self) -> tuple[Any, ...]:  # without memory
+        return OmeImages, (self.store, self.name, self.zarr_format)
 
     @override
     def confined(self) -> OmeImages:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import takewhile
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr._zarr import sync
@@ -19,7 +17,7 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each, read_key
 from n5zarr.storage.url import is_chain
-from n5zarr.store.location import named_root, split_place
+from n5zarr.store.location import named_root, split_at_topmost
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_images import OmeImages
@@ -100,7 +98,9 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
         return None
     if isinstance(place.location, str) and is_chain(place.location):
         return None
-    root = _root_of(replace(place, path=normalize_path(place.path)))
+    place = replace(place, path=normalize_path(place.path))
+    # the lowest directory may be a level by its name in N5
+    root = named_root(place, "zarr") or split_at_topmost(place, ZARR_DOCUMENTS, or_above=True)
     storage = open_storage(replace(root, path=""), read_only=read_only)
     node = join(root.path, normalize_path(path))
     found = _node_of(storage, node)
@@ -115,25 +115,6 @@ def _node_of(storage: Storage, path: str) -> Foreign | None:
     if found is None and path:
         found = storage.run(read_zarr_node(path.rpartition("/")[0], str(storage)))
     return found
-
-
-def _root_of(place: Place) -> Place:
-    """Split a place into the root of its hierarchy of Zarr and the path of a node in it."""
-    named = named_root(place, "zarr")
-    if named is not None or not isinstance(place.location, Path):
-        return named or split_place(place)
-    root = split_place(place).location
-    assert isinstance(root, Path)  # noqa: S101 - as the location
-    # the lowest may be a level by its name in N5
-    chain = [*((root,) if _is_zarr(root) else ()), *takewhile(_is_zarr, root.parents)]
-    return split_place(place, len(chain[-1].parts) if chain else None)
-
-
-def _is_zarr(directory: Path) -> bool:
-    try:
-        return any((directory / name).is_file() for name in ZARR_DOCUMENTS)
-    except OSError:  # no permission to search it
-        return False
 
 
 def _is_ome(storage: Storage, path: str) -> bool:

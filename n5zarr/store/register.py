@@ -59,7 +59,7 @@ def read_registrations(
     FileNotFoundError
         The file does not exist.
     N5UnrepresentableError
-        It is not BigDataViewer's (``kind="option"``).
+        The XML is not BigDataViewer's (``kind="option"``).
 
     Examples
     --------

@@ -190,8 +190,7 @@ async def open_zarr_array(
     except FileNotFoundError:
         return None
     except REFUSALS as err:
-        message = f"{join(name, path)}: expected an array of Zarr, got {err}"
-        raise option_error(message) from err
+        raise option_error(f"{join(name, path)}: expected an array of Zarr, got {err}") from err
 
 
 class ZarrNode(NamedTuple):
@@ -244,12 +243,14 @@ async def _json(store: Store, key: str, name: str) -> dict[str, JSON] | None:
     try:
         return None if value is None else _object(json.loads(value.to_bytes()), join(name, key))
     except ValueError as err:
-        message = f"{join(name, key)}: expected the document of a group or an array, got {err}"
-        raise option_error(message) from err
+        raise option_error(
+            f"{join(name, key)}: expected the document of a group or an array, got {err}"
+        ) from err
 
 
 def _object(value: JSON, where: str) -> dict[str, JSON]:
     if not isinstance(value, dict):
-        message = f"{where}: expected the document of a group or an array, got {brief(value)}"
-        raise option_error(message)
+        raise option_error(
+            f"{where}: expected the document of a group or an array, got {brief(value)}"
+        )
     return value

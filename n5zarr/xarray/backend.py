@@ -29,8 +29,7 @@ from xarray.conventions import decode_cf_variables
 from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 
 from n5zarr._zarr import xarray_indexing
-from n5zarr.arrays.group import with_fast_path
-from n5zarr.arrays.nodes import as_zarr, standard_codecs
+from n5zarr.arrays.group import as_zarr, standard_codecs, with_fast_path
 from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
 from n5zarr.container.coords_view import LONGEST_AXIS, TOO_LONG
 from n5zarr.container.options import require

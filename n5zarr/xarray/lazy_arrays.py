@@ -25,8 +25,7 @@ from zarr.storage import StorePath
 
 from n5zarr._zarr import xarray_indexing
 from n5zarr.arrays.array import N5Array
-from n5zarr.arrays.group import with_fast_path
-from n5zarr.arrays.nodes import as_zarr
+from n5zarr.arrays.group import as_zarr, with_fast_path
 from n5zarr.arrays.placing import memory_of
 from n5zarr.container.options import require
 from n5zarr.format.grid import join_blocks

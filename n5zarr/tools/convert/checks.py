@@ -30,7 +30,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.container.path_patterns import PathPatterns
+    from n5zarr.container.walk import PathPatterns
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import listed
-from n5zarr.container.path_patterns import PathPatterns
+from n5zarr.container.walk import PathPatterns
 from n5zarr.images.find import from_ome, images_in, ome_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of

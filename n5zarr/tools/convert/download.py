@@ -20,8 +20,7 @@ from typing import TYPE_CHECKING, ClassVar, Self, override
 from n5zarr._zarr import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import grid_position_rows
-from n5zarr.container.path_patterns import PathPatterns
-from n5zarr.container.walk import Selection, Walk
+from n5zarr.container.walk import PathPatterns, Selection, Walk
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.container.path_patterns import PathPatterns
+    from n5zarr.container.walk import PathPatterns
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Place
 

@@ -15,7 +15,7 @@ from n5zarr.arrays.label_multisets import largest_id
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
-from n5zarr.container.path_patterns import PathPatterns
+from n5zarr.container.walk import PathPatterns
 from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
 from n5zarr.store.geometry import geometry

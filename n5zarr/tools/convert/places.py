@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.container.path_patterns import PathPatterns
+    from n5zarr.container.walk import PathPatterns
     from n5zarr.format.foreign import Foreign
     from n5zarr.images.ome import OmeVersion
     from n5zarr.zarr_view.keys import ZarrFormat

@@ -12,7 +12,7 @@ from zarr.buffer import cpu
 from n5zarr._zarr import sync
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.encoder import nearest_compression
-from n5zarr.arrays.nodes import as_zarr
+from n5zarr.arrays.group import as_zarr
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.stored_chunks import stored_blocks
 from n5zarr.format.attributes import ATTRIBUTES_JSON, has_java_codecs

@@ -7,7 +7,7 @@ from itertools import product
 
 import pytest
 
-from n5zarr.container.path_patterns import PathPatterns
+from n5zarr.container.walk import PathPatterns
 
 # every path of up to five of these characters
 PATHS = ["".join(text) for n in range(1, 6) for text in product("ab/", repeat=n)]

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 from zarr.buffer import cpu
 
-from n5zarr.storage.confined import ConfinedFiles, ConfinedStore
+from n5zarr.storage.confined import ConfinedStore
+from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Exists, list_each, read_key
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ def test_all_reads_stay_inside(tmp_path: Path, key: str, expected: bytes | None)
         *asyncio.run(store.get_partial_values(prototype, [(key, None)])),
     ]
     assert [None if each is None else each.to_bytes() for each in read] == [expected] * 3
-    files = ConfinedFiles(root)
+    files = LocalFiles(root, confined=True)
     assert files.run(read_key(key), print) == expected
     assert files.answer(Exists(key), print) is (expected is not None)
     assert (files.answer(Ends(key, 3, 0), print) is None) is (expected is None)
