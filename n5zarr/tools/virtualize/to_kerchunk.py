@@ -21,7 +21,8 @@ from zarr.buffer import cpu
 from n5zarr._zarr import sync
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.path import join
-from n5zarr.storage.url import is_url, local_path, store_of_url
+from n5zarr.storage.choosing import store_of_url
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.tools.virtualize.layout import VirtualCoordinate, chunk_key
 from n5zarr.tools.virtualize.places import url_of_block
 

@@ -353,7 +353,7 @@ def test_the_choice_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_info_and_log_tell_the_choice(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("DEBUG", "n5zarr.storage.opening")
+    caplog.set_level("DEBUG", "n5zarr.storage.choosing")
     store = N5Store("memory://told.n5", mode="w")
     why = "fsspec; obstore is not used: it does not read such URLs (memory://)"
     assert caplog.messages == [f"memory://told.n5: backend: {why}"]
