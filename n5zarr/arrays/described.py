@@ -12,7 +12,6 @@ from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
 from n5zarr.format.order import N5Tuple, from_presented
-from n5zarr.store.inspect import info_of
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -137,4 +136,6 @@ def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:
     """
     if not isinstance(store, N5Store) or store.coords:
         return None
+    from n5zarr.store.inspect import info_of  # noqa: PLC0415 - knows BigDataViewer and OME-Zarr
+
     return info_of(store, path, size=size)

@@ -11,12 +11,6 @@ from n5zarr.container.formats import in_format
 from n5zarr.container.hierarchy import Hierarchy, KeyListing, names
 from n5zarr.container.memory import Memory, Node
 from n5zarr.container.nodes import Nodes, check_of_node
-from n5zarr.container.updates import (
-    parse_document,
-    remove_document,
-    update_attributes,
-    write_document,
-)
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.requests import RemoveTree, Steps, read_key
@@ -310,6 +304,8 @@ class Container:
         is_group: bool,
     ) -> Steps[None]:
         """Replace the attributes of a node by a function of them: :func:`update_attributes`."""
+        from n5zarr.container.updates import update_attributes  # noqa: PLC0415 - for writing
+
         yield from self._locating(update_attributes(path, change, is_group=is_group), path)
         self.memory.forget_attributes(path)
 
@@ -327,6 +323,8 @@ class Container:
     def _write_document(
         self, key: MetadataKey, value: bytes, served: bytes | None, *, only_new: bool
     ) -> Steps[None]:
+        from n5zarr.container.updates import parse_document, write_document  # noqa: PLC0415 - for writing
+
         document = parse_document(key, value)
         self.memory.forget_listed()
         yield from self.nodes.check_version()
@@ -372,6 +370,8 @@ class Container:
         self.memory.forget_listed()
         node = yield from self.chunks.node_anew(key.path)
         if (node is not None and self.hierarchy.has(key, node)) or key.name == ".zmetadata":
+            from n5zarr.container.updates import remove_document  # noqa: PLC0415 - for writing
+
             yield from remove_document(key)
         self.memory.forget_document(key)
 

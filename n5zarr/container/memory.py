@@ -13,9 +13,6 @@ import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from n5zarr.errors import N5Error
-from n5zarr.format.attributes import DatasetAttributes, parse_attributes
-from n5zarr.format.raw_json import RawObject
-from n5zarr.zarr_view.change import Kind, NewArray, NewGroup, NoArray
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import (
     DEFAULT_NAMES,
@@ -30,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, MutableMapping
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.attributes import GroupAttributes
+    from n5zarr.format.attributes import DatasetAttributes, GroupAttributes
     from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
@@ -40,10 +37,8 @@ __all__ = [
     "KnownNode",
     "Memory",
     "Node",
-    "check_document",
     "check_still_there",
     "gone",
-    "opened_dataset",
 ]
 
 type Node = DatasetView | GroupAttributes
@@ -328,34 +323,6 @@ class Memory:
 
 def _is_below(known: str, path: str) -> bool:
     return not path or known == path or known.startswith(f"{path}/")
-
-
-def opened_dataset(memory: Memory, path: str, kind: Kind | None) -> DatasetAttributes | None:
-    """Return the known dataset that Zarr changes; None if it creates or removes a node."""
-    view = memory.dataset(path)
-    if view is None or memory.assumed(path) or isinstance(kind, NewGroup | NoArray):
-        return None
-    opened = view.dataset
-    if isinstance(kind, NewArray):
-        made = kind.members.element.stored, kind.members.block_size
-        return opened if made == (opened.data_type, opened.block_size) else None
-    return opened
-
-
-def check_document(opened: DatasetAttributes | None, data: bytes | None) -> None:
-    """Raise if a document on disk is no longer that of a dataset that was opened.
-
-    Raises
-    ------
-    N5Error
-        There is no dataset, or one of other elements or blocks (``kind="changed"``).
-    """
-    if opened is None:
-        return
-    now = parse_attributes(RawObject.parse(data).values)
-    if not isinstance(now, DatasetAttributes):
-        raise gone("nothing" if data is None else "a group")
-    check_still_there(opened, now)
 
 
 def check_still_there(opened: DatasetAttributes, now: DatasetAttributes) -> None:

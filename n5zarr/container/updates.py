@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr._zarr import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
-from n5zarr.container.memory import check_document, check_still_there, opened_dataset
+from n5zarr.container.memory import check_still_there, gone
 from n5zarr.container.resizing import pad_blocks
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5Error, N5UnrepresentableError
@@ -25,9 +25,11 @@ from n5zarr.format.attributes import (
     DatasetAttributes,
     GroupAttributes,
     own_keys,
+    parse_attributes,
 )
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import groups_above, join
+from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
@@ -50,7 +52,7 @@ from n5zarr.zarr_view.record import Record, restore_attributes
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from n5zarr.container.memory import Node
+    from n5zarr.container.memory import Memory, Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.container.options import ViewOptions
     from n5zarr.format.order import AxisOrder
@@ -143,13 +145,13 @@ def write_document(
     if key.path and not nodes.memory.has_root:
         yield from make_root()
     path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
-    opened = opened_dataset(nodes.memory, key.path, change.kind)
+    opened = _opened_dataset(nodes.memory, key.path, change.kind)
 
     def apply(data: bytes | None) -> bytes:
         applied.clear()  # called again if another program has replaced the document meanwhile
         if only_new and data is not None:
             return data
-        check_document(opened, data)
+        _check_document(opened, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
         return changed(data, applied[-1])
 
@@ -161,6 +163,28 @@ def write_document(
         made = (members.element.stored, members.block_size, members.record.data_type)
         nodes.memory.create(key.path, document, made)
     return (yield from nodes.classify(key.path, data))
+
+
+def _opened_dataset(memory: Memory, path: str, kind: Kind | None) -> DatasetAttributes | None:
+    """Return the known dataset that Zarr changes; None if it creates or removes a node."""
+    view = memory.dataset(path)
+    if view is None or memory.assumed(path) or isinstance(kind, NewGroup | NoArray):
+        return None
+    opened = view.dataset
+    if isinstance(kind, NewArray):
+        made = kind.members.element.stored, kind.members.block_size
+        return opened if made == (opened.data_type, opened.block_size) else None
+    return opened
+
+
+def _check_document(opened: DatasetAttributes | None, data: bytes | None) -> None:
+    """Raise if a document on disk is no longer that of a dataset that was opened."""
+    if opened is None:
+        return
+    now = parse_attributes(RawObject.parse(data).values)
+    if not isinstance(now, DatasetAttributes):
+        raise gone("nothing" if data is None else "a group")
+    check_still_there(opened, now)
 
 
 def _resizing(

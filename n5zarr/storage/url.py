@@ -1,4 +1,4 @@
-"""Stores for URLs: recognise URLs, open their zarr store, recognise errors of missing keys."""
+"""URLs: recognise them and their parts, and the errors of their servers."""
 
 from __future__ import annotations
 
@@ -8,26 +8,14 @@ import zlib
 from errno import EACCES, EIO, ETIMEDOUT
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
-from urllib.parse import parse_qsl, quote, unquote, urlsplit
+from urllib.parse import quote, unquote
 from zipfile import BadZipFile
 
-from zarr.storage import ObjectStore, ZipStore
-
-from n5zarr.errors import (
-    N5Error,
-    N5MissingDependencyError,
-    N5UnsupportedError,
-    option_error,
-)
-from n5zarr.storage.secrets import cause_to_show, named, secrets_in, without_secrets
-from n5zarr.storage.url_store import UrlStore
+from n5zarr.errors import N5Error
+from n5zarr.storage.secrets import cause_to_show, without_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from obstore.store import ObjectStore as ObstoreStore
-    from zarr.abc.store import Store
-
+    from collections.abc import Iterable
 
 __all__ = [
     "Backend",
@@ -41,7 +29,6 @@ __all__ = [
     "server_error",
     "split_bucket",
     "split_query",
-    "store_of_url",
     "words_of",
 ]
 
@@ -50,8 +37,6 @@ type Backend = Literal["fsspec", "obstore"]
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
-_HTTP = ("http", "https")
-_PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "http": "aiohttp", "https": "aiohttp"}
 # reasons in a "forbidden" answer that never mean that the key is missing
 _NOT_MISSING = re.compile(
     "SignatureDoesNotMatch|InvalidAccessKeyId|InvalidToken|ExpiredToken|TokenRefreshRequired"
@@ -126,86 +111,6 @@ def is_chain(url: str) -> bool:
     return "::" in _IPV6.sub("", url)
 
 
-def store_of_url(
-    url: str, storage_options: Mapping[str, object] | None, *, read_only: bool, backend: Backend
-) -> Store:
-    """Open a store for a URL.
-
-    Parameters
-    ----------
-    url : str
-        Any URL that the backend reads, chains of fsspec's included; ``zip://`` followed by a local
-        path is a local zip file.
-    storage_options : dict or None
-        Options of fsspec's file system or of obstore's store.
-    read_only : bool
-        Whether the store refuses to write.
-    backend : {"fsspec", "obstore"}
-        The library that reads and writes.
-
-    Raises
-    ------
-    N5MissingDependencyError
-        The library is not installed.
-    N5UnrepresentableError
-        A local zip file has options (``kind="option"``).
-    N5UnsupportedError
-        The library does not know such a URL (``kind="option"``).
-    """
-    scheme, _, rest = url.partition(":")
-    scheme = scheme.lower()
-    url = f"{scheme}:{rest}"
-    if backend == "obstore":
-        return ObjectStore(_object_store(url, dict(storage_options or {})), read_only=read_only)
-    if scheme == "zip" and not is_chain(url):
-        if storage_options:
-            raise option_error(
-                f"storage_options: expected none with a local zip file, got them with {named(url)}"
-            )
-        return ZipStore(rest.removeprefix("//"), mode="r")
-    try:
-        if is_chain(url):
-            return _chained(url, dict(storage_options or {}), read_only=read_only)
-        if scheme in _HTTP:
-            return _web(url, dict(storage_options or {}))
-        # fsspec caches listings by default, but other programs write, too
-        options = {"use_listings_cache": False, **(storage_options or {})}
-        return UrlStore.from_url(url, storage_options=options, read_only=read_only)
-    except ImportError as err:
-        raise _missing_package(url, err) from err
-    except ValueError as err:
-        secrets = secrets_in(url, storage_options)
-        message = without_secrets(f"{url}: expected a URL that fsspec knows: {err}", secrets)
-        raise N5UnsupportedError(message, kind="option") from cause_to_show(err, secrets)
-
-
-def _missing_package(url: str, err: ImportError) -> N5MissingDependencyError:
-    """Make the error of a URL that needs a missing package, of the extra or another one."""
-    chain = re.findall(r"([a-z0-9+.-]+)(?=://|::)", url)
-    causes = (err, err.__cause__)
-    module = next((e.name for e in causes if isinstance(e, ImportError) and e.name), None)
-    known = next((_PACKAGES[scheme] for scheme in chain if scheme in _PACKAGES), None)
-    name = (module or known or "fsspec").partition(".")[0]
-    is_in_extra = name in ("fsspec", *_PACKAGES.values())
-    purpose = f"opening {'::'.join(chain)} URLs"
-    return N5MissingDependencyError(name, purpose, "remote" if is_in_extra else "")
-
-
-def _web(url: str, options: dict[str, object]) -> UrlStore:
-    """Open a read-only store for a web server.
-
-    The URL is quoted once, here, as keys are in each request. Its query, which may contain an
-    access token, is sent with every request.
-    """
-    from fsspec import filesystem  # noqa: PLC0415 - optional
-
-    address, _, query = url.partition("?")
-    given = {"params": parse_qsl(query, keep_blank_values=True)} if query else {}
-    options = {**given, **options, "encoded": True, "asynchronous": True}
-    fs = filesystem("http", **options)
-    return UrlStore(fs, read_only=True, path=quoted(address))
-
-
 def quoted(address: str) -> str:
     """Return the address of a web server, without query, as it is requested.
 
@@ -215,49 +120,6 @@ def quoted(address: str) -> str:
     'http://host/my%20c%20%23+.n5'
     """
     return quote(address, safe=_QUOTED).rstrip("/")
-
-
-def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlStore:
-    """Open a store for a chain of fsspec's URLs."""
-    from fsspec import url_to_fs  # noqa: PLC0415 - optional
-    from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
-
-    chain, path = url_to_fs(url, **options)
-    wrapped = AsyncFileSystemWrapper(chain, asynchronous=True)
-    return UrlStore(wrapped, read_only=read_only, path=path)
-
-
-def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
-    """Open obstore's store for a URL."""
-    try:
-        from obstore import store as stores  # noqa: PLC0415 - optional
-    except ImportError as err:
-        raise N5MissingDependencyError("obstore", "backend='obstore'", "remote") from err
-    parts = urlsplit(url)
-    try:
-        if parts.scheme in ("s3", "gs"):
-            bucket, prefix = split_bucket(url)
-            make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
-            return make(bucket, prefix=prefix, **options)
-        return stores.from_url(url, **options)
-    except Exception as err:
-        secrets = secrets_in(url, options)
-        shown = f"{without_secrets(url, secrets)}: {words_of(err, secrets)}"
-        message = f"backend='obstore': {shown}; {_way_out(parts.scheme, options)}"
-        raise N5UnsupportedError(message, kind="option") from cause_to_show(err, secrets)
-
-
-def _way_out(scheme: str, options: Mapping[str, object]) -> str:
-    """Say what to do if obstore refuses a URL or its options."""
-    if not options:
-        return "backend='fsspec' opens other URLs"
-    examples = {"s3": "access_key_id, secret_access_key, endpoint, region, skip_signature"}
-    known = f" ({examples[scheme]}, ...)" if scheme in examples else ""
-    return (
-        f"storage_options: expected those of obstore's store{known}, client_options and "
-        f"retry_config, got {', '.join(sorted(options))}; those of fsspec's file systems are for "
-        "backend='fsspec', or without backend"
-    )
 
 
 def says_missing(store: object, err: Exception) -> bool:

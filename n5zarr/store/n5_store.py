@@ -19,7 +19,6 @@ from zarr.buffer import cpu
 
 from n5zarr.container.block_listing import n_bytes_below
 from n5zarr.container.container import Container, KeyReader
-from n5zarr.container.coords_view import CoordsView
 from n5zarr.container.memory import Memory
 from n5zarr.container.options import ViewOptions, check_concurrency, check_option
 from n5zarr.errors import option_error
@@ -190,7 +189,11 @@ class N5Store(FlowRunner, Store):
             memory=memory,
             read_only=self.read_only,
         )
-        self._view: KeyReader = CoordsView(self._container) if coords else self._container
+        self._view: KeyReader = self._container
+        if coords:
+            from n5zarr.container.coords_view import CoordsView  # noqa: PLC0415 - knows conventions
+
+            self._view = CoordsView(self._container)
 
     # ------------------------------------------------------------------ identity
 

@@ -12,10 +12,11 @@ from zarr.buffer import cpu
 from n5zarr._zarr import sync
 from n5zarr.container.options import check_option, require
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.choosing import store_of_url
 from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
 from n5zarr.storage.served import served
-from n5zarr.storage.url import is_url, local_path, store_of_url
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.location import open_container
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of

@@ -31,8 +31,9 @@ from n5zarr.container.options import require
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, import_optional
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
+from n5zarr.storage.choosing import store_of_url
 from n5zarr.storage.secrets import named
-from n5zarr.storage.url import is_url, local_path, store_of_url
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.tools.virtualize.layout import VirtualCoordinate
 from n5zarr.tools.virtualize.references import plain_prefix, scheme_of, url_of_block
 from n5zarr.zarr_view.keys import DEFAULT_NAMES

@@ -27,7 +27,7 @@ from moto import mock_aws
 
 from n5zarr import N5Store
 from n5zarr.storage import translated
-from n5zarr.storage.opening import chosen_store
+from n5zarr.storage.choosing import chosen_store
 from n5zarr.storage.translated import (
     NotTranslatedError,
     azure_store,
@@ -348,12 +348,12 @@ def test_the_choice_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
         assert why == f"fsspec; obstore is not used: {reason}"
     monkeypatch.setattr(fsspec.config, "conf", {"s3": anon})  # the user's own defaults
     assert config(chosen("s3://lab/c.n5")[0].store)["endpoint"] == HERE
-    monkeypatch.setattr("n5zarr.storage.opening.find_spec", lambda name: None)
+    monkeypatch.setattr("n5zarr.storage.choosing.find_spec", lambda name: None)
     assert chosen("s3://lab/c.n5", anon)[1] == "fsspec; obstore is not used: it is not installed"
 
 
 def test_info_and_log_tell_the_choice(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level("DEBUG", "n5zarr.storage.opening")
+    caplog.set_level("DEBUG", "n5zarr.storage.choosing")
     store = N5Store("memory://told.n5", mode="w")
     why = "fsspec; obstore is not used: it does not read such URLs (memory://)"
     assert caplog.messages == [f"memory://told.n5: backend: {why}"]
