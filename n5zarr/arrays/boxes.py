@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = [
-    "Box",
+    "BoxSlices",
     "StoredChunks",
     "TouchedBoxes",
     "box_at",
@@ -31,7 +31,7 @@ _ENOUGH = 2**18  # elements of a box, if this many fit
 _WASTE = 4  # how many times the least work a preferred box may cost
 _PARTS = 64  # boxes of a chunk: in more of them it would be decoded as often
 
-type Box = tuple[slice, ...]
+type BoxSlices = tuple[slice, ...]
 """Start and stop along each axis, in elements."""
 
 
@@ -49,7 +49,7 @@ class StoredChunks(NamedTuple):
     unit: tuple[int, ...]
     rows: Iterable[np.ndarray]
 
-    def parts_of(self, box: Sequence[slice]) -> Iterator[Box]:
+    def parts_of(self, box: Sequence[slice]) -> Iterator[BoxSlices]:
         """Yield the parts of a box that lie in these chunks, in elements of the array."""
         for position in (position for rows in self.rows for position in rows.tolist()):
             part = tuple(
@@ -60,7 +60,7 @@ class StoredChunks(NamedTuple):
                 yield part
 
 
-def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[Box]:
+def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[BoxSlices]:
     """Yield the boxes of a regular grid, the last axis fastest; those at the end are smaller.
 
     Parameters
@@ -79,7 +79,7 @@ def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[Box]:
         yield tuple(slice(c, e) for c, e in zip(corner, ends, strict=True))
 
 
-def box_at(place: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> Box:
+def box_at(place: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> BoxSlices:
     """Return the box at a position of a regular grid; one at the end is smaller.
 
     Examples
@@ -113,7 +113,7 @@ class TouchedBoxes:
     step: tuple[int, ...]
     places: np.ndarray
 
-    def __iter__(self) -> Iterator[Box]:
+    def __iter__(self) -> Iterator[BoxSlices]:
         """Yield the boxes, in order."""
         return map(self.box, self.positions())
 
@@ -122,7 +122,7 @@ class TouchedBoxes:
         for some in range(0, len(self.places), _ROWS):
             yield from map(tuple, self.places[some : some + _ROWS].tolist())
 
-    def box(self, place: Sequence[int]) -> Box:
+    def box(self, place: Sequence[int]) -> BoxSlices:
         """Return the box at a position of the grid."""
         return box_at(place, self.step, self.shape)
 
@@ -133,7 +133,7 @@ class TouchedBoxes:
         own = np.minimum(sizes, ends - self.places.astype(np.int64) * sizes)
         return int(own.prod(axis=1).sum())
 
-    def others(self) -> Iterator[Box]:
+    def others(self) -> Iterator[BoxSlices]:
         """Yield the other boxes, in order."""
         counts = _counts(self.shape, self.step)
         number = 0

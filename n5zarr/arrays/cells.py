@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.arrays.kernel import Cells
 
 __all__ = ["read_cells"]
@@ -26,7 +26,7 @@ __all__ = ["read_cells"]
 
 def read_cells(
     array: AnyArray,
-    box: Box,
+    box: BoxSlices,
     cells: Cells,
     out: np.ndarray,
     combine: Callable[[np.ndarray], np.ndarray],

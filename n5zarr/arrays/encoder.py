@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.codecs.buffers import BufferLike
 
 __all__ = ["Encoder", "join_shard", "nearest_compression", "shard_index"]
@@ -119,7 +119,9 @@ class Encoder:
         fill = np.array(0 if array.fill_value is None else array.fill_value).astype(dtype)
         return cls(dtype, compression, array.chunks, array.shards, fill)
 
-    def units(self, box: Box, values: np.ndarray) -> Iterator[tuple[tuple[int, ...], BufferLike]]:
+    def units(
+        self, box: BoxSlices, values: np.ndarray
+    ) -> Iterator[tuple[tuple[int, ...], BufferLike]]:
         """Encode a box of whole chunks or shards; omit those with fill values only.
 
         Parameters

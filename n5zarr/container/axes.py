@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
 
 __all__ = [
-    "Layout",
+    "GroupLayout",
     "Placed",
     "placed_by_shape",
     "positions",
@@ -122,7 +122,7 @@ class Placed:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layout:
+class GroupLayout:
     """The children of a group, and whether its datasets share their axes.
 
     Parameters
@@ -285,7 +285,7 @@ def read_layout(
     group: GroupAttributes,
     convention: str | None = None,
     only: Collection[str] | None = None,
-) -> Steps[Layout]:
+) -> Steps[GroupLayout]:
     """Read the children of a group with the axes of its datasets.
 
     Parameters
@@ -325,7 +325,7 @@ def read_layout(
         }
         datasets[name] = replace(placed, coordinates=fitting)
     is_stated = any(placed.is_stated for placed in datasets.values())
-    return Layout(
+    return GroupLayout(
         path=path,
         attributes=_own_attributes(path, group.attributes, has_geometry=is_stated),
         datasets=datasets,

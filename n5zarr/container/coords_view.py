@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numcodecs.vlen import VLenUTF8
 
-from n5zarr.container.axes import Layout, Placed, positions, read_layout, read_placed
+from n5zarr.container.axes import GroupLayout, Placed, positions, read_layout, read_placed
 from n5zarr.container.hierarchy import names_below
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join, normalize_path
@@ -280,7 +280,7 @@ class CoordsView:
         return _Group((yield from _members_alone(placed)), {})
 
 
-def _members_of_group(layout: Layout) -> Steps[dict[str, Member]]:
+def _members_of_group(layout: GroupLayout) -> Steps[dict[str, Member]]:
     """Return the arrays and coordinates of a group that is a Dataset, else groups for datasets."""
     members: dict[str, Member] = dict.fromkeys([*layout.groups, *layout.datasets])
     if layout.is_written_by_xarray:

@@ -33,13 +33,13 @@ from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
-    Kind,
     NewArray,
     NewAttributes,
     NewGroup,
     NewNames,
     NoArray,
     NodeContext,
+    Outcome,
     Resized,
     WrittenFormat,
 )
@@ -165,7 +165,7 @@ def write_document(
     return (yield from nodes.classify(key.path, data))
 
 
-def _opened_dataset(memory: Memory, path: str, kind: Kind | None) -> DatasetAttributes | None:
+def _opened_dataset(memory: Memory, path: str, kind: Outcome | None) -> DatasetAttributes | None:
     """Return the known dataset that Zarr changes; None if it creates or removes a node."""
     view = memory.dataset(path)
     if view is None or memory.assumed(path) or isinstance(kind, NewGroup | NoArray):
@@ -188,7 +188,7 @@ def _check_document(opened: DatasetAttributes | None, data: bytes | None) -> Non
 
 
 def _resizing(
-    nodes: Nodes, path: str, kind: Kind | None, update: Update, opened: DatasetAttributes | None
+    nodes: Nodes, path: str, kind: Outcome | None, update: Update, opened: DatasetAttributes | None
 ) -> Steps[Sequence[bytes]]:
     """Request an update of a document; if it resizes a dataset, pad blocks whose extent changes."""
     before = (yield from nodes.node(path)) if isinstance(kind, Resized) else None

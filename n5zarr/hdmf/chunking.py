@@ -25,9 +25,9 @@ if TYPE_CHECKING:
 
     from n5zarr.tools.jobs.run import Progress
 
-__all__ = ["Format", "Meter", "wrap"]
+__all__ = ["FileFormat", "Meter", "wrap"]
 
-type Format = Literal["hdf5", "n5", "zarr"]
+type FileFormat = Literal["hdf5", "n5", "zarr"]
 type _ZarrArray = zarr.Array[Any]
 
 _LARGE = 4 << 20  # bytes
@@ -60,7 +60,7 @@ class Meter:
 
 
 def wrap(
-    manager: BuildManager, to: Format, meter: Meter, builder: DatasetBuilder, data: object
+    manager: BuildManager, to: FileFormat, meter: Meter, builder: DatasetBuilder, data: object
 ) -> object:
     """Wrap the data of a copy, so that large arrays are read in slabs and keep their chunks.
 
@@ -96,7 +96,7 @@ def wrap(
     return data if maxshape is None else H5DataIO(data, maxshape=maxshape, chunks=True)
 
 
-def _needs_slabs(data: h5py.Dataset | _ZarrArray, to: Format) -> bool:
+def _needs_slabs(data: h5py.Dataset | _ZarrArray, to: FileFormat) -> bool:
     """Return whether an array is large, or would lose chunks, codecs or fill value in one piece."""
     if n_bytes(data) == 0 or (isinstance(data, h5py.Dataset) and to == "hdf5"):
         return False  # h5py copies it
@@ -108,7 +108,7 @@ def _needs_slabs(data: h5py.Dataset | _ZarrArray, to: Format) -> bool:
     return to != "hdf5" or not is_default or _gzip_level(data) is not None
 
 
-def _settings(data: h5py.Dataset | _ZarrArray, to: Format) -> tuple[type, dict[str, Any]]:
+def _settings(data: h5py.Dataset | _ZarrArray, to: FileFormat) -> tuple[type, dict[str, Any]]:
     """Choose codecs, chunks and fill value closest to those of an array."""
     if to == "hdf5":
         return H5DataIO, _hdf5_settings(data)

@@ -33,7 +33,7 @@ from n5zarr.errors import (
 )
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
-from n5zarr.hdmf.chunking import Format, Meter, wrap
+from n5zarr.hdmf.chunking import FileFormat, Meter, wrap
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.file_contents import (
@@ -60,8 +60,8 @@ if TYPE_CHECKING:
 
 __all__ = ["convert"]
 
-_CLASSES: dict[Format, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
-_SUFFIXES: dict[str, Format] = {
+_CLASSES: dict[FileFormat, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
+_SUFFIXES: dict[str, FileFormat] = {
     ".nwb": "hdf5",
     ".h5": "hdf5",
     ".hdf5": "hdf5",
@@ -74,7 +74,7 @@ def convert(
     source: str | os.PathLike[str],
     destination: str | os.PathLike[str],
     *,
-    to: Format | None = None,
+    to: FileFormat | None = None,
     overwrite: bool = False,
     verify: bool = True,
     progress: Progress | None = None,
@@ -158,7 +158,7 @@ def _with_notes[E: Exception](error: E, notes: Iterable[str]) -> E:
     return error
 
 
-def _format(to: Format | None, target: str) -> Format:
+def _format(to: FileFormat | None, target: str) -> FileFormat:
     """Return the format to write; by default that of the suffix."""
     suffix = Path(target).suffix
     name = _SUFFIXES.get(suffix.lower()) if to is None else to
@@ -270,7 +270,7 @@ def _kind(path: Path) -> str:
 
 
 @not_warned_of_consolidation()
-def _export(source: Path, target: Path, to: Format, meter: Meter) -> None:
+def _export(source: Path, target: Path, to: FileFormat, meter: Meter) -> None:
     """Copy the source into a new file."""
     with _reader(source) as reader:
         with _errors_become(N5UnsupportedError, "hdmf cannot read it", source):
@@ -318,7 +318,7 @@ def _not_copied(source: Path, problems: Iterable[str]) -> N5UnsupportedError:
     return _with_notes(N5UnsupportedError(message, kind="member", where=str(source)), problems)
 
 
-def _compared(source: Path, target: Path, to: Format, meter: Meter) -> Iterator[str]:
+def _compared(source: Path, target: Path, to: FileFormat, meter: Meter) -> Iterator[str]:
     with _reader(source) as first, _CLASSES[to](str(target), mode="r") as second:
         datasets = (dataset for _, dataset in FileContents(first).datasets())
         meter.total = sum(n_bytes(each.data) for each in datasets if is_array(each))

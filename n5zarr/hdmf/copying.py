@@ -18,9 +18,9 @@ from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.hdmf.file_contents import (
     DIMENSION_NAMES,
-    DataType,
     FileContents,
     Reference,
+    ValueType,
     children,
     columns,
     is_array,
@@ -203,7 +203,7 @@ class _TreeCopier:
         return [*targets] if targets.shape else ReferenceBuilder(targets[()])
 
     def _compound(
-        self, old: DatasetBuilder, fields: _Fields, data_type: list[tuple[str, DataType]]
+        self, old: DatasetBuilder, fields: _Fields, data_type: list[tuple[str, ValueType]]
     ) -> object:
         references = [name for name, inner in data_type if inner == "reference"]
         if not references:
@@ -276,7 +276,7 @@ def _check_text(what: str, values: Iterable[object]) -> None:
             raise N5UnrepresentableError(message, kind="member")
 
 
-def _as_compound(fields: _Fields, data_type: DataType, shape: tuple[int, ...]) -> np.ndarray:
+def _as_compound(fields: _Fields, data_type: ValueType, shape: tuple[int, ...]) -> np.ndarray:
     rows = np.empty(shape, dtype=_in_memory(data_type))
     for names, values in fields.items():
         column = rows
@@ -286,13 +286,13 @@ def _as_compound(fields: _Fields, data_type: DataType, shape: tuple[int, ...]) -
     return rows[()]
 
 
-def _in_memory(data_type: DataType) -> np.dtype:
+def _in_memory(data_type: ValueType) -> np.dtype:
     if isinstance(data_type, list):
         return np.dtype([(name, _in_memory(inner)) for name, inner in data_type])
     return np.dtype(object if data_type == "text" else data_type)
 
 
-def _dtype(data_type: DataType) -> object:
+def _dtype(data_type: ValueType) -> object:
     """Return a data type in the terms of hdmf's writers."""
     if isinstance(data_type, list):
         return [{"name": name, "dtype": _dtype(inner)} for name, inner in data_type]

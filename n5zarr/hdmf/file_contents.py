@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
     from hdmf.backends.io import HDMFIO
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
 
 __all__ = [
     "DIMENSION_NAMES",
-    "DataType",
     "FileContents",
     "Reference",
+    "ValueType",
     "children",
     "columns",
     "is_array",
@@ -67,7 +67,7 @@ _NAMES = {
 }
 _CONVERTED = ("text", "reference")  # each library has its own objects for these
 
-type DataType = str | list[tuple[str, DataType]]
+type ValueType = str | list[tuple[str, ValueType]]
 """``"text"``, ``"reference"``, numpy's name of a number type, or the fields of a compound."""
 
 
@@ -142,7 +142,7 @@ class FileContents:
 
 
 def columns(
-    builder: DatasetBuilder, box: Box | EllipsisType = ...
+    builder: DatasetBuilder, box: BoxSlices | EllipsisType = ...
 ) -> dict[tuple[str, ...], np.ndarray]:
     """Read the values of a dataset.
 
@@ -165,7 +165,7 @@ def columns(
 
 
 def _columns(
-    names: tuple[str, ...], data: Any, data_type: DataType, to_path: Callable[[object], str]
+    names: tuple[str, ...], data: Any, data_type: ValueType, to_path: Callable[[object], str]
 ) -> Iterator[tuple[tuple[str, ...], np.ndarray]]:
     if isinstance(data_type, list):
         for field, inner in data_type:
@@ -220,7 +220,7 @@ def shape_of(data: object) -> tuple[int, ...]:
     return tuple(getattr(data, "shape", ()))
 
 
-def type_of(builder: DatasetBuilder) -> DataType:
+def type_of(builder: DatasetBuilder) -> ValueType:
     """Return the data type of a dataset, without byte order, which HDMF does not keep."""
     data = stored(builder)
     if isinstance(data, ReferenceBuilder | Builder):
@@ -233,7 +233,7 @@ def type_of(builder: DatasetBuilder) -> DataType:
     return _type(type(data) if given is None else given)
 
 
-def _type(given: object) -> DataType:
+def _type(given: object) -> ValueType:
     if isinstance(given, list):
         return [(field["name"], _type(field["dtype"])) for field in given]
     name = given.__name__ if isinstance(given, type) else given
@@ -281,7 +281,7 @@ def slab_shape(data: Any, chunks: tuple[int, ...] | None = None) -> tuple[int, .
     return box_shape(shape, chunks, shape, _SLAB // item_size)
 
 
-def slabs(data: object) -> Iterator[Box]:
+def slabs(data: object) -> Iterator[BoxSlices]:
     """Cut an array into boxes of :func:`slab_shape`, in C order."""
     return boxes(shape_of(data), slab_shape(data))
 

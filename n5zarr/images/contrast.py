@@ -17,7 +17,7 @@ from n5zarr.errors import N5Error
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.image import Image, ImageLevel
 
 __all__ = ["contrast_limits", "n_chunks_sampled"]
@@ -96,7 +96,7 @@ def _limits_of(parts: Iterable[np.ndarray[Any, Any]]) -> tuple[float, float] | N
     return (low, high) if low < high else (min(low, 0.0), max(high, 0.0) or low + 1)
 
 
-def _read_each(level: ImageLevel, sample: Iterable[Box]) -> Iterator[np.ndarray[Any, Any]]:
+def _read_each(level: ImageLevel, sample: Iterable[BoxSlices]) -> Iterator[np.ndarray[Any, Any]]:
     """Read values of a level until there are enough, several chunks at a time."""
     n_elements = 0
     together = max(1, min(_READERS, 4 * _MOST_ELEMENTS // math.prod(level.chunks)))
@@ -109,7 +109,7 @@ def _read_each(level: ImageLevel, sample: Iterable[Box]) -> Iterator[np.ndarray[
                 return
 
 
-def _read(level: ImageLevel, box: Box) -> np.ndarray[Any, Any]:
+def _read(level: ImageLevel, box: BoxSlices) -> np.ndarray[Any, Any]:
     """Read the values of a box; none if a block is damaged: whoever shows it reports that."""
     try:
         return _stored(read_on_host(level.values, box))
@@ -138,7 +138,7 @@ def _most_chunks(level: ImageLevel, chunks: Sequence[int]) -> int:
     return min(max(_MOST_CHUNKS, enough), _MOST_SMALL_CHUNKS, max(1, _MOST_BYTES // n_bytes))
 
 
-def _first_stored(image: Image, channel: int) -> Iterator[Box]:
+def _first_stored(image: Image, channel: int) -> Iterator[BoxSlices]:
     """Yield the boxes of the first stored chunks of the coarsest level, as few may be stored."""
     level = image.levels[-1]
     chosen = _all_of(level, image.channel_axis, channel)
@@ -148,7 +148,7 @@ def _first_stored(image: Image, channel: int) -> Iterator[Box]:
     yield from islice(listing.parts_of(chosen), _most_chunks(level, listing.unit))
 
 
-def _sample(level: ImageLevel, channel_axis: int | None, channel: int) -> Iterator[Box]:
+def _sample(level: ImageLevel, channel_axis: int | None, channel: int) -> Iterator[BoxSlices]:
     """Yield boxes of whole chunks of a channel, as a sample of its values.
 
     All chunks, or the one in the middle and then random ones: those of a regular pattern may all

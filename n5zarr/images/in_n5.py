@@ -35,7 +35,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.container.axes import Layout, Placed
+    from n5zarr.container.axes import GroupLayout, Placed
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image
     from n5zarr.images.ome import Aligned
@@ -145,14 +145,14 @@ def _walk(tree: SourceTree, store: N5Store, found: _Found) -> None:
         pending += [join(path, name) for name in layout.groups]
 
 
-def _own(layout: Layout) -> dict[str, JSON]:
+def _own(layout: GroupLayout) -> dict[str, JSON]:
     """Return the attributes of a group without those that describe the axes of its datasets."""
     is_described = any(d.geometry is not None for d in layout.datasets.values())
     left_out = _OF_AXES if is_described else {"n5"}
     return {key: value for key, value in layout.attributes.items() if key not in left_out}
 
 
-def _levels_of(layout: Layout, group: Mapping[str, JSON], found: _Found) -> dict[str, Placed]:
+def _levels_of(layout: GroupLayout, group: Mapping[str, JSON], found: _Found) -> dict[str, Placed]:
     """Return the datasets of a group that are levels of one image, the finest first."""
     listed = [name for name in listed_levels(group) if name in layout.datasets]
     named = names_of_levels(layout.datasets, group)
@@ -167,7 +167,11 @@ def _levels_of(layout: Layout, group: Mapping[str, JSON], found: _Found) -> dict
 
 
 def _add_dataset(
-    found: _Found, path: str, placed: Placed, layout: Layout, above: Sequence[Mapping[str, JSON]]
+    found: _Found,
+    path: str,
+    placed: Placed,
+    layout: GroupLayout,
+    above: Sequence[Mapping[str, JSON]],
 ) -> None:
     """Add a dataset that is not a level, as an image if it can be one, else as an array."""
     is_coordinate = any(placed.path == c.path for d in layout.datasets.values()

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.container.walk import PathPatterns
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
@@ -44,7 +44,7 @@ class Values(Protocol):
     def shape(self) -> tuple[int, ...]:
         """Extent in elements."""
 
-    def __getitem__(self, box: Box, /) -> Any:  # noqa: ANN401 - numpy's array, or what makes one
+    def __getitem__(self, box: BoxSlices, /) -> Any:  # noqa: ANN401 - numpy's array, or what makes one
         """Read a box."""
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.source import ArraySource, Values
 
 __all__ = ["reordered", "stacked"]
@@ -81,7 +81,7 @@ class _Reordered:
     def shape(self) -> tuple[int, ...]:
         return tuple(self.values.shape[i] for i in self.order)
 
-    def __getitem__(self, box: Box) -> npt.NDArray[Any]:
+    def __getitem__(self, box: BoxSlices) -> npt.NDArray[Any]:
         own: list[slice] = [slice(0)] * len(box)
         for part, axis in zip(box, self.order, strict=True):
             own[axis] = part
@@ -108,7 +108,7 @@ class _Stacked:
     def shape(self) -> tuple[int, ...]:
         return (len(self.each), *self.like.shape)
 
-    def __getitem__(self, box: Box) -> npt.NDArray[Any]:
+    def __getitem__(self, box: BoxSlices) -> npt.NDArray[Any]:
         chosen = self.each[box[0]]
         inner = box[1:]
         parts = [None if values is None else read_on_host(values, inner) for values in chosen]

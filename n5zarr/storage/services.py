@@ -27,7 +27,7 @@ from n5zarr.storage.secrets import is_secret, secrets_of_store, without_secrets
 from n5zarr.storage.served import error_in
 from n5zarr.storage.store_locations import innermost
 from n5zarr.storage.url import says_missing
-from n5zarr.storage.url_store import PAGE, Page, UrlStore
+from n5zarr.storage.url_store import PAGE, ListingPage, UrlStore
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -161,7 +161,7 @@ class Service[T: "Store"]:
         pages = self._keys_below(path)
         return None if pages is None else [take(*page) async for page in pages]
 
-    def _keys_below(self, path: str) -> AsyncIterator[Page] | None:
+    def _keys_below(self, path: str) -> AsyncIterator[ListingPage] | None:
         """List the keys below a directory, relative to it; None if directories are listed singly.
 
         Where directories exist, many stores omit those that they cannot read from such a listing.
@@ -171,7 +171,7 @@ class Service[T: "Store"]:
         )
         return None if is_of_directories else self._keys_of_store(path)
 
-    async def _keys_of_store(self, path: str) -> AsyncIterator[Page]:
+    async def _keys_of_store(self, path: str) -> AsyncIterator[ListingPage]:
         prefix = f"{path}/" if path else ""
         keys: list[str] = []
         async for key in self.store.list_prefix(prefix):
@@ -204,7 +204,7 @@ class _Urls(Service[UrlStore]):
         return await self.store.some(path)
 
     @override
-    def _keys_below(self, path: str) -> AsyncIterator[Page] | None:
+    def _keys_below(self, path: str) -> AsyncIterator[ListingPage] | None:
         return self.store.keys_below(path) if self.store.is_flat else None
 
 
@@ -317,10 +317,10 @@ class _Objects(Service[ObjectStore[Any]]):
         return []
 
     @override
-    def _keys_below(self, path: str) -> AsyncIterator[Page] | None:
+    def _keys_below(self, path: str) -> AsyncIterator[ListingPage] | None:
         return self._objects_below(path) if self._kind in KINDS else None
 
-    async def _objects_below(self, path: str) -> AsyncIterator[Page]:
+    async def _objects_below(self, path: str) -> AsyncIterator[ListingPage]:
         import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
         prefix = f"{path}/" if path else ""

@@ -37,9 +37,9 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-__all__ = ["PAGE", "Page", "UrlStore"]
+__all__ = ["PAGE", "ListingPage", "UrlStore"]
 
-type Page = tuple[list[str], list[int] | None]
+type ListingPage = tuple[list[str], list[int] | None]
 """Some keys of a listing, and the sizes of their values if the listing has them."""
 
 # arguments with which file systems read an object in one request, without asking for its size
@@ -386,7 +386,7 @@ class UrlStore(FsspecStore):
         except N5UnsupportedError:  # without listing, only nodes with a document can exist
             return []
 
-    async def keys_below(self, path: str) -> AsyncIterator[Page]:
+    async def keys_below(self, path: str) -> AsyncIterator[ListingPage]:
         """List all keys below a directory of an object store, relative to it, some at a time."""
         directory = self.full_key(path).rstrip("/")
         prefix = f"{directory}/" if directory else ""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import zarr
 
-from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
+from n5zarr.container.axes import GroupLayout, Placed, read_layout, read_placed
 from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.asking_once import asking_once
@@ -229,7 +229,7 @@ def placed_levels(store: N5Store, path: str, convention: str | None) -> list[Pla
         return list(as_image(levels, by_shape=bool(named)).values())
 
 
-def _may_be_levels(layout: Layout) -> bool:
+def _may_be_levels(layout: GroupLayout) -> bool:
     """Whether datasets with any names differ in size, and not in the names of their axes."""
     levels = [*layout.datasets.values()]
     if len({placed.view.ndim for placed in levels}) > 1:

@@ -53,7 +53,7 @@ __all__ = ["BlockRemoval", "EdgeRepair", "remove_empty_blocks", "repair_edges"]
 _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
 _AT_ENDS = 64  # blocks at the end of datasets that one task rewrites
 
-type Wanted = Literal["pad", "truncate"]
+type PadOrTruncate = Literal["pad", "truncate"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,7 +254,7 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     location: Location,
     path: str = "",
     *,
-    to: Wanted,
+    to: PadOrTruncate,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
@@ -338,7 +338,7 @@ def _tasks(store: N5Store, path: str, view: DatasetView) -> Iterator[BlockTask]:
 
 
 def _repair_blocks(
-    store: N5Store, task: BlockTask, *, to: Wanted
+    store: N5Store, task: BlockTask, *, to: PadOrTruncate
 ) -> tuple[Counter[str], dict[str, str]]:
     """Rewrite blocks that have another form; return counts, and reasons for unchanged blocks."""
     counts: Counter[str] = Counter()

@@ -36,7 +36,7 @@ void main() {
 }
 """
 
-type Limits = Callable[[Image, int], tuple[float, float]]
+type ContrastLimits = Callable[[Image, int], tuple[float, float]]
 
 
 class _Axis(NamedTuple):
@@ -114,7 +114,7 @@ def neuroglancer_state(
     *,
     title: str = "",
     show_all: bool = False,
-    limits: Limits = contrast_limits,
+    limits: ContrastLimits = contrast_limits,
 ) -> dict[str, JSON]:
     """Make the state of Neuroglancer that shows images.
 
@@ -174,7 +174,7 @@ def _visible(images: Sequence[Image], *, show_all: bool) -> list[int]:
 
 
 def _layers(
-    images: Sequence[Image], visible: Sequence[int], url: str, limits: Limits
+    images: Sequence[Image], visible: Sequence[int], url: str, limits: ContrastLimits
 ) -> Iterator[dict[str, JSON]]:
     setups = _setups(images)
     colors = _colors(setups)
@@ -239,7 +239,7 @@ def _colors(setups: Mapping[int, _Setup]) -> dict[int, str]:
 
 
 def _limits_of_tiles(
-    tiles: Sequence[Image], limits: Limits
+    tiles: Sequence[Image], limits: ContrastLimits
 ) -> dict[tuple[str, int], tuple[float, float]]:
     """Return limits that all tiles share, by data type: the widest of those of a few tiles."""
     wanted = [tile for tile in tiles if tile.channels[0].limits is None]

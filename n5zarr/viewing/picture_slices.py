@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.image import Image, ImageLevel
 
 __all__ = ["Plane", "Slices", "list_stored", "plan_slices", "read_plane"]
@@ -88,7 +88,7 @@ class Slices:
         rows = list(dict.fromkeys(plane.down for plane in self.planes))
         return columns, rows
 
-    def box(self, plane: Plane, channel: int) -> Box:
+    def box(self, plane: Plane, channel: int) -> BoxSlices:
         """Return the box of a slice."""
         at = list(self.index)
         if self.image.channel_axis is not None:
@@ -174,7 +174,9 @@ def plan_slices(
     )
 
 
-def list_stored(slices: Slices, channels: Sequence[int]) -> dict[tuple[Plane, int], list[Box]]:
+def list_stored(
+    slices: Slices, channels: Sequence[int]
+) -> dict[tuple[Plane, int], list[BoxSlices]]:
     """List the stored parts of the slices if all their blocks together may be too large to read.
 
     Parameters
@@ -198,7 +200,7 @@ def list_stored(slices: Slices, channels: Sequence[int]) -> dict[tuple[Plane, in
     """
     if slices.n_bytes(len(channels)) <= _MOST_BYTES:
         return {}
-    found: dict[tuple[Plane, int], list[Box]] = {}
+    found: dict[tuple[Plane, int], list[BoxSlices]] = {}
     room = _MOST_BYTES // slices.block_bytes
     for plane, channel in product(slices.planes, channels):
         box = slices.box(plane, channel)
@@ -330,7 +332,7 @@ def read_plane(
     plane: Plane,
     channel: int,
     most: tuple[int, int],
-    stored: Sequence[Box] | None = None,
+    stored: Sequence[BoxSlices] | None = None,
 ) -> npt.NDArray[Any]:
     """Read a slice; of a very large one, only evenly spaced rows and columns.
 
@@ -344,7 +346,7 @@ def read_plane(
         Index of the channel.
     most : tuple of int
         Number of rows and columns to read of a slice that does not fit into memory.
-    stored : sequence of Box, optional
+    stored : sequence of BoxSlices, optional
         Boxes of the stored parts of the slice; nothing else is read.
 
     Returns
@@ -379,7 +381,7 @@ def _read_parts(
     plane: Plane,
     rows: npt.NDArray[np.intp],
     columns: npt.NDArray[np.intp],
-    stored: Sequence[Box],
+    stored: Sequence[BoxSlices],
 ) -> npt.NDArray[Any]:
     """Read some rows and columns of the stored parts of a slice; fill in the others."""
     fill_value = 0 if level.array.fill_value is None else level.array.fill_value

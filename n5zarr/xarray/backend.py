@@ -30,7 +30,7 @@ from zarr.abc.codec import ArrayArrayCodec, BytesBytesCodec
 
 from n5zarr._zarr import xarray_indexing
 from n5zarr.arrays.group import as_zarr, standard_codecs, with_fast_path
-from n5zarr.container.axes import Layout, Placed, read_layout, read_placed
+from n5zarr.container.axes import GroupLayout, Placed, read_layout, read_placed
 from n5zarr.container.coords_view import LONGEST_AXIS, TOO_LONG
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
@@ -226,7 +226,7 @@ def is_aligned(above: xr.Dataset, below: xr.Dataset) -> bool:
 class _Branch(NamedTuple):
     """Hold a group, and the groups below it if they were read."""
 
-    layout: Layout
+    layout: GroupLayout
     below: dict[str, _Branch]
 
 
@@ -309,7 +309,7 @@ class _NodeReader:
         """Warn of a problem in the container."""
         warnings.warn(f"{self.store}: {problem}", N5Warning, stacklevel=4)
 
-    def warn_of_levels(self, layout: Layout) -> None:
+    def warn_of_levels(self, layout: GroupLayout) -> None:
         """Warn of a group whose datasets do not fit into one Dataset."""
         path = layout.path or "/"
         if layout.groups and not layout.datasets:
@@ -352,7 +352,7 @@ class _NodeReader:
         nodes = dict(sorted({**apart, **below}.items()))
         return {node_path: xr.Dataset(attrs=whole.attrs), **nodes}
 
-    def dataset_of_group(self, layout: Layout) -> xr.Dataset:
+    def dataset_of_group(self, layout: GroupLayout) -> xr.Dataset:
         """Make the Dataset of a group; an empty one if its N5 datasets do not agree.
 
         Warns of children that are left out.

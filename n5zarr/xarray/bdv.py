@@ -56,7 +56,7 @@ _NAMES |= {"tile_x", "tile_y", "tile_z"}
 _EXPECTED = "groups setup0, setup1, ..."
 _MOST_CHUNKS = 20_000  # of dask, in an array: some milliseconds for each selection
 
-type Chunks = int | Mapping[Any, Any] | Literal["auto"] | None
+type DaskChunks = int | Mapping[Any, Any] | Literal["auto"] | None
 """Chunks of dask: none, those of ``chunks=`` of :func:`xarray.open_dataset`, or joined blocks."""
 
 
@@ -67,7 +67,7 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     xml: str | os.PathLike[str] | None = None,
     registrations: bool = True,
     axis_order: AxisOrder = "C",
-    chunks: Chunks = "auto",
+    chunks: DaskChunks = "auto",
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
 ) -> xr.DataTree:
@@ -133,7 +133,7 @@ def open_bdv(  # noqa: PLR0913 - where the views are, and how they are shown
     return views_tree(place, path, named, axis_order, laziness, registrations=registrations)
 
 
-def _check_chunks(chunks: Chunks) -> None:
+def _check_chunks(chunks: DaskChunks) -> None:
     is_size = isinstance(chunks, int) and (chunks > 0 or chunks == -1)
     require(
         is_size or chunks is None or chunks == "auto" or isinstance(chunks, Mapping),
@@ -144,7 +144,7 @@ def _check_chunks(chunks: Chunks) -> None:
 class Laziness(NamedTuple):
     """Choose how arrays are lazy: dask's chunks, or none, and whether loaded data are kept."""
 
-    chunks: Chunks
+    chunks: DaskChunks
     cache: bool
 
     def array(self, views: StackedViews) -> object:

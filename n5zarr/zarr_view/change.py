@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 __all__ = [
     "N5_KEYS",
     "Change",
-    "Kind",
     "NewArray",
     "NewAttributes",
     "NewGroup",
     "NewNames",
     "NoArray",
     "NodeContext",
+    "Outcome",
     "Resized",
     "WrittenFormat",
 ]
@@ -65,7 +65,7 @@ class NewGroup:
     """Zarr creates a group, which must not replace a dataset."""
 
 
-type Kind = NewArray | Resized | NoArray | NewGroup
+type Outcome = NewArray | Resized | NoArray | NewGroup
 """What becomes of the node."""
 
 
@@ -183,7 +183,7 @@ class Change:
     ----------
     node : NodeContext
         The node.
-    kind : Kind, optional
+    kind : Outcome, optional
         What becomes of it.
     attributes : NewAttributes, optional
         The users' attributes.
@@ -198,7 +198,7 @@ class Change:
     """
 
     node: NodeContext = NodeContext()
-    kind: Kind | None = None
+    kind: Outcome | None = None
     attributes: NewAttributes | None = None
     names: NewNames | None = None
     consolidated: bool | None = None

@@ -27,13 +27,13 @@ from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.zarr_view.change import (
     N5_KEYS,
     Change,
-    Kind,
     NewArray,
     NewAttributes,
     NewGroup,
     NewNames,
     NoArray,
     NodeContext,
+    Outcome,
     Resized,
     WrittenFormat,
 )
@@ -177,7 +177,7 @@ def _record_nonfinite(raw: RawObject, record: Record, node: NodeContext) -> Reco
     return replace(record, nonfinite={**record.nonfinite, **nonfinite}, attributes=attributes)
 
 
-def _with_kind(raw: RawObject, record: Record, kind: Kind | None, node: NodeContext) -> Record:
+def _with_kind(raw: RawObject, record: Record, kind: Outcome | None, node: NodeContext) -> Record:
     """Make the node an array or a group, or resize an array."""
     match kind:
         case NewArray(members):

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Box", "boxes_of", "same_place"]
+__all__ = ["Ranges", "boxes_of", "same_place"]
 
-type Box = tuple[range, ...]
+type Ranges = tuple[range, ...]
 """Elements along each axis, C order."""
 
 
 def boxes_of(
     source: N5Store, datasets: Mapping[str, DatasetView], box: Sequence[slice] | None
-) -> dict[str, Box]:
+) -> dict[str, Ranges]:
     """Find the elements of each dataset that are in a box.
 
     Parameters
@@ -71,7 +71,7 @@ def _agree(axes: Sequence[Axis], others: Sequence[Axis]) -> bool:
     return [(a.name, a.unit) for a in axes] == [(a.name, a.unit) for a in others]
 
 
-def _checked(box: Sequence[slice], shape: tuple[int, ...], where: str) -> Box:
+def _checked(box: Sequence[slice], shape: tuple[int, ...], where: str) -> Ranges:
     """Return the elements of a box that is in a dataset."""
     require(
         len(box) == len(shape),
@@ -97,7 +97,9 @@ def _axes(source: N5Store, path: str, view: DatasetView) -> tuple[Axis, ...] | N
     return None if geometry is None or geometry.rest else to_c(geometry.axes)
 
 
-def same_place(box: Box, axes: Sequence[Axis], other: Sequence[Axis], shape: Sequence[int]) -> Box:
+def same_place(
+    box: Ranges, axes: Sequence[Axis], other: Sequence[Axis], shape: Sequence[int]
+) -> Ranges:
     """Return the elements of another dataset that touch the place of a box.
 
     An element reaches half of ``scale`` to either side of its centre.

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.tools.convert.places import Format
+    from n5zarr.tools.convert.places import TargetFormat
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
@@ -49,7 +49,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     source: Location,
     destination: Location,
     *,
-    to: Format | None = None,
+    to: TargetFormat | None = None,
     select: str | Sequence[str] = (),
     exclude: str | Sequence[str] = (),
     level: int | None = None,

@@ -30,7 +30,7 @@ from n5zarr.tools.jobs.incomplete import Piece, keys_below
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.interface import Storage
@@ -43,9 +43,9 @@ __all__ = [
     "ArrayCopy",
     "Copied",
     "Copy",
+    "CopyTask",
     "FileCopy",
     "Folder",
-    "Task",
     "TaskSize",
     "Way",
     "is_same",
@@ -71,7 +71,7 @@ class Copied(NamedTuple):
     n_bytes: int = 0
 
 
-class Task(NamedTuple):
+class CopyTask(NamedTuple):
     """A method of a copy and what it takes: a part of an array.
 
     Parameters
@@ -128,7 +128,7 @@ class Copy(ABC):
         return False
 
     @abstractmethod
-    def tasks(self, owned: Owned) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[CopyTask]:
         """Yield the tasks for :meth:`copy`.
 
         Parameters
@@ -142,7 +142,7 @@ class Copy(ABC):
         """Copy a part."""
 
     @abstractmethod
-    def comparisons(self) -> Iterator[Task]:
+    def comparisons(self) -> Iterator[CopyTask]:
         """Yield the tasks for :meth:`compare`."""
 
     @abstractmethod
@@ -168,10 +168,10 @@ class Copy(ABC):
         """Yield what :meth:`copy` makes of a part, if it is made from local files."""
         yield from ()
 
-    def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
+    def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[CopyTask]:
         """Yield tasks of a few units each."""
         for batch in batched(units, n):
-            yield Task(self, batch, len(batch) * self.n_bytes_of_unit)
+            yield CopyTask(self, batch, len(batch) * self.n_bytes_of_unit)
 
 
 class Folder(NamedTuple):
@@ -243,7 +243,7 @@ class FileCopy(Copy):
         return sorted(self.source.names() - {self.omitted})
 
     @override
-    def tasks(self, owned: Owned) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[CopyTask]:
         return self.in_batches(n for n in self._names() if owned.needs(self.target.key(n)))
 
     @override
@@ -253,7 +253,7 @@ class FileCopy(Copy):
         return Copied(len(stored), self.target.write(stored))
 
     @override
-    def comparisons(self) -> Iterator[Task]:
+    def comparisons(self) -> Iterator[CopyTask]:
         return self.in_batches(self._names())
 
     @override
@@ -311,7 +311,7 @@ class ArrayCopy(Copy):
             return (tuple(row) for rows in listing.rows for row in rows.tolist())
         return touched_boxes(self.source.shape, [self.target.unit], [listing]).positions()
 
-    def box_of(self, position: Sequence[int]) -> Box:
+    def box_of(self, position: Sequence[int]) -> BoxSlices:
         """Return the place of a unit in the array, in elements."""
         return box_at(position, self.target.unit, self.source.shape)
 
@@ -332,7 +332,7 @@ class ArrayCopy(Copy):
             yield Piece(key, [key], files.behind(box) if files else [])
 
     @override
-    def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[Task]:
+    def in_batches(self, units: Iterable[object], n: int = BATCH) -> Iterator[CopyTask]:
         return super().in_batches(units, max(1, min(n, self.size.usual // self.n_bytes_of_unit)))
 
     def steps(self, max_bytes: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -345,21 +345,21 @@ class ArrayCopy(Copy):
         n_bytes = min(max_bytes, max(self.size.usual, math.prod(whole) * item_size))
         return box_shape(*sizes, max(1, n_bytes // item_size)), least_box(*sizes)
 
-    def n_bytes_in(self, box: Box) -> int:
+    def n_bytes_in(self, box: BoxSlices) -> int:
         """Return the bytes of the elements of a box."""
         n_elements: int = math.prod(s.stop - s.start for s in box)
         return n_elements * self.source.item_size
 
     @override
-    def comparisons(self) -> Iterator[Task]:
+    def comparisons(self) -> Iterator[CopyTask]:
         shape, steps = self.source.shape, self.steps(self.size.most // 2)
         touched = stored_boxes(shape, steps, [self.source.values, self.target])
-        compared: Iterable[Box] = boxes(shape, steps[0])
+        compared: Iterable[BoxSlices] = boxes(shape, steps[0])
         if touched is not None:
             # one element stands for all that neither side stores
             others = (tuple(slice(p.start, p.start + 1) for p in box) for box in touched.others())
             compared = chain(touched, islice(others, 1))
-        return (Task(self, box, self.n_bytes_in(box)) for box in compared)
+        return (CopyTask(self, box, self.n_bytes_in(box)) for box in compared)
 
     @override
     def compare(self, part: Any) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
-from n5zarr.arrays.box import Box as MultisetBox
+from n5zarr.arrays.box import Box
 from n5zarr.arrays.boxes import boxes
 from n5zarr.arrays.encoder import join_shard
 from n5zarr.arrays.label_multisets import LabelDataset
@@ -41,9 +41,9 @@ from n5zarr.tools.convert.copies import (
     SMALL,
     ArrayCopy,
     Copied,
+    CopyTask,
     FileCopy,
     Folder,
-    Task,
     Way,
     is_same,
 )
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.order import N5Tuple
     from n5zarr.images.source import ArraySource, N5Blocks
@@ -113,7 +113,7 @@ class ValueCopy(ArrayCopy):
     way: ClassVar[Way] = "values"
 
     @override
-    def tasks(self, owned: Owned) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[CopyTask]:
         """Yield a task for each box to read; those without a stored chunk hold the fill value only.
 
         Its part is the box, the boxes to write, and the number of their units.
@@ -131,10 +131,10 @@ class ValueCopy(ArrayCopy):
                 missing = [u for u, k in zip(units, keys, strict=True) if k not in owned.written]
             if missing:
                 parts = [box] if len(missing) == len(units) else list(map(self.box_of, missing))
-                yield Task(self, (box, parts, len(missing)), self.n_bytes_in(box))
+                yield CopyTask(self, (box, parts, len(missing)), self.n_bytes_in(box))
 
     @override
-    def pieces(self, part: tuple[Box, list[Box], int]) -> Iterator[Piece]:
+    def pieces(self, part: tuple[BoxSlices, list[BoxSlices], int]) -> Iterator[Piece]:
         if self.files is not None:
             each = zip(part[0], self.target.unit, strict=True)
             units = product(*(range(s.start // u, -(-s.stop // u)) for s, u in each))
@@ -142,12 +142,12 @@ class ValueCopy(ArrayCopy):
             yield Piece(f"{keys[0]} {keys[-1]}", keys, self.files.behind(part[0]), keys[0])
 
     @override
-    def compare_copied(self, part: tuple[Box, list[Box], int]) -> None:
+    def compare_copied(self, part: tuple[BoxSlices, list[BoxSlices], int]) -> None:
         for box in part[1]:
             self.compare(box)
 
     @override
-    def copy(self, part: tuple[Box, list[Box], int]) -> Copied:
+    def copy(self, part: tuple[BoxSlices, list[BoxSlices], int]) -> Copied:
         box, written, n_units = part
         values, n_bytes = read_on_host(self.source.values, box), 0
         for each in written:
@@ -177,7 +177,7 @@ class MultisetCopy(ValueCopy):
         return one, other
 
     @override
-    def copy(self, part: tuple[Box, list[Box], int]) -> Copied:
+    def copy(self, part: tuple[BoxSlices, list[BoxSlices], int]) -> Copied:
         _, written, n_units = part
         source, target = self._datasets
         for box in map(_as_box, written):
@@ -185,14 +185,14 @@ class MultisetCopy(ValueCopy):
         return Copied(n_units)
 
     @override
-    def compare(self, part: Box) -> None:
+    def compare(self, part: BoxSlices) -> None:
         one, other = (payload_of_multisets(d.read(_as_box(part))) for d in self._datasets)
         if one != other:
             raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
 
 
-def _as_box(part: Box) -> MultisetBox:
-    return MultisetBox(tuple(s.start for s in part), tuple(s.stop for s in part))
+def _as_box(part: BoxSlices) -> Box:
+    return Box(tuple(s.start for s in part), tuple(s.stop for s in part))
 
 
 class ChunkCopy(ArrayCopy):
@@ -207,7 +207,7 @@ class ChunkCopy(ArrayCopy):
         return self.n_bytes_of_unit <= SMALL
 
     @override
-    def tasks(self, owned: Owned) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[CopyTask]:
         units = self.units()
         if not owned.is_all:
             units = (unit for unit in units if owned.needs(self.target.key(unit)))
@@ -265,7 +265,7 @@ class PayloadCopy(ChunkCopy):
     blocks: N5Blocks
 
     @override
-    def comparisons(self) -> Iterator[Task]:
+    def comparisons(self) -> Iterator[CopyTask]:
         """Yield the units that either side may have; both have one fill value."""
         sides = [self.source.values, self.target]
         touched = stored_boxes(self.source.shape, [self.target.unit], sides)
@@ -323,7 +323,7 @@ class BlockCopy(ArrayCopy):
         return _folder(self.blocks), _folder(self.target.blocks)
 
     @override
-    def tasks(self, owned: Owned) -> Iterator[Task]:
+    def tasks(self, owned: Owned) -> Iterator[CopyTask]:
         key, positions = self._folders[1].key, self.blocks.positions()
         if not owned.is_all:
             positions = (p for p in positions if owned.needs(key(block_path(p))))
@@ -353,7 +353,7 @@ class BlockCopy(ArrayCopy):
             return format_block(block, dataset.data_type, self.target.compression)
 
     @override
-    def comparisons(self) -> Iterator[Task]:
+    def comparisons(self) -> Iterator[CopyTask]:
         both = merge(self.blocks.positions(), self.target.blocks.positions())
         return self.in_batches(position for position, _ in groupby(both))
 

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Geometry
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.tools.convert.box_in_levels import Box
+    from n5zarr.tools.convert.box_in_levels import Ranges
     from n5zarr.tools.jobs.run import Progress
 
 __all__ = ["Downloaded", "download"]
@@ -273,7 +273,7 @@ def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str
 
 
 def _positions(
-    source: N5Store, path: str, view: DatasetView, box: Box
+    source: N5Store, path: str, view: DatasetView, box: Ranges
 ) -> tuple[int, Iterable[N5Tuple]]:
     """Return the number and the grid positions of the blocks that touch a box, N5 order.
 

@@ -26,7 +26,7 @@ from n5zarr.storage.hdf5_file import Hdf5File, hdf5_file, import_h5py
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from n5zarr.arrays.boxes import Box, StoredChunks
+    from n5zarr.arrays.boxes import BoxSlices, StoredChunks
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["hdf5_tree"]
@@ -118,7 +118,7 @@ class _Values:
     shape: tuple[int, ...]
     is_text: bool
 
-    def __getitem__(self, box: Box) -> np.ndarray:
+    def __getitem__(self, box: BoxSlices) -> np.ndarray:
         with self.file.opened() as file:
             dataset = file[self.path or "/"]
             if self.is_text:

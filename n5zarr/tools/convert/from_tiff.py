@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
 
 __all__ = ["tiff_tree"]
 
@@ -113,7 +113,7 @@ class _Values:
     def shape(self) -> tuple[int, ...]:
         return _array(self).shape
 
-    def __getitem__(self, box: Box) -> np.ndarray:
+    def __getitem__(self, box: BoxSlices) -> np.ndarray:
         return np.asarray(_array(self)[box])
 
 

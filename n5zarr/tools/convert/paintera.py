@@ -24,7 +24,7 @@ from n5zarr.tools.convert.target_n5 import N5Destination
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree, Values
     from n5zarr.tools.convert.target import Destination
@@ -147,7 +147,7 @@ def _place(found: SourceTree, path: str, source: ArraySource) -> dict[str, JSON]
 class _Part(NamedTuple):
     """A box to be searched."""
 
-    box: Box
+    box: BoxSlices
     n_bytes: int = 0
 
 

@@ -43,11 +43,11 @@ if TYPE_CHECKING:
     from n5zarr.images.ome import OmeVersion
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Format", "open_destination", "open_source"]
+__all__ = ["TargetFormat", "open_destination", "open_source"]
 
-type Format = Literal["zarr", "zarr2", "n5", "ome-zarr"]
+type TargetFormat = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 
-_ZARR_FORMATS: Mapping[Format | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
+_ZARR_FORMATS: Mapping[TargetFormat | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
 
 
 def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> SourceTree:
@@ -123,7 +123,7 @@ def _open_zarr(place: StorePath, node: Foreign) -> AnyArray | zarr.Group:
 
 
 def open_destination(
-    place: Place, to: Format | None, ome_version: OmeVersion | None = None
+    place: Place, to: TargetFormat | None, ome_version: OmeVersion | None = None
 ) -> Destination:
     """Open a destination; nothing is written.
 
@@ -143,7 +143,7 @@ def open_destination(
     N5UnsupportedError
         The destination is read-only (``kind="read-only"``).
     """
-    check_option("to", to, (None, *get_args(Format.__value__)))
+    check_option("to", to, (None, *get_args(TargetFormat.__value__)))
     check_option("ome_version", ome_version, (None, *OME_FORMATS))
     of_version = OME_FORMATS[ome_version or DEFAULT_VERSION]
     found = _open_destination(place, to, _ZARR_FORMATS.get(to, of_version))
@@ -152,7 +152,9 @@ def open_destination(
     return found
 
 
-def _open_destination(place: Place, to: Format | None, zarr_format: ZarrFormat) -> Destination:
+def _open_destination(
+    place: Place, to: TargetFormat | None, zarr_format: ZarrFormat
+) -> Destination:
     if isinstance(place.location, N5Store) and not place.path:
         return N5Destination(place.location.storage, "", container=place.location)
     root = _split(place, to)
@@ -164,7 +166,7 @@ def _open_destination(place: Place, to: Format | None, zarr_format: ZarrFormat) 
     return ZarrDestination(storage, root.path, zarr_format=zarr_format)
 
 
-def _split(place: Place, to: Format | None) -> Place:
+def _split(place: Place, to: TargetFormat | None) -> Place:
     """Split a location into the root of a hierarchy of Zarr, and the node in it."""
     found = named_root(place, "zarr", "n5")
     if to is not None:
@@ -173,7 +175,7 @@ def _split(place: Place, to: Format | None) -> Place:
     return replace(found, path=normalize_path(found.path))
 
 
-def _format(root: object, path: str) -> Format:
+def _format(root: object, path: str) -> TargetFormat:
     """Return the format from the suffix of a root."""
     text = str(root).rstrip("/")
     form = format_of_name(text.replace(os.sep, "/").rpartition("/")[2])

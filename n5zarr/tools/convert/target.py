@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
     from zarr.types import AnyArray
 
-    from n5zarr.arrays.boxes import Box, StoredChunks
+    from n5zarr.arrays.boxes import BoxSlices, StoredChunks
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
@@ -102,7 +102,7 @@ class ArrayTarget(ABC):
         """List the chunks that are written; see :mod:`n5zarr.arrays.stored_chunks`."""
         return stored_chunks(self.array, within)
 
-    def write(self, box: Box, values: np.ndarray) -> int:
+    def write(self, box: BoxSlices, values: np.ndarray) -> int:
         """Write the values of a box of whole units; return the number of bytes, if it is known."""
         self.array[box] = values
         return 0
@@ -136,7 +136,7 @@ class ZarrTarget(ArrayTarget):
         return self.storage.run(get_each(list(map(self.key, positions))))
 
     @override
-    def write(self, box: Box, values: np.ndarray) -> int:
+    def write(self, box: BoxSlices, values: np.ndarray) -> int:
         if self._encoder is None:
             return super().write(box, values)
         return self.put(list(self._encoder.units(box, values)))

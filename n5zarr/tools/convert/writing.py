@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import SourceTree
-    from n5zarr.tools.convert.copies import ArrayCopy, Copy, Folder, Task, Way
+    from n5zarr.tools.convert.copies import ArrayCopy, Copy, CopyTask, Folder, Way
     from n5zarr.tools.convert.target import Destination, Layout
     from n5zarr.tools.jobs.incomplete import Piece
     from n5zarr.tools.jobs.parts import Part
@@ -335,7 +335,7 @@ def _run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> li
     return list(counts.values())
 
 
-def _copy(task: Task) -> tuple[Copied, bytes]:
+def _copy(task: CopyTask) -> tuple[Copied, bytes]:
     """Copy a part; return what notices later changes, which is made before reading."""
     seals = b"".join(map(seal, task.copy.pieces(task.part)))
     return task.copy.copy(task.part), seals
@@ -364,11 +364,11 @@ def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
     deque(options.each(work, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
 
 
-def _verify(task: Task) -> None:
+def _verify(task: CopyTask) -> None:
     task.copy.compare(task.part)
 
 
-def _verify_copied(task: Task) -> None:
+def _verify_copied(task: CopyTask) -> None:
     task.copy.compare_copied(task.part)
 
 

@@ -23,7 +23,7 @@ from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.arrays.boxes import Box, TouchedBoxes
+    from n5zarr.arrays.boxes import BoxSlices, TouchedBoxes
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays", "compare_each"]
@@ -189,7 +189,7 @@ class _Task(NamedTuple):
     number: int  # of the pair
     first: Readable
     second: Readable
-    boxes: Sequence[Box]
+    boxes: Sequence[BoxSlices]
     rest: _Rest | None = None  # all have the values of the one element in the box
 
     @property
@@ -265,7 +265,7 @@ def _compare_task(tolerance: float, task: _Task) -> ArrayDifference | None:
 
 
 def _compare_box(
-    tolerance: float, first: Readable, second: Readable, box: Box
+    tolerance: float, first: Readable, second: Readable, box: BoxSlices
 ) -> ArrayDifference | None:
     """Compare the elements of a box; return None if all are equal."""
     a, b = (read_on_host(array, box) for array in (first, second))

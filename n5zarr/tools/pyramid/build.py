@@ -22,7 +22,7 @@ from n5zarr.tools.pyramid.image import Wanted
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
 from n5zarr.tools.pyramid.ome_image import find_image
 from n5zarr.tools.pyramid.placing import copying, group_of
-from n5zarr.tools.pyramid.plan import Plan
+from n5zarr.tools.pyramid.plan import LevelPlan
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.pyramid.image import Image
+    from n5zarr.tools.pyramid.image import PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["build_pyramid"]
@@ -205,7 +205,7 @@ def _of_n5(place: Place, path: str, group: Place | None, options: PyramidOptions
     return replace(made, source=copied.source, removed=planned.removed)
 
 
-def _build(image: Image, options: PyramidOptions) -> Pyramid:
+def _build(image: PyramidImage, options: PyramidOptions) -> Pyramid:
     """Write levels of an image; see :func:`build_pyramid`."""
     overwrite, dry_run, division = options.overwrite, options.dry_run, options.run.division
     resume = options.resume or not division.is_whole
@@ -251,7 +251,7 @@ def _build(image: Image, options: PyramidOptions) -> Pyramid:
     return _result(plan, removed, is_written=not dry_run)
 
 
-def _plan(image: Image, options: PyramidOptions) -> Plan:
+def _plan(image: PyramidImage, options: PyramidOptions) -> LevelPlan:
     shape, compression = image.source.shape, image.compression
     if options.compression is not None:
         compression = check_compression(options.compression)
@@ -274,7 +274,7 @@ def _plan(image: Image, options: PyramidOptions) -> Plan:
     )
     levels = image.levels(chosen, wanted)
     run = options.run.checked([] if image.storage.is_shared else ["this store"])
-    plan = Plan(image, levels, wanted, run, run.memory_of_worker(options.max_memory))
+    plan = LevelPlan(image, levels, wanted, run, run.memory_of_worker(options.max_memory))
     plan.check_cells()
     return plan
 
@@ -290,7 +290,7 @@ def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
         raise option_error(f"{name}: expected whole numbers or 'auto', got {values!r}") from err
 
 
-def _result(plan: Plan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
+def _result(plan: LevelPlan, removed: Sequence[str], *, is_written: bool) -> Pyramid:
     image, levels = plan.image, []
     for made in plan.levels:
         axes = image.axes_at(made.total, plan.wanted.method)

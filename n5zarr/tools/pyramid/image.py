@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.abc.store import Store
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.conventions.model import Axis
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Image", "Level", "Wanted"]
+__all__ = ["Level", "PyramidImage", "Wanted"]
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Level:
         own = f"{self.path}/"
         return {key: data for key, data in self.documents.items() if key.startswith(own)}
 
-    def source(self, region: Box, shape: Sequence[int]) -> Box:
+    def source(self, region: BoxSlices, shape: Sequence[int]) -> BoxSlices:
         """Return the region of the previous level on which a region depends.
 
         Parameters
@@ -106,7 +106,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Image(ABC):
+class PyramidImage(ABC):
     """An image: its first level, and how others are made, listed and removed.
 
     Can be pickled for other processes. Tuples are in the order of the array.

@@ -34,7 +34,7 @@ from n5zarr.store.set_geometry import set_geometry
 from n5zarr.tools.convert.source_files import described_dataset
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.nodes import check_no_links
-from n5zarr.tools.pyramid.image import Image, Level
+from n5zarr.tools.pyramid.image import Level, PyramidImage
 from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.tools.pyramid.multisets import describe_labels
 from n5zarr.zarr_view.element import Content
@@ -59,7 +59,7 @@ _BY_FACTORS = ("bdv", "factors", "paintera")
 
 
 @dataclass(frozen=True, kw_only=True)
-class N5Image(Image):
+class N5Image(PyramidImage):
     """``s0`` of a group of N5.
 
     Parameters

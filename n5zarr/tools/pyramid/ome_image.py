@@ -28,7 +28,7 @@ from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
 from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
-from n5zarr.tools.pyramid.image import Image, Level
+from n5zarr.tools.pyramid.image import Level, PyramidImage
 from n5zarr.tools.pyramid.methods import choose_method
 
 if TYPE_CHECKING:
@@ -51,11 +51,11 @@ _DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", INCOMPLETE_JSON)
 _CHUNK = re.compile(r"c|(c[/.])?\d+([/.]\d+)*")
 
 
-type Change = Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
+type DocumentEdit = Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class OmeImage(Image):
+class OmeImage(PyramidImage):
     """An image of OME-Zarr.
 
     Parameters
@@ -203,7 +203,7 @@ class OmeImage(Image):
             lambda found: {**found, "datasets": [*entries_in(found)[:1], *entries], "type": method}
         )
 
-    def _change(self, change: Change) -> None:
+    def _change(self, change: DocumentEdit) -> None:
         """Change the first image of ``multiscales`` in the document of the group."""
 
         def changed(old: bytes | None) -> bytes:

@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.incomplete import Ledger
     from n5zarr.tools.jobs.parts import Division
     from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.pyramid.image import Image, Level, Wanted
+    from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
     from n5zarr.tools.pyramid.work import Pass
 
-__all__ = ["Plan"]
+__all__ = ["LevelPlan"]
 
 _WORKING = 16  # bytes that methods need for each element of a cell, beside the element
 _PART_WORKERS = 256  # for which parts divide their pass, whatever their number
@@ -50,12 +50,12 @@ _AGAIN = 1.0  # seconds between checks whether another run has begun
 
 
 @dataclass(frozen=True)
-class Plan:
+class LevelPlan:
     """The levels of an image that are to be written.
 
     Parameters
     ----------
-    image : Image
+    image : PyramidImage
         The image.
     levels : sequence of Level
         The levels after the first one, the finest first.
@@ -67,7 +67,7 @@ class Plan:
         Bytes that a worker may use.
     """
 
-    image: Image
+    image: PyramidImage
     levels: Sequence[Level]
     wanted: Wanted
     options: RunOptions

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from n5zarr.tools.jobs.parts import Part
-    from n5zarr.tools.pyramid.image import Image, Level
+    from n5zarr.tools.pyramid.image import Level, PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["Limits", "next_pass", "tasks"]
@@ -69,7 +69,7 @@ class Limits:
         return _FOR_EACH * self.n_workers
 
 
-def next_pass(image: Image, source: Level, levels: Sequence[Level], limits: Limits) -> Pass:
+def next_pass(image: PyramidImage, source: Level, levels: Sequence[Level], limits: Limits) -> Pass:
     """Plan the pass that computes the next levels.
 
     As many levels as fit: with tasks for all workers, which are not too long, in the memory that
@@ -78,7 +78,7 @@ def next_pass(image: Image, source: Level, levels: Sequence[Level], limits: Limi
 
     Parameters
     ----------
-    image : Image
+    image : PyramidImage
         The image.
     source : Level
         The level to be read.

@@ -30,9 +30,9 @@ from n5zarr.tools.pyramid.methods import downsample, halo
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.arrays.boxes import Box
+    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.pyramid.image import Image, Level
+    from n5zarr.tools.pyramid.image import Level, PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["Pass", "PassTask"]
@@ -54,7 +54,7 @@ class PassTask(NamedTuple):
         Size of the region of the source.
     """
 
-    region: Box
+    region: BoxSlices
     stored: np.ndarray
     done: tuple[frozenset[str], ...]
     n_bytes: int
@@ -66,7 +66,7 @@ class Pass:
 
     Parameters
     ----------
-    image : Image
+    image : PyramidImage
         The image, to be written.
     source : Level
         The level that is read.
@@ -82,7 +82,7 @@ class Pass:
         Whether to compare what is stored with the result, and write nothing.
     """
 
-    image: Image
+    image: PyramidImage
     source: Level
     levels: tuple[Level, ...]
     region: tuple[int, ...]
@@ -101,7 +101,7 @@ class Pass:
         written = [self.image.target(level, "r+") for level in self.levels]
         return [self.image.target(self.source, "r"), *written]
 
-    def regions(self, region: Box, number: int) -> list[Box]:
+    def regions(self, region: BoxSlices, number: int) -> list[BoxSlices]:
         """Return the regions of all levels up to one, the source first, on which a region depends.
 
         Parameters
@@ -128,7 +128,9 @@ class Pass:
         """Compute a region, and write it."""
         _Work(self, task).compute(len(self.levels), task.region)
 
-    def blocks_of(self, number: int, region: Box) -> Iterator[tuple[tuple[int, ...], str, Box]]:
+    def blocks_of(
+        self, number: int, region: BoxSlices
+    ) -> Iterator[tuple[tuple[int, ...], str, BoxSlices]]:
         """Yield position, key and box of each block of a region of a level; see :meth:`regions`."""
         level, target = [self.source, *self.levels][number], self.targets[number]
         pairs = zip(region, level.block, strict=True)
@@ -172,7 +174,7 @@ class _Work:
         source, *self.targets = job.targets
         self.source = source.readable
 
-    def compute(self, number: int, region: Box) -> np.ndarray:
+    def compute(self, number: int, region: BoxSlices) -> np.ndarray:
         """Compute a region of a level, and all finer ones, and write it; level 0 is the source."""
         if number == 0:
             return read_on_host(self.source, region)
@@ -202,13 +204,13 @@ class _Work:
         self._write(number, region, made)
         return made
 
-    def _is_read(self, wanted: Box, factors: Sequence[int], out: np.ndarray) -> bool:
+    def _is_read(self, wanted: BoxSlices, factors: Sequence[int], out: np.ndarray) -> bool:
         """Compute a part of the first level from blocks, without an array of their elements."""
         cells = Cells(tuple(factors), self.job.method)
         combine = partial(downsample, factors=factors, method=self.job.method)
         return read_cells(self.source, wanted, cells, out, combine)
 
-    def _stored_for(self, number: int, region: Box) -> np.ndarray:
+    def _stored_for(self, number: int, region: BoxSlices) -> np.ndarray:
         """Tell on which of the stored blocks of the source a region of a level depends."""
         job, stored = self.job, self.task.stored
         begin, end = np.transpose([(s.start, s.stop) for s in job.regions(region, number)[0]])
@@ -216,7 +218,7 @@ class _Work:
         last = (end + job.reach - 1) // job.source.block
         return np.asarray(((stored >= first) & (stored <= last)).all(axis=1))
 
-    def _stored_part(self, region: Box) -> Box:
+    def _stored_part(self, region: BoxSlices) -> BoxSlices:
         """Return the part of a region of the first level that depends on stored blocks."""
         job = self.job
         blocks = self.task.stored[self._stored_for(1, region)].astype(np.int64)
@@ -226,7 +228,7 @@ class _Work:
         each = zip(region, (low // factors).tolist(), (-(-high // factors)).tolist(), strict=True)
         return tuple(slice(max(s.start, first), min(s.stop, last)) for s, first, last in each)
 
-    def _write(self, number: int, region: Box, made: np.ndarray) -> None:
+    def _write(self, number: int, region: BoxSlices, made: np.ndarray) -> None:
         """Write a region of whole blocks, except existing blocks; or compare it."""
         job, level, target = self.job, self.job.levels[number - 1], self.targets[number - 1]
         done = self.task.done[number - 1]
@@ -244,5 +246,5 @@ class _Work:
                 target.write(box, values)
 
 
-def _moved(box: Box, by: Sequence[int]) -> Box:
+def _moved(box: BoxSlices, by: Sequence[int]) -> BoxSlices:
     return tuple(slice(s.start + n, s.stop + n) for s, n in zip(box, by, strict=True))

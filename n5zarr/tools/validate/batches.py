@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.shard import Shard
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.tools.validate.blocks import Form
+    from n5zarr.tools.validate.blocks import EdgeForm
     from n5zarr.tools.validate.findings import KindOfFinding
 
 __all__ = ["Batch", "BatchReport", "CheckTask", "check_batches", "size_finding"]
@@ -159,7 +159,7 @@ def _check_batch(store: N5Store, batch: Batch, *, deep: bool) -> BatchReport:
             kind: KindOfFinding = "payload" if is_payload else "unreadable"
             report.findings.append(finding(kind, batch.path, reason(block), block=position))
             continue
-        form: Form | None = "padded"
+        form: EdgeForm | None = "padded"
         if not batch.outside:
             found = list(check_block(block, batch.dataset, batch.path, position, deep=deep))
             report.findings += found
@@ -220,7 +220,7 @@ def _read(
 
 def _form(
     block: StoredBlock, batch: Batch, position: N5Tuple, found: Sequence[Finding]
-) -> Form | None:
+) -> EdgeForm | None:
     """Tell how a block at the end of a dataset is stored; None unless it is sound, of numbers."""
     dataset = batch.dataset
     is_sound = all(each.severity != "error" for each in found)

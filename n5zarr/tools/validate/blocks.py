@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ENDS",
-    "Form",
+    "EdgeForm",
     "StoredBlock",
     "check_block",
     "form_of",
@@ -44,7 +44,7 @@ ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 _LARGE = 2**26  # bytes; a smaller block gets memory whatever its header says
 _CHECKSUM = 8  # bytes after raw elements that may be a checksum
 
-type Form = Literal["padded", "truncated", "other"]
+type EdgeForm = Literal["padded", "truncated", "other"]
 """Storage of a block at the end of the dataset: full size, truncated, or another size."""
 
 
@@ -254,7 +254,7 @@ def _check_sizes(
         yield "short-block", f"{expected}, got {sizes}; the rest of the block reads as 0"
 
 
-def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> Form | None:
+def form_of(sizes: N5Tuple, dataset: DatasetAttributes, position: N5Tuple) -> EdgeForm | None:
     """Tell how a block at the end of the dataset is stored; None for a block inside it."""
     extent = dataset.extent_of(position)
     if extent == dataset.block_size:

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["Member", "VirtualArray", "VirtualCoordinate", "VirtualGroup", "members_of"]
+__all__ = ["VirtualArray", "VirtualCoordinate", "VirtualGroup", "VirtualMember", "members_of"]
 
 _LONGEST = 2**20  # positions of an axis; the references hold all of them
 
@@ -134,12 +134,12 @@ class VirtualCoordinate:
         return {".zarray": array, ".zattrs": attributes}
 
 
-type Member = VirtualGroup | VirtualArray | VirtualCoordinate
+type VirtualMember = VirtualGroup | VirtualArray | VirtualCoordinate
 
 
 def members_of(
     store: N5Store, path: str, *, coords: bool, chunk_grid: ChunkGrid = "regular"
-) -> list[Member]:
+) -> list[VirtualMember]:
     """Read a node and all nodes below it, and lay them out; each group precedes its members.
 
     Parameters
@@ -173,11 +173,11 @@ class _Tree:
 
     def group(
         self, source: str, path: str, group: GroupAttributes
-    ) -> Steps[tuple[list[Member], list[_Frame]]]:
+    ) -> Steps[tuple[list[VirtualMember], list[_Frame]]]:
         """Lay out a group; return its members, and the dimensions of each group in it."""
         layout = yield from read_layout(self.nodes, source, group)
         yield [Warn(f"omitted: {child.error}") for child in layout.broken]
-        below: list[Member] = []
+        below: list[VirtualMember] = []
         frames: list[_Frame] = []
         for name, child in sorted(layout.groups.items()):
             members, inner = yield from self.group(join(source, name), join(path, name), child)
@@ -185,7 +185,7 @@ class _Tree:
             frames += inner
         own = _frame_of(layout.path, layout.datasets)
         datasets = layout.datasets.values()
-        here: list[Member] = []
+        here: list[VirtualMember] = []
         if not self.coords:
             here += [self.array(p, path, p.path.rpartition("/")[2]) for p in datasets]
         elif layout.agrees and all(_is_aligned(own, frame) for frame in frames):
@@ -206,17 +206,17 @@ class _Tree:
             attributes = group.attributes if view is None else _own(group.attributes, view)
         return [VirtualGroup(path=path, attributes=attributes), *here, *below], frames
 
-    def root(self, path: str, view: DatasetView) -> Steps[list[Member]]:
+    def root(self, path: str, view: DatasetView) -> Steps[list[VirtualMember]]:
         """Lay out a dataset as an array in the root."""
         placed = yield from read_placed(self.nodes, path, view)
         return [VirtualGroup(path="", attributes={}), *(yield from self.alone(placed, ""))]
 
-    def alone(self, placed: Placed, path: str) -> Steps[list[Member]]:
+    def alone(self, placed: Placed, path: str) -> Steps[list[VirtualMember]]:
         """Lay out a dataset as the only array of a group that is laid out already."""
         if not self.coords:
             return [self.array(placed, path, placed.path.rpartition("/")[2] or "data")]
         each = (placed, *placed.coordinates.values())
-        members: list[Member] = [self.array(p, path, p.name) for p in each]
+        members: list[VirtualMember] = [self.array(p, path, p.name) for p in each]
         axes = {dim: (axis, placed.sizes[dim]) for dim, axis in placed.axes.items()}
         return members + (yield from _coordinates(axes, path, {p.name for p in each}))
 
@@ -253,9 +253,9 @@ def _plain(view: DatasetView, chunk_grid: ChunkGrid) -> DatasetView:
 
 def _coordinates(
     axes: Mapping[str, tuple[Axis, int]], path: str, used: set[str]
-) -> Steps[list[Member]]:
+) -> Steps[list[VirtualMember]]:
     """Make the coordinates of axes whose names are not used."""
-    members: list[Member] = []
+    members: list[VirtualMember] = []
     for dim, (axis, size) in axes.items():
         if dim in used:
             continue

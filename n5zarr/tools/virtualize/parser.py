@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.jobs.run import Scheduler
-    from n5zarr.tools.virtualize.layout import Member
+    from n5zarr.tools.virtualize.layout import VirtualMember
 
 __all__ = ["N5Parser"]
 
@@ -107,7 +107,7 @@ class N5Parser:
         return manifests.ManifestStore(_tree(manifests, members, entries), registry=registry)
 
     def _entries(
-        self, store: N5Store, members: list[Member], root: str
+        self, store: N5Store, members: list[VirtualMember], root: str
     ) -> dict[str, dict[str, dict[str, object]]]:
         """Make the entries of manifests for all chunks, by path of the array and key."""
         entries: dict[str, dict[str, dict[str, object]]] = {}
@@ -123,7 +123,7 @@ class N5Parser:
 
 def _tree(
     manifests: ModuleType,
-    members: list[Member],
+    members: list[VirtualMember],
     entries: Mapping[str, dict[str, dict[str, object]]],
 ) -> Any:  # noqa: ANN401 - as above
     """Make the root group from members; each group precedes its members."""

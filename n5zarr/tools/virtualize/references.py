@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.nodes import BlockTask
     from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.virtualize.layout import Member
+    from n5zarr.tools.virtualize.layout import VirtualMember
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = [
@@ -82,7 +82,7 @@ class Chunk(NamedTuple):
 
 def each_chunk(
     store: N5Store,
-    members: Sequence[Member],
+    members: Sequence[VirtualMember],
     run: RunOptions,
     max_inlined: int,
     counts: Counter[str],
@@ -93,7 +93,7 @@ def each_chunk(
     ----------
     store : N5Store
         The container.
-    members : sequence of Member
+    members : sequence of VirtualMember
         The hierarchy.
     run : RunOptions
         Where to read the headers.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.virtualize.layout import Member
+    from n5zarr.tools.virtualize.layout import VirtualMember
     from n5zarr.tools.virtualize.writers import Writer
     from n5zarr.zarr_view.keys import ZarrFormat
 
@@ -222,7 +222,7 @@ class _Target:
         self,
         container: str,
         zarr_format: ZarrFormat,
-        members: Sequence[Member],
+        members: Sequence[VirtualMember],
         source_options: Mapping[str, object] | None,
     ) -> Writer:
         """Make the writer."""
@@ -313,7 +313,7 @@ def _zarr_format(
 
 
 def _result(
-    counts: Counter[str], container: str, target: _Target, members: Sequence[Member]
+    counts: Counter[str], container: str, target: _Target, members: Sequence[VirtualMember]
 ) -> Virtualization:
     """Return a summary of the written references."""
     arrays = [member for member in members if isinstance(member, VirtualArray)]

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.tools.virtualize.layout import Member, VirtualArray
+    from n5zarr.tools.virtualize.layout import VirtualArray, VirtualMember
     from n5zarr.tools.virtualize.references import Chunk
     from n5zarr.zarr_view.keys import ZarrFormat
 
@@ -73,7 +73,7 @@ class Writer:
         """Keep a document, the bytes of a chunk, or URL, offset and length."""
         raise NotImplementedError
 
-    def add(self, member: Member) -> None:
+    def add(self, member: VirtualMember) -> None:
         """Add the documents of a member, and the chunk of a coordinate."""
         for name, document in member.documents(self._zarr_format).items():
             self.keep(join(member.path, name), self._text(document))
