@@ -36,22 +36,20 @@ def open_storage(
         The container; see :func:`~n5zarr.storage.place.place_of`.
     read_only : bool, optional
         Whether the store opened for a URL refuses to write.
-    cache, forbidden_is_missing : optional
+    cache, forbidden_is_missing, durability : optional
         As for :class:`~n5zarr.N5Store`.
-    durability : {"atomic", "durable", "overwrite"}, optional
-        The way to write local files.
 
     Raises
     ------
     N5UnrepresentableError
         An option does not apply to such a location (``kind="option"``).
     """
+    location = place.location
     if place.path:
         raise option_error(
             f"location: expected the root of a container, got its node {place.path!r}; open it "
             "with n5zarr.open"
         )
-    location = place.location
     if place.storage_options is not None and not place.is_url:
         raise option_error(
             f"storage_options: expected only with a URL, got it with {shown(location)}"
