@@ -304,8 +304,8 @@ def labels_to_write(
     Raises
     ------
     N5UnrepresentableError
-        They are no integers, another dtype than uint64 is asked for, or a fill value other than the
-        background (``kind="option"``).
+        The labels are no integers, another dtype than uint64 is asked for, or a fill value other
+        than the background (``kind="option"``).
     """
     if labels is not None and labels.dtype.kind not in "iu":
         raise option_error(f"data: expected integers for label_multiset, got {labels.dtype}")

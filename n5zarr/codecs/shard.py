@@ -270,7 +270,7 @@ def check_no_shard(data: memoryview, data_type: DataType, compression: Compressi
     Raises
     ------
     N5BlockError
-        It is a shard (``kind="shard"``).
+        The block is a shard (``kind="shard"``).
     """
     size = len(data)
     if size < LAST or not (_may_begin(data) or is_likely(bytes(data[-LAST:]), size)):
@@ -320,7 +320,7 @@ def check_not_sharded(
     Raises
     ------
     N5BlockError
-        It is a shard (``kind="shard"``).
+        The block is a shard (``kind="shard"``).
     """
     shard = stored_shard(size, read, data_type, compression)
     if shard is not None:

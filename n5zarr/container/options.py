@@ -177,7 +177,7 @@ def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:
     Raises
     ------
     N5UnrepresentableError
-        They are no integers above 0 (``kind="option"``).
+        An extent is no integer above 0 (``kind="option"``).
     """
     if given is None:
         return None

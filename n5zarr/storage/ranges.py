@@ -105,7 +105,7 @@ def check_sent(data: BufferLike, asked: ByteRequest | None, sent: Sent | None) -
     Raises
     ------
     OSError
-        They are others, more, or fewer.
+        The server sent other bytes than asked, more, or fewer.
     """
     n = memoryview(data).nbytes
     if sent is None:
@@ -139,7 +139,7 @@ def taken(data: bytes, asked: ByteRequest | None, status: int, content_range: st
     Raises
     ------
     OSError
-        They are others.
+        The answer has other bytes than asked for.
     """
     if status != HTTPStatus.PARTIAL_CONTENT:
         start, stop = bounds(asked, len(data))

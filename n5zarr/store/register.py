@@ -133,7 +133,7 @@ def general_first(registrations: object) -> Registrations:
     Raises
     ------
     N5UnrepresentableError
-        They are no mapping (``kind="option"``).
+        The registrations are no mapping (``kind="option"``).
     """
     if not isinstance(registrations, Mapping):
         raise option_error(
@@ -149,7 +149,7 @@ def transforms_of(given: Any, name: str) -> tuple[ViewTransform, ...]:  # noqa: 
     Raises
     ------
     N5UnrepresentableError
-        They are none (``kind="option"``).
+        A transform has another form (``kind="option"``).
     """
     named = isinstance(given, list | tuple) and all(_is_named(each) for each in given)
     pairs = given if named else [(name, given)]

@@ -212,7 +212,7 @@ class Resaving:
         Raises
         ------
         N5UnrepresentableError
-            There are others, which may be another project's (``kind="option"``).
+            A file to write exists, perhaps of another project (``kind="option"``).
         """
         names = [*_POINTS] if labels_in(self.project.xml) else []
         names += ["psf"] if elements_at(self.project.xml, _PSF) else []

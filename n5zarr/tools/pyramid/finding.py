@@ -95,7 +95,7 @@ def find_finest(place: Place, path: str, convention: str) -> N5Image:
     Raises
     ------
     N5UnrepresentableError
-        There is none (``kind="option"``).
+        The group has no ``s0`` (``kind="option"``).
     """
     given = join(str(place.location), place.path, path)
     store, path = open_writable(place, path)

@@ -144,7 +144,7 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> C
     Raises
     ------
     N5UnrepresentableError
-        It is no dataset, or the group cannot hold it (``kind="option"``).
+        The location is no dataset, or the group cannot hold it (``kind="option"``).
     """
     source, path = open_container(place, path, read_only=True)
     where = f"{source}: {path or '/'}"
@@ -196,7 +196,7 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     Raises
     ------
     N5UnrepresentableError
-        It is in Zarr (``kind="option"``).
+        The dataset is in Zarr (``kind="option"``).
     """
     require(
         to not in ("/", "\\"),
