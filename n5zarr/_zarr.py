@@ -7,6 +7,8 @@ Private are, each with what it gives:
   zarr's default pipeline does the same.
 - ``WrapperStore._store``: the store inside a wrapper, for which there is no other way. Without it,
   a copy does not see that a wrapped store is its own source, and removes it.
+- ``zarr.storage._local``: the class ``LocalStore`` itself. A program may replace
+  ``zarr.storage.LocalStore`` by a class that opens N5, as tests of hdmf-zarr do.
 - ``xarray.core.indexing``: selections that read only what they need. xarray's guide for backends
   names it, and no public module has its classes.
 - Types of signatures, for the type checker alone: they are not imported when a program runs.
@@ -29,10 +31,15 @@ import numpy as np
 import zarr
 from zarr.buffer import cpu, default_buffer_prototype
 from zarr.errors import ZarrUserWarning
-from zarr.storage import LocalStore, MemoryStore, StorePath, WrapperStore
+from zarr.storage import MemoryStore, StorePath, WrapperStore
 from zarr.types import ArrayV2, ArrayV3
 
 from n5zarr.errors import N5UnrepresentableError
+
+try:
+    from zarr.storage._local import LocalStore
+except ImportError:
+    from zarr.storage import LocalStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
