@@ -11,7 +11,7 @@ import asyncio
 import os
 import pickle
 import threading
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from errno import EIO
 from http import HTTPStatus
 from pathlib import PurePosixPath
@@ -31,6 +31,7 @@ from n5zarr.storage.secrets import cause_to_show, secrets_of_store, without_secr
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from aiohttp import ClientSession
     from fsspec.asyn import AsyncFileSystem
@@ -170,16 +171,17 @@ class UrlStore(FsspecStore):
     def _url_key(self, key: str) -> str:
         return quote(key, safe="/") if self.is_http else key
 
-    @asynccontextmanager
-    async def _turn(self) -> AsyncIterator[None]:
-        """Wait for other requests of this process, if the server needs a connection for each.
+    def _turn(self) -> AbstractAsyncContextManager[None]:
+        """Wait for other requests of this process, if the server needs a connection for each."""
+        return nullcontext() if self.keeps_connections is not False else self._waiting()
 
-        Such servers, as Python's own, often let few wait to be connected. The system drops the
-        others, and tries again after one, three and seven seconds.
+    @asynccontextmanager
+    async def _waiting(self) -> AsyncIterator[None]:
+        """Wait until few requests of this process are under way to the server.
+
+        Servers that need a connection for each, as Python's own, often let few wait to be
+        connected. The system drops the others, and tries again after one, three and seven seconds.
         """
-        if self.keeps_connections is not False:
-            yield
-            return
         server = urlsplit(self.path).netloc
         turns = _brief.setdefault(server, threading.Semaphore(_MOST_BRIEF))
         while not turns.acquire(blocking=False):  # of any loop
@@ -222,18 +224,19 @@ class UrlStore(FsspecStore):
             return b""
         if self.is_http:
             return await self._read_from_web(name, asked)
+        fs = self.fs
         if asked is None:
-            options = next((o for p, o in _ONE_REQUEST.items() if p in self.fs.protocol), {})
-            data = await self.fs._cat_file(name, **options)
+            options = next((o for p, o in _ONE_REQUEST.items() if p in fs.protocol), {})
+            data = await fs._cat_file(name, **options)
             return data
-        if "s3" in self.fs.protocol and hasattr(self.fs, "_call_s3"):
-            return await part_in_s3(self.fs, name, asked)
-        if "gs" in self.fs.protocol and hasattr(self.fs, "_call"):
+        if "s3" in fs.protocol and hasattr(fs, "_call_s3"):
+            return await part_in_s3(fs, name, asked)
+        if "gs" in fs.protocol and hasattr(fs, "_call"):
             head = {"Range": header_of(asked)}
-            headers, data = await self.fs._call("GET", self.fs.url(name), headers=head)
+            headers, data = await fs._call("GET", fs.url(name), headers=head)
             check_sent(data, asked, sent_by(headers.get("Content-Range")))
         else:  # an archive, memory, another service
-            data = await self.fs._cat_file(name, **_limits(asked))
+            data = await fs._cat_file(name, **_limits(asked))
             check_sent(data, asked, None)
         return data
 
