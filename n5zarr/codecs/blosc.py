@@ -141,10 +141,8 @@ class BloscCodec(Codec[Blosc]):
             "blocksize": compression.block_size,
         }
 
-    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Accept ``blosc``, whose shuffle is a name in Zarr v3 and a number in numcodecs."""
-        if codec != "blosc":
-            return None
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Convert ``blosc``, whose shuffle is a name in Zarr v3 and a number in numcodecs."""
         shuffle = configuration.get("shuffle", 1)
         if isinstance(shuffle, str):
             shuffle = _SHUFFLES.index(shuffle) if shuffle in _SHUFFLES else None

@@ -62,10 +62,8 @@ class Bzip2Codec(Codec[Bzip2]):
         """Return the configuration of numcodecs' ``bz2``."""
         return {"id": "bz2", "level": compression.block_size}
 
-    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Accept numcodecs' ``bz2``."""
-        if codec != "bz2":
-            return None
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Convert numcodecs' ``bz2``."""
         return {"type": "bzip2", "blockSize": configuration.get("level", 9)}
 
 

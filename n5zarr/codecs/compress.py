@@ -52,6 +52,17 @@ _CODECS = cast(
     },
 )
 
+# names in a ``zarr.json`` or numcodecs' ids, and the compression of N5 that is nearest
+_OF_ZARR = {
+    "gzip": "gzip",
+    "zlib": "gzip",
+    "bz2": "bzip2",
+    "lzma": "xz",
+    "lz4": "lz4",
+    "blosc": "blosc",
+    "zstd": "zstd",
+}
+
 
 def codec_of(compression: Compression) -> Codec[Compression]:
     """Find the codec of a compression.
@@ -220,11 +231,11 @@ def zarr_to_compression(codec: str, configuration: Mapping[str, JSON]) -> Compre
     >>> zarr_to_compression("numcodecs.bz2", {"level": 1})
     Bzip2(block_size=1)
     """
-    for n5_codec in _CODECS.values():
-        nearest = n5_codec.from_zarr(codec.removeprefix("numcodecs."), configuration)
-        if nearest is not None:
-            try:
-                return parse_compression(nearest)
-            except N5AttributesError:
-                return parse_compression({"type": nearest["type"]})
-    return None
+    name = codec.removeprefix("numcodecs.")
+    if name not in _OF_ZARR:
+        return None
+    nearest = _CODECS[_OF_ZARR[name]].from_zarr(name, configuration)
+    try:
+        return parse_compression(nearest)
+    except N5AttributesError:
+        return parse_compression({"type": nearest["type"]})

@@ -136,12 +136,13 @@ class Codec[C](Protocol):
             return None
         return f"numcodecs.{configuration.pop('id')}", configuration
 
-    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Return the ``compression`` nearest to a codec of Zarr; None if this is not its codec.
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Return the ``compression`` nearest to a codec of Zarr, one of those listed for it.
 
-        ``codec`` is the name in a ``zarr.json`` without ``numcodecs.``, or numcodecs' ``id``.
+        `n5zarr.codecs.compress` lists them. ``codec`` is the name in a ``zarr.json`` without
+        ``numcodecs.``, or numcodecs' ``id``. A compression without such a codec is never asked.
         """
-        return None
+        return {}
 
     # ------------------------------------------------------------------ payloads as streams
 

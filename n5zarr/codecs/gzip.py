@@ -62,21 +62,15 @@ class GzipCodec(Codec[Gzip]):
                 return fast
         if level == _SMALLEST:
             level = _SMALLEST_OF_LIBDEFLATE
-        pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
-        packed: bytearray = pack(data, level)
-        return packed
+        return _deflated(data, level, use_zlib=compression.use_zlib)
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Gzip) -> BufferLike:
         """Inflate the first ``n_bytes``: by libdeflate in one call if possible, else by zlib."""
         use_zlib = compression.use_zlib
-        one_shot = deflate.zlib_decompress if use_zlib else deflate.gzip_decompress
         fits = n_bytes <= _MAX_RATIO * len(payload)  # else the memory would be allocated in vain
         if fits and (use_zlib or _end_of_member(payload, n_bytes) is not None):
-            try:
-                inflated: bytearray = one_shot(payload, n_bytes)
-            except deflate.DeflateError:
-                inflated = bytearray()
-            if len(inflated) == n_bytes:
+            inflated = _at_once(payload, n_bytes, use_zlib=use_zlib)
+            if inflated is not None:
                 return inflated
         return _inflate(payload, n_bytes, use_zlib=use_zlib).data
 
@@ -100,11 +94,7 @@ class GzipCodec(Codec[Gzip]):
 
     def decodes(self, payload: memoryview, n_bytes: int, compression: Gzip) -> bool:
         """Whether a payload decodes to ``n_bytes`` and no more, in one call."""
-        one_shot = deflate.zlib_decompress if compression.use_zlib else deflate.gzip_decompress
-        try:
-            return len(one_shot(payload, n_bytes)) == n_bytes
-        except deflate.DeflateError:
-            return False
+        return _at_once(payload, n_bytes, use_zlib=compression.use_zlib) is not None
 
     def seems_usable(
         self, start: memoryview, size: int, n_bytes: int, compression: Gzip
@@ -116,9 +106,7 @@ class GzipCodec(Codec[Gzip]):
 
     def store(self, data: BufferLike, compression: Gzip) -> BufferLike:
         """Wrap in stored deflate blocks."""
-        pack = deflate.zlib_compress if compression.use_zlib else deflate.gzip_compress
-        stored: bytearray = pack(data, 0)
-        return stored
+        return _deflated(data, 0, use_zlib=compression.use_zlib)
 
     def detects_incomplete(self, compression: Gzip) -> bool:
         """Return whether the format is gzip: a zlib stream has no length at its end."""
@@ -138,16 +126,25 @@ class GzipCodec(Codec[Gzip]):
         """Return ``gzip``, or numcodecs' ``zlib``, which Zarr v3 does not specify."""
         return "numcodecs.zlib" if compression.use_zlib else "gzip", {"level": compression.level}
 
-    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Accept ``gzip`` and ``zlib``."""
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Convert ``gzip`` or ``zlib``."""
         level = configuration.get("level", _DEFAULT_LEVEL)
-        match codec:
-            case "gzip":
-                return {"type": "gzip", "level": level}
-            case "zlib":
-                return {"type": "gzip", "useZlib": True, "level": level}
-            case _:
-                return None
+        return {"type": "gzip", "useZlib": codec == "zlib", "level": level}
+
+
+def _deflated(data: BufferLike, level: int, *, use_zlib: bool) -> bytearray:
+    packed: bytearray = (deflate.zlib_compress if use_zlib else deflate.gzip_compress)(data, level)
+    return packed
+
+
+def _at_once(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> bytearray | None:
+    """Inflate by libdeflate; None unless it finds a stream of exactly ``n_bytes``."""
+    inflate = deflate.zlib_decompress if use_zlib else deflate.gzip_decompress
+    try:
+        inflated: bytearray = inflate(payload, n_bytes)
+    except deflate.DeflateError:
+        return None
+    return inflated if len(inflated) == n_bytes else None
 
 
 def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:

@@ -113,9 +113,9 @@ class Lz4Codec(Codec[Lz4]):
         """Return the configuration of numcodecs' ``lz4``."""
         return {"id": "lz4", "acceleration": 1}
 
-    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Accept numcodecs' ``lz4``."""
-        return {"type": "lz4"} if codec == "lz4" else None
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Convert numcodecs' ``lz4``, which has no size of pieces."""
+        return {"type": "lz4"}
 
 
 def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:

@@ -97,10 +97,8 @@ class XzCodec(Codec[Xz | Lzma]):
         preset = compression.preset if isinstance(compression, Xz) else None
         return {"id": "lzma", "format": 1, "check": -1, "preset": preset, "filters": None}
 
-    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Accept numcodecs' ``lzma``."""
-        if codec != "lzma":
-            return None
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Convert numcodecs' ``lzma``."""
         preset = configuration.get("preset")
         return {"type": "xz", "preset": 6 if preset is None else preset}
 

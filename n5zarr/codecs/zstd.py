@@ -41,7 +41,6 @@ _WINDOW = 2**27  # bytes, at most, of a frame that is decoded as a stream: zstd'
 class _Frame:
     end: int
     content_size: int | None  # bytes; None when not announced
-    n_blocks: int
     is_empty: bool  # by its headers, and without content size or checksum to verify
 
 
@@ -112,10 +111,8 @@ class ZstdCodec(Codec[Zstd]):
         """Return ``zstd`` of Zarr v3."""
         return "zstd", {"level": compression.level, "checksum": False}
 
-    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-        """Accept ``zstd``."""
-        if codec != "zstd":
-            return None
+    def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
+        """Convert ``zstd``."""
         return {"type": "zstd", "level": configuration.get("level", 3)}
 
 
@@ -218,7 +215,7 @@ def _frame(payload: memoryview, start: int) -> _Frame:
     end = offset + 4 * (descriptor >> 2 & 1)
     if end > len(payload):
         raise damaged("expected a whole zstd frame, got one without its checksum")
-    return _Frame(end, announced, n_blocks, is_empty)
+    return _Frame(end, announced, is_empty)
 
 
 def _window(payload: memoryview, start: int, announced: int | None) -> int:
