@@ -43,6 +43,7 @@ __all__ = [
     "is_unfinished",
     "patiently",
     "read",
+    "read_at",
     "read_ends",
     "read_part",
     "scan",
@@ -131,7 +132,7 @@ def read(
     """
     if part is None:
         return _read_with(path, _all_of, settled=settled)
-    return _read_with(path, lambda file, _: _read_at(file, *part), settled=settled, is_whole=False)
+    return _read_with(path, lambda file, _: read_at(file, *part), settled=settled, is_whole=False)
 
 
 def _all_of(file: int, size: int) -> bytes:
@@ -328,11 +329,12 @@ def check_readable(file: int, path: Path | str, status: os.stat_result) -> None:
     check_is_file(file, path, status)
     if status.st_size > _LARGE and is_block_name(os.path.basename(path)):
         with ErrorsAt(partial(os.fspath, path)):
-            check_stored_size(status.st_size, partial(_read_at, file))
+            check_stored_size(status.st_size, partial(read_at, file))
         os.lseek(file, 0, os.SEEK_SET)
 
 
-def _read_at(file: int, offset: int, n_bytes: int) -> bytes:
+def read_at(file: int, offset: int, n_bytes: int) -> bytes:
+    """Read a part of an open file; fewer bytes at its end."""
     end = os.lseek(file, 0, os.SEEK_END)
     os.lseek(file, offset, os.SEEK_SET)
     return _all_of(file, max(0, min(n_bytes, end - offset)))

@@ -24,6 +24,7 @@ import contextlib
 import os
 import stat
 import time
+from functools import partial
 from typing import TYPE_CHECKING, Self
 
 from n5zarr.storage.files import (
@@ -36,6 +37,7 @@ from n5zarr.storage.files import (
     check_readable,
     is_coming,
     patiently,
+    read_at,
     unfinished_name,
 )
 from n5zarr.storage.interface import Durability, ignore_warning
@@ -103,13 +105,10 @@ class FileWriter:
             while not self._overwrite_or_create(path, parts, check):
                 pass
             return
-        unfinished = self._write_unfinished(path, parts)
-        try:
+        with self._unfinished(path, parts) as new:
             # most blocks are new; then no lock is needed, and no look at what is there
-            while not (self._is_linked(unfinished, path) or self._rename(unfinished, path, check)):
+            while not (self._is_linked(new, path) or self._rename(new, path, check)):
                 pass
-        finally:
-            _remove(unfinished)
 
     def _overwrite_or_create(
         self, path: str, parts: tuple[BufferLike, ...], check: Check | None
@@ -178,12 +177,9 @@ class FileWriter:
             self._overwrite(held.file, (new,))
             return True
         else:
-            unfinished = self._write_unfinished(path, (new,))
-            try:
+            with self._unfinished(path, (new,)) as unfinished:
                 held.close_on_windows()
                 _replace(unfinished, path)
-            finally:
-                _remove(unfinished)
         self._note_file(path)
         return True
 
@@ -226,7 +222,7 @@ class FileWriter:
                     check_no_dangling_link(path)
                     yield None
                     return
-                try:
+                with contextlib.closing(held):
                     check_is_file(held.file, path)
                     # replacing a whole file needs no lock
                     warn = ignore_warning if replaces else self._warn
@@ -234,16 +230,11 @@ class FileWriter:
                         if _is_current(held.file, path):
                             yield held
                             return
-                finally:
-                    held.close()
 
     def _create(self, path: str, parts: tuple[BufferLike, ...]) -> bool:
         """Create a file with its whole content; False if another writer created it first."""
-        unfinished = self._write_unfinished(path, parts)
-        try:
+        with self._unfinished(path, parts) as unfinished:
             return self._link(unfinished, path)
-        finally:
-            _remove(unfinished)
 
     def _link(self, unfinished: str, path: str) -> bool:
         """Give a new file its name; without hard links, it replaces the file of another writer."""
@@ -263,23 +254,24 @@ class FileWriter:
         self._note_file(path)
         return True
 
-    def _write_unfinished(self, path: str, parts: tuple[BufferLike, ...]) -> str:
-        """Write a new file beside a path; return its name. On errors, remove the file."""
-        unfinished = unfinished_name(path)
-        file = self._open_unfinished(unfinished)
+    @contextlib.contextmanager
+    def _unfinished(self, path: str, parts: tuple[BufferLike, ...]) -> Iterator[str]:
+        """Write a new file beside a path, and give its name; at the end, remove that name."""
+        name = unfinished_name(path)
+        held = HeldFile(self._open_unfinished(name))
         try:
             try:
-                _write_all(file, parts)
-                if self._durability == "durable":
-                    os.fsync(file)
-            finally:
-                os.close(file)
-        except BaseException as err:
-            _remove(unfinished)
-            if isinstance(err, OSError) and err.filename is None:
-                err.filename = path  # the error of a full disk does not name the file
-            raise
-        return unfinished
+                with contextlib.closing(held):
+                    _write_all(held.file, parts)
+                    if self._durability == "durable":
+                        os.fsync(held.file)
+            except OSError as err:
+                err.filename = err.filename or path  # a full disk's error does not name the file
+                raise
+            yield name
+        finally:
+            with contextlib.suppress(FileNotFoundError):
+                patiently(os.remove, name)
 
     def _open_unfinished(self, unfinished: str) -> int:
         """Create a file and its directories; another program may be removing the directories."""
@@ -340,15 +332,13 @@ def sync_directories(directories: set[str]) -> None:
     for directory in sorted(directories | above, reverse=True):  # the deepest of a path first
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             try:
-                file = os.open(directory, os.O_RDONLY)
+                held = HeldFile(os.open(directory, os.O_RDONLY))
             except PermissionError:
                 if directory in directories:
                     raise
                 continue  # this user cannot list it, and so has created no names in it
-            try:
-                os.fsync(file)
-            finally:
-                os.close(file)
+            with contextlib.closing(held):
+                os.fsync(held.file)
     _named.update(found)
 
 
@@ -374,25 +364,17 @@ def _unnamed(directory: str, above: set[str]) -> set[tuple[int, int]]:
 def _check(file: int, check: Check | None) -> None:
     """Call ``check`` with a file."""
     if check is not None:
-
-        def read(offset: int, n_bytes: int) -> bytes:
-            if hasattr(os, "pread"):
-                return os.pread(file, n_bytes, offset)
-            os.lseek(file, offset, os.SEEK_SET)
-            return os.read(file, n_bytes)
-
-        check(os.fstat(file).st_size, read)
+        check(os.fstat(file).st_size, partial(read_at, file))
 
 
 def _check_unlocked(path: str, check: Check | None) -> None:
     """Call ``check`` with a file that this user may not write."""
     if check is not None:
-        with contextlib.suppress(PermissionError):
-            file = os.open(path, READ)
-            try:
-                _check(file, check)
-            finally:
-                os.close(file)
+        with (
+            contextlib.suppress(PermissionError),
+            contextlib.closing(HeldFile(os.open(path, READ))) as held,
+        ):
+            _check(held.file, check)
 
 
 def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:
@@ -400,11 +382,6 @@ def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:
         rest = memoryview(part).cast("B")
         while len(rest):  # one call writes at most 2 GiB
             rest = rest[os.write(file, rest) :]
-
-
-def _remove(unfinished: str) -> None:
-    with contextlib.suppress(FileNotFoundError):
-        patiently(os.remove, unfinished)
 
 
 def _target(path: str) -> str:
