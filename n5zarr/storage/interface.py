@@ -33,7 +33,28 @@ class Storage(ABC):
     ``str(storage)`` names the container in messages. Storage must be picklable for other processes,
     so its state excludes locks. :class:`~n5zarr.N5Store` refuses to write if ``read_only`` is
     true; :meth:`answer` need not check. Requests of one batch may be answered concurrently.
+
+    Attributes
+    ----------
+    root : Path or None
+        The resolved directory of the container; None unless it is in local files.
+    given : Path or None
+        The same directory by the user's name for it, which may be a link.
+    durability : {"atomic", "durable", "overwrite"}
+        The way to write files; other storage than local files replaces whole values.
+    has_cache : bool
+        Whether whole values are cached, so that reading parts saves nothing.
+    has_stamps : bool
+        Whether :class:`~n5zarr.storage.requests.Stamp` reveals that others have written a key.
+        Local files have stamps, which are cheap to compare. Elsewhere, a document costs a request,
+        so it is read as seldom as possible.
     """
+
+    root: Path | None = None
+    given: Path | None = None
+    durability: Durability = "atomic"
+    has_cache = False
+    has_stamps = False
 
     @property
     @abstractmethod
@@ -55,21 +76,6 @@ class Storage(ABC):
         return None
 
     @property
-    def root(self) -> Path | None:
-        """The resolved directory of the container; None unless it is in local files."""
-        return None
-
-    @property
-    def given(self) -> Path | None:
-        """The same directory by the user's name for it, which may be a link."""
-        return None
-
-    @property
-    def durability(self) -> Durability:
-        """The way to write files; other storage than local files replaces whole values."""
-        return "atomic"
-
-    @property
     @abstractmethod
     def read_only(self) -> bool:
         """Whether writing is refused."""
@@ -81,22 +87,8 @@ class Storage(ABC):
 
     @property
     @abstractmethod
-    def has_stamps(self) -> bool:
-        """Whether :class:`~n5zarr.storage.requests.Stamp` reveals that others have written a key.
-
-        Local files have stamps, which are cheap to compare. Elsewhere, a document costs a request,
-        so it is read as seldom as possible.
-        """
-
-    @property
-    @abstractmethod
     def supports_sync(self) -> bool:
         """Whether :meth:`answer` works, so that :meth:`run` needs no event loop."""
-
-    @property
-    def has_cache(self) -> bool:
-        """Whether whole values are cached, so that reading parts saves nothing."""
-        return False
 
     @abstractmethod
     def with_read_only(self, *, read_only: bool) -> Self:

@@ -68,6 +68,7 @@ class LocalFiles(Storage):
         directory, which may itself be reached through a link.
     """
 
+    given: Path
     is_shared = True
     has_stamps = True
     supports_sync = True
@@ -81,9 +82,11 @@ class LocalFiles(Storage):
         durability: Durability = "atomic",
         confined: bool = False,
     ) -> None:
-        self._given = root.absolute()
+        given = root.absolute()
+        self.given = given.parent.resolve() / given.name
         self._root = root.resolve()
-        self._durability: Durability = durability
+        self.root = None if confined else self._root  # so that no reader opens files itself
+        self.durability = durability
         self._confined = confined
         self._store_writes = store_writes
         self._local_store: LocalStore | None = None  # created on first use
@@ -92,16 +95,6 @@ class LocalFiles(Storage):
 
     def __str__(self) -> str:
         return str(self._root)
-
-    @property
-    @override
-    def root(self) -> Path | None:
-        return None if self._confined else self._root  # so that no reader opens files itself
-
-    @property
-    @override
-    def given(self) -> Path:
-        return self._given.parent.resolve() / self._given.name
 
     @property
     @override
@@ -114,21 +107,16 @@ class LocalFiles(Storage):
 
     @property
     @override
-    def durability(self) -> Durability:
-        return self._durability
-
-    @property
-    @override
     def read_only(self) -> bool:
         return self._read_only
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
         return type(self)(
-            self._given,
+            self.given,
             read_only=read_only,
             store_writes=self._store_writes,
-            durability=self._durability,
+            durability=self.durability,
             confined=self._confined,
         )
 
@@ -209,7 +197,7 @@ class LocalFiles(Storage):
         self, request: Put | Update | Remove | RemoveTree, warn: Callable[[str], None]
     ) -> object:
         """Answer a request that changes files; documents are always replaced atomically."""
-        durability = self._durability
+        durability = self.durability
         if isinstance(request, Update) and request.key.endswith(ATTRIBUTES_JSON):
             durability = "durable" if durability == "durable" else "atomic"
         with FileWriter(durability, warn) as writer:

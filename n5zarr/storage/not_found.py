@@ -78,15 +78,13 @@ def local_root_message(root: Path) -> str:
 
 def _special(path: Path) -> str | None:
     """Describe a pipe, socket or device; None for other paths."""
-    if path.is_fifo():
-        found = "a named pipe"
-    elif path.is_socket():
-        found = "a socket"
-    elif path.is_char_device() or path.is_block_device():
-        found = "a device"
-    else:
-        return None
-    return f"{found}; a container is a directory: check the path"
+    kinds = {
+        "a named pipe": path.is_fifo(),
+        "a socket": path.is_socket(),
+        "a device": path.is_char_device() or path.is_block_device(),
+    }
+    found = next((kind for kind, is_it in kinds.items() if is_it), None)
+    return found and f"{found}; a container is a directory: check the path"
 
 
 def _file(path: Path) -> Foreign:

@@ -7,7 +7,7 @@ zarr reads arrays of Zarr directly from a store, and N5 is read through
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from zarr.storage import FsspecStore, ObjectStore
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-__all__ = ["error_in", "served"]
+__all__ = ["raise_in", "served"]
 
 
 class _Served:
@@ -90,24 +90,23 @@ class _Served:
         except Exception as err:
             if missing and says_missing(self, err):
                 return missing[0]
-            better = error_in(self, key, err, is_read=is_read)
-            raise better from better.__cause__
+            raise_in(self, key, err, is_read=is_read)
 
     async def _each(self, prefix: str, keys: AsyncIterator[str]) -> AsyncIterator[str]:
         try:
             async for key in keys:
                 yield key
         except Exception as err:
-            better = error_in(self, prefix, err)
-            raise better from better.__cause__
+            raise_in(self, prefix, err)
 
 
-def error_in(store: object, key: str, err: Exception, *, is_read: bool = True) -> Exception:
-    """Return the error for a failed request to a store; of other stores than ours, the error."""
-    if not isinstance(store, _Served):
-        return err
-    where = f"{store}: {key.strip('/') or '/'}"
-    return server_error(where, err, is_read=is_read, secrets=secrets_of_store(store))
+def raise_in(store: object, key: str, err: Exception, *, is_read: bool = True) -> NoReturn:
+    """Raise the error for a failed request to a store; of other stores than ours, the error."""
+    better = err
+    if isinstance(store, _Served):
+        where = f"{store}: {key.strip('/') or '/'}"
+        better = server_error(where, err, is_read=is_read, secrets=secrets_of_store(store))
+    raise better from better.__cause__
 
 
 class ServedUrlStore(_Served, UrlStore):  # type: ignore[misc] # UrlStore takes more

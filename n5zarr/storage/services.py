@@ -24,7 +24,7 @@ from n5zarr.storage.objects import (
 )
 from n5zarr.storage.requests import Entry
 from n5zarr.storage.secrets import is_secret, secrets_of_store, without_secrets
-from n5zarr.storage.served import error_in
+from n5zarr.storage.served import raise_in
 from n5zarr.storage.store_locations import innermost
 from n5zarr.storage.url import says_missing
 from n5zarr.storage.url_store import PAGE, ListingPage, UrlStore
@@ -141,8 +141,7 @@ class Service[T: "Store"]:
         except Exception as err:
             if few and says_missing(self.store, err):
                 return []
-            better = error_in(self.store, path, err)
-            raise better from better.__cause__
+            raise_in(self.store, path, err)
 
     async def _entries(self, path: str) -> list[Entry]:
         # zarr's list_dir does not distinguish directories from files

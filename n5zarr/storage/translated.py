@@ -85,8 +85,10 @@ def s3_store(url: str, options: Mapping[str, Any]) -> S3Store:
         settings = _settings(keys.session, bucket, {"endpoint_url": endpoint, **of_client})
         if not options.get("anon"):
             signing = {"skip_signature": False, "credential_provider": keys}
-            why = "there are no credentials; anon=True reads public buckets"
-            _leave_to_fsspec(why, when=keys.found is None)
+            _leave_to_fsspec(
+                "there are no credentials; anon=True reads public buckets",
+                when=keys.found is None,
+            )
     except (BotoCoreError, ValueError) as err:
         # without the text, which may contain a password
         message = f"botocore refuses the options ({type(err).__name__})"
@@ -113,11 +115,12 @@ def _settings(session: Any, bucket: str, given: dict[str, Any]) -> dict[str, Any
         given["region_name"] = _region_of_bucket(bucket, found.region_name)
         found = client()
     endpoint = found.endpoint_url.rstrip("/")
-    why = "the configuration of AWS has settings of S3, such as addressing_style"
-    _leave_to_fsspec(why, when=found.config.s3)
+    _leave_to_fsspec(
+        "the configuration of AWS has settings of S3, such as addressing_style",
+        when=found.config.s3,
+    )
     is_other = os.environ.get("AWS_ENDPOINT_URL_S3", endpoint).rstrip("/") != endpoint
-    why = "AWS_ENDPOINT_URL_S3 is another address, which obstore prefers"
-    _leave_to_fsspec(why, when=is_other)
+    _leave_to_fsspec("AWS_ENDPOINT_URL_S3 is another address, which obstore prefers", when=is_other)
     to_server = _client_options(endpoint, _SILENCE)
     certificates = session.get_config_variable("ca_bundle")
     if certificates and endpoint.startswith("https:"):
@@ -207,8 +210,10 @@ def google_store(url: str, options: Mapping[str, Any]) -> GCSStore:
 
     _check_names(options, {"token"})
     # obstore speaks the service's XML, gcsfs its JSON, and emulators often only the second
-    why = "STORAGE_EMULATOR_HOST is set, and may know JSON only"
-    _leave_to_fsspec(why, when="STORAGE_EMULATOR_HOST" in os.environ)
+    _leave_to_fsspec(
+        "STORAGE_EMULATOR_HOST is set, and may know JSON only",
+        when="STORAGE_EMULATOR_HOST" in os.environ,
+    )
     signing: dict[str, Any] = {"skip_signature": True}
     if options.get("token") != "anon":
         is_other = options.get("token") not in (None, "google_default")
@@ -261,8 +266,9 @@ def azure_store(url: str, options: Mapping[str, Any]) -> AzureStore:
     _leave_to_fsspec(f"{', '.join(variables)} is set", when=variables)
     _leave_to_fsspec("account_name is not given", when=not options.get("account_name"))
     # adlfs's default is to read public containers
-    why = "there are no credentials; adlfs looks further"
-    _leave_to_fsspec(why, when=options.get("anon") is False)
+    _leave_to_fsspec(
+        "there are no credentials; adlfs looks further", when=options.get("anon") is False
+    )
     container, prefix = split_bucket(url)
     _leave_to_fsspec("the URL names the account", when="@" in container)
     return AzureStore(
@@ -284,8 +290,10 @@ def web_store(url: str, options: Mapping[str, Any]) -> HTTPStore:
     host = url.partition("://")[2].partition("/")[0]
     _leave_to_fsspec("the URL has a query, which goes with every request", when="?" in url)
     _leave_to_fsspec("the URL has a user", when="@" in host)
-    why = "the environment names a proxy, which only obstore would use"
-    _leave_to_fsspec(why, when=getproxies().keys() - {"no"})
+    _leave_to_fsspec(
+        "the environment names a proxy, which only obstore would use",
+        when=getproxies().keys() - {"no"},
+    )
     _check_names(options, {"headers", "client_kwargs"})
     client_kwargs = dict(options.get("client_kwargs") or {})
     _check_names(client_kwargs, {"headers", "timeout"}, "client_kwargs.")

@@ -69,8 +69,6 @@ class ZarrStorage(Storage):
         How many values to keep in memory, and when to read them again.
     """
 
-    has_stamps = False
-
     def __init__(
         self,
         store: Store,
@@ -80,6 +78,7 @@ class ZarrStorage(Storage):
     ) -> None:
         self._held = HeldStore(store, backend, reopen)
         self._cache = None if cache is None else Cache(cache)
+        self.has_cache = cache is not None
         self._begin()
 
     def _begin(self) -> None:
@@ -135,11 +134,6 @@ class ZarrStorage(Storage):
         # zarr's convention: wrappers always have the methods; the attribute tells if they work
         has_methods = isinstance(self.store, SupportsSyncStore)
         return has_methods and bool(getattr(self.store, "_supports_sync_io", True))
-
-    @property
-    @override
-    def has_cache(self) -> bool:
-        return self._cache is not None
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
