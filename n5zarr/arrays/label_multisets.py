@@ -348,4 +348,4 @@ def make_multisets(store: N5Store, path: str, labels: np.ndarray | None) -> None
         return raw.to_bytes()
 
     store.run(request_each([Update(join(path, ATTRIBUTES_JSON), change)]))
-    store.container.chunks.memory.forget(path)
+    store.container.memory.forget(path)

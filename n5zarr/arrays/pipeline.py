@@ -286,7 +286,7 @@ class N5CodecPipeline(CodecPipeline):
 
     def _has_labels(self, item: BatchItem) -> bool:
         """Whether the chunks of an array are the labels of multisets."""
-        view = item[0].store.container.chunks.memory.dataset(self._path_of(item))
+        view = item[0].store.container.memory.dataset(self._path_of(item))
         return view is not None and view.content is Content.LABELS
 
     def _path_of(self, item: BatchItem) -> str:

@@ -184,12 +184,12 @@ async def _read_start(dataset: OpenDataset, key: str) -> BufferLike | None:
     """
     header, n_bytes = dataset.view.full_header, dataset.view.full_n_bytes
     memory = dataset.store.container.memory
-    if memory.ends_with_elements(dataset.path):
+    if dataset.path in memory.without_trailer:
         return await dataset.store.run_async(_get(key, (0, len(header))))
     ends = await dataset.store.run_async(_ends(key, len(header)))
     if ends is None or ends[0] != len(header) + n_bytes:
         return None
-    memory.keep_that_ends_with_elements(dataset.path)
+    memory.without_trailer.add(dataset.path)
     return ends[1][: len(header)]
 
 

@@ -86,10 +86,9 @@ def _blocks_among(
     known: Sequence[int | None] = sizes or [None] * len(keys)
     each = zip(keys, known, parsed, strict=True)
     others = tuple(k for k, size, p in each if p is None and not _is_marker(k, size, grid))
-    if sizes is None:
-        return StoredBlocks(rows, None, others)
-    found = zip(parsed, sizes, strict=True)
-    n_bytes = sum(size for position, size in found if position is not None)
+    n_bytes = None
+    if sizes is not None:
+        n_bytes = sum(n for n, p in zip(sizes, parsed, strict=True) if p is not None)
     return StoredBlocks(rows, n_bytes, others)
 
 

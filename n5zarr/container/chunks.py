@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.container.memory import Memory, Node
+    from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.keys import ChunkKey
@@ -73,17 +73,6 @@ class Chunks:
     """
 
     nodes: Nodes
-    name: str
-
-    @property
-    def memory(self) -> Memory:
-        """The memory of the store object: here the datasets."""
-        return self.nodes.memory
-
-    @property
-    def has_stamps(self) -> bool:
-        """Whether storage can tell that another program has written a document."""
-        return self.nodes.has_stamps
 
     # ------------------------------------------------------------------ datasets
 
@@ -95,10 +84,10 @@ class Chunks:
         N5Error
             The dataset has other elements or blocks than when it was opened (``kind="changed"``).
         """
-        known = self.memory.known(path)
+        known = self.nodes.memory.known.get(path)
         if known is None or not isinstance(known.node, DatasetView):
             return (yield from self.dataset_anew(path))
-        if self.has_stamps:
+        if self.nodes.has_stamps:
             (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
             if stamp is None or stamp != known.stamp:
                 return (yield from self.dataset_anew(path))
@@ -112,7 +101,7 @@ class Chunks:
         N5Error
             The dataset has other elements or blocks than when it was opened (``kind="changed"``).
         """
-        known = self.memory.node(path)
+        known = self.nodes.memory.node(path)
         node = yield from self.node_anew(path, expected=known)
         return node if isinstance(node, DatasetView) else None
 
@@ -136,13 +125,13 @@ class Chunks:
             The node is broken or not supported, or differs from ``expected`` (``kind="changed"``).
         """
         stamp = None
-        if self.has_stamps:
-            if self.memory.assumed(path) is None:
+        if self.nodes.has_stamps:
+            if path not in self.nodes.memory.assumed:
                 yield from self.nodes.check_version()
             (stamp,) = yield [Stamp(join(path, ATTRIBUTES_JSON))]
-        node = self.memory.take_listed(path, stamp) or (yield from self.nodes.node(path))
+        node = self.nodes.memory.take_listed(path, stamp) or (yield from self.nodes.node(path))
         self._check_same(path, expected, node)
-        self.memory.keep(path, node, stamp)
+        self.nodes.memory.keep(path, node, stamp)
         return node
 
     def node_to_open(self, path: str) -> Steps[Node | None]:
@@ -150,7 +139,7 @@ class Chunks:
         try:
             return (yield from self.node_anew(path))
         except N5Error as err:
-            if self.memory.was_named(path):
+            if path in self.nodes.memory.named:
                 raise ReplacedError.of(err.located(path)) from err
             raise
 
@@ -159,7 +148,7 @@ class Chunks:
         if not isinstance(known, DatasetView):
             return
         if not isinstance(node, DatasetView):
-            raise _gone(node)
+            raise gone(node)
         check_still_there(known.dataset, node.dataset)
 
     def open_dataset(self, path: str, *, anew: bool) -> Steps[DatasetView]:
@@ -173,7 +162,7 @@ class Chunks:
         """
         view = yield from self.dataset_anew(path) if anew else self.dataset(path)
         if view is None:
-            raise _gone(self.memory.node(path))
+            raise gone(self.nodes.memory.node(path))
         return view
 
     # ------------------------------------------------------------------ reading
@@ -204,7 +193,7 @@ class Chunks:
         settled = not codec_of(compression).detects_incomplete(compression)
         (block,) = yield [Get(location.key, settled=settled)]
         # only local files, which have stamps, support waiting: elsewhere a second read is useless
-        if block is not None and not settled and self.has_stamps:
+        if block is not None and not settled and self.nodes.has_stamps:
             try:
                 if not location.may_be_incomplete(memoryview(block)):
                     return (yield from chunk_of(memoryview(block)))
@@ -216,7 +205,7 @@ class Chunks:
     def _location_to_read(self, chunk: ChunkKey) -> Steps[BlockLocation | None]:
         """Locate the block of a chunk; None if no array has this chunk in its grid."""
         location = BlockLocation.of(chunk, (yield from self.dataset(chunk.path)))
-        if location is not None and not location.in_grid and not self.has_stamps:
+        if location is not None and not location.in_grid and not self.nodes.has_stamps:
             # the caller knows a larger array than this store object has read last
             location = BlockLocation.of(chunk, (yield from self.dataset_anew(chunk.path)))
         return location if location is not None and location.in_grid else None
@@ -275,10 +264,10 @@ class Chunks:
         if '"sharding_indexed"' not in codecs:
             return codec_chain.encode(decode_chunk(block, view, position), codecs)
         stored = bytes(block)
-        shard = self.memory.shard_of(location.key, stored)
+        shard = self.nodes.memory.shard_of(location.key, stored)
         if shard is None:
             shard = codec_chain.encode(decode_chunk(block, view, position), codecs)
-            self.memory.keep_shard(location.key, stored, shard)
+            self.nodes.memory.keep_shard(location.key, stored, shard)
         return shard
 
     def check(self, chunk: ChunkKey) -> Steps[None]:
@@ -432,7 +421,7 @@ class Chunks:
 
     def location(self, chunk: ChunkKey) -> BlockLocation | None:
         """Locate the block of a chunk; None if its dataset is unread, or has another rank."""
-        return BlockLocation.of(chunk, self.memory.dataset(chunk.path))
+        return BlockLocation.of(chunk, self.nodes.memory.dataset(chunk.path))
 
     def _errors_of(self, location: BlockLocation) -> ErrorsAt:
         """Make a context whose errors name the block."""
@@ -440,8 +429,4 @@ class Chunks:
 
     def block_name(self, path: str, grid_position: N5Tuple) -> str:
         """Return the name of a block for messages: container, dataset and position."""
-        return f"{self.name}: {path or '/'}: block {block_path(grid_position)}"
-
-
-def _gone(node: Node | None) -> N5Error:
-    return gone("nothing" if node is None else "a group")
+        return f"{self.nodes.name}: {path or '/'}: block {block_path(grid_position)}"

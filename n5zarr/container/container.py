@@ -91,7 +91,7 @@ class Container:
         self.memory = Memory() if memory is None else memory
         self.nodes = Nodes(options, self.memory, has_stamps, name)
         self.hierarchy = Hierarchy(self.nodes)
-        self.chunks = Chunks(self.nodes, name)
+        self.chunks = Chunks(self.nodes)
 
     # ------------------------------------------------------------------ reading
 
@@ -128,17 +128,11 @@ class Container:
         Remembers it: Zarr's next change starts from it.
         """
         document = yield from self.hierarchy.served(key, node)
-        if document is None:
-            # Zarr's next change starts from an empty document: others may be creating the node
-            self._remember_served(key, b"{}")
-            return None
-        value = json.dumps(document).encode()
-        self._remember_served(key, _without_consolidated(document, value))
-        return value
-
-    def _remember_served(self, key: MetadataKey, document: bytes) -> None:
+        value = None if document is None else json.dumps(document).encode()
         if not self.read_only:
-            self.memory.keep_served(key, document)
+            # if there is none, Zarr's next change starts from "{}": others may be creating the node
+            self.memory.served[key] = _without_consolidated(document or {}, value or b"{}")
+        return value
 
     def exists(self, key: str) -> Steps[bool]:
         """Whether a key has a value."""
@@ -217,7 +211,7 @@ class Container:
     def names(self, path: str) -> Steps[Sequence[str]]:
         """Return the names directly below a path, sorted; warn of broken children."""
         # on servers, each document costs a request
-        known = None if self.chunks.has_stamps else self.memory.node(path)
+        known = None if self.nodes.has_stamps else self.memory.node(path)
         group = known if isinstance(known, GroupAttributes) else None
         return (yield from self._locating(names(self.hierarchy, path, group), path))
 
@@ -276,8 +270,8 @@ class Container:
         else:
             # take it now, not when storage runs: other tasks may write through this container
             if self._is_of_other_format(parsed):
-                self.memory.keep_missing(parsed)
-            served = self.memory.served(parsed)
+                self.memory.served.setdefault(parsed, b"{}")  # unless Zarr knows it
+            served = self.memory.served.get(parsed)
             steps = self._write_document(parsed, bytes(value), served, only_new=only_new)
         located = self._locating(steps, parsed.path)
         return self._unless_exists(key, parsed, located) if only_new else located
@@ -289,12 +283,6 @@ class Container:
             message = f"key {key!r}: expected the key of a chunk"
             raise N5UnrepresentableError(message, kind="path", where=self.name)
         return self._locating(self.chunks.update(chunk, change), chunk.path)
-
-    def update_group(
-        self, path: str, change: Callable[[Mapping[str, JSON]], Mapping[str, JSON]]
-    ) -> Steps[None]:
-        """Replace the attributes of a group by a function of them."""
-        return self.update_attributes(path, change, is_group=True)
 
     def update_attributes(
         self,
@@ -326,7 +314,7 @@ class Container:
         from n5zarr.container.updates import parse_document, write_document  # noqa: PLC0415 - for writing
 
         document = parse_document(key, value)
-        self.memory.forget_listed()
+        self.memory.listed.clear()
         yield from self.nodes.check_version()
         node = yield from write_document(
             self.nodes,
@@ -341,13 +329,13 @@ class Container:
             return
         if key.zarr_format == 2 and self._is_of_other_format(key):
             # Zarr may be about to write the attributes, too
-            self.memory.keep_missing(MetadataKey(key.path, ".zattrs"))
+            self.memory.served.setdefault(MetadataKey(key.path, ".zattrs"), b"{}")
         # of a new array, Zarr v2 writes `.zarray` and `.zattrs` at once; the latter makes a group
-        is_array_by_now = key.name == ".zattrs" and self.memory.creation(key.path) is not None
+        is_array_by_now = key.name == ".zattrs" and key.path in self.memory.created
         if not (is_array_by_now and isinstance(node, GroupAttributes)):
             # without a stamp, so that it is read again: others may have replaced it since
             self.memory.keep(key.path, node)
-        self.memory.keep_served(key, _without_consolidated(document, value))
+        self.memory.served[key] = _without_consolidated(document, value)
 
     def _is_of_other_format(self, key: MetadataKey) -> bool:
         """Whether the node of a document had the other format when it was last read."""
@@ -367,7 +355,7 @@ class Container:
                 pass
 
     def _remove_document(self, key: MetadataKey) -> Steps[None]:
-        self.memory.forget_listed()
+        self.memory.listed.clear()
         node = yield from self.chunks.node_anew(key.path)
         if (node is not None and self.hierarchy.has(key, node)) or key.name == ".zmetadata":
             from n5zarr.container.updates import remove_document  # noqa: PLC0415 - for writing
@@ -377,7 +365,7 @@ class Container:
 
     def delete_dir(self, path: str) -> Steps[None]:
         """Remove a node and everything below it, or the chunks of an array below a path."""
-        self.memory.forget_listed()
+        self.memory.listed.clear()
         try:
             exists = (yield from self.nodes.node(path)) is not None
         except N5Error as err:
@@ -385,7 +373,7 @@ class Container:
             exists = True  # a broken node can be removed too
         if exists or not path:
             yield [RemoveTree(path)]
-        elif self.memory.node(path) is None and self.memory.creation(path) is None:
+        elif self.memory.node(path) is None and path not in self.memory.created:
             for flow in self.keys_below(path):
                 for key in (yield from flow):
                     yield from self.delete(key)
@@ -428,7 +416,8 @@ class Container:
 
     def warn(self, message: str) -> None:
         """Warn the user, once per message and store object."""
-        if self.memory.is_new_warning(message):
+        if message not in self.memory.warned:
+            self.memory.warned.add(message)
             warnings.warn(f"{self.name}: {message}", N5Warning, stacklevel=2)
 
 

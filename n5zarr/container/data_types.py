@@ -112,12 +112,10 @@ def _v2_type(document: Mapping[str, Any]) -> ZDType:
 
 
 def _scalar(zdtype: ZDType, fill_value: JSON, zarr_format: ZarrFormat) -> object:
-    scalar: object
     if fill_value is None:  # v2: for null, zarr uses the default, 0 for numbers
-        scalar = zdtype.default_scalar()
-        return scalar
+        return zdtype.default_scalar()
     try:
-        scalar = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
+        scalar: object = zdtype.from_json_scalar(fill_value, zarr_format=zarr_format)
         if np.ndim(cast("Any", scalar)):  # a list of truth values
             raise TypeError
     except REFUSALS as err:

@@ -86,9 +86,7 @@ def check_n5(path: str, entries: Sequence[Entry]) -> Steps[None]:
             "or with --overwrite to start again"
         )
         raise N5FormatError(message, kind="foreign")
-    found = yield from _zarr_at(path, entries)
-    if found is not None:
-        raise _not_n5(found)
+    _refuse((yield from _zarr_at(path, entries)))
 
 
 def check_both(path: str, entries: Sequence[Entry]) -> Steps[None]:
@@ -100,9 +98,7 @@ def check_both(path: str, entries: Sequence[Entry]) -> Steps[None]:
 
 def check_place(path: str, data: bytes, location: str) -> Steps[None]:
     """Raise if :func:`zarr_instead` recognises a node of Zarr (``kind="foreign"``)."""
-    found = yield from zarr_instead(path, data, location)
-    if found is not None:
-        raise _not_n5(found)
+    _refuse((yield from zarr_instead(path, data, location)))
 
 
 def zarr_instead(path: str, data: bytes, location: str) -> Steps[Foreign | None]:
@@ -145,8 +141,9 @@ def zarr_instead(path: str, data: bytes, location: str) -> Steps[Foreign | None]
     return (yield from _zarr_at(path, [*entries, *known]))
 
 
-def _not_n5(found: Foreign) -> N5FormatError:
-    return N5FormatError(f"expected N5, got {found}", kind="foreign")
+def _refuse(found: Foreign | None) -> None:
+    if found is not None:
+        raise N5FormatError(f"expected N5, got {found}", kind="foreign")
 
 
 def _zarr_at(path: str, entries: Sequence[Entry]) -> Steps[Foreign | None]:

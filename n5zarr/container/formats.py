@@ -67,8 +67,7 @@ class Formats:
 
     def at(self, path: str, record: Record) -> Steps[ZarrFormat]:
         """Return the format of a node, from its record or the groups above."""
-        named = self.fixed or record.zarr_format
-        return named or (yield from self.above(path))
+        return self.fixed or record.zarr_format or (yield from self.above(path))
 
     def is_surely_v3(self, path: str) -> Steps[bool]:
         """Whether a node, if it exists, is presented as Zarr v3; does not parse its document.
@@ -100,7 +99,7 @@ class Formats:
 
     def _named_at(self, path: str, now: object) -> Steps[ZarrFormat | None]:
         """Return the format that a group's document records; read it unless its stamp is known."""
-        stamp, named = self.memory.format_at(path)
+        stamp, named = self.memory.formats.get(path, (None, None))
         if now == stamp:
             return named
         data = yield from read_key(join(path, ATTRIBUTES_JSON))
@@ -109,7 +108,7 @@ class Formats:
         except N5AttributesError:  # opening that node raises it
             document = None
         named = _recorded_format(document.get(ZARR_KEY)) if isinstance(document, dict) else None
-        self.memory.keep_format(path, now, named)
+        self.memory.formats[path] = now, named
         return named
 
 

@@ -17,7 +17,7 @@ from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.conventions.axis_names import in_axis_order, with_names
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.order import N5Tuple
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Entry, List, Steps, Warn, list_each, read_key
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.keys import (
@@ -33,9 +33,8 @@ from n5zarr.zarr_view.record import Record
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from n5zarr.container.memory import Memory, Node
+    from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
-    from n5zarr.container.options import ViewOptions
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["Hierarchy", "KeyListing", "names", "names_below"]
@@ -53,29 +52,19 @@ class Hierarchy:
 
     nodes: Nodes
 
-    @property
-    def options(self) -> ViewOptions:
-        """Codecs, format and axis order of the hierarchy."""
-        return self.nodes.options
-
-    @property
-    def memory(self) -> Memory:
-        """The memory of the store object: here the names of the chunks of arrays."""
-        return self.nodes.memory
-
     def parse_key(self, key: str) -> MetadataKey | ChunkKey | None:
         """Parse a Zarr key, including keys of arrays whose chunks have unusual names."""
-        zarr_format = self.options.zarr_format or self._format_of(key)
+        zarr_format = self.nodes.options.zarr_format or self._format_of(key)
         parsed = parse_key(key, zarr_format)
-        if parsed is None and self.options.zarr_format is None:
+        if parsed is None and self.nodes.options.zarr_format is None:
             parsed = parse_key(key, 2)  # a chunk of an unknown v2 array
-        named = None if isinstance(parsed, MetadataKey) else self.memory.chunk_of(key)
+        named = None if isinstance(parsed, MetadataKey) else self.nodes.memory.chunk_of(key)
         return named or parsed
 
     def _format_of(self, key: str) -> ZarrFormat:
         """Return the format of a key: `a/c/1` is a chunk of `a` in v3, and of `a/c` in v2."""
         path, _, name = key.rpartition("/")
-        array = self.memory.dataset(path)
+        array = self.nodes.memory.dataset(path)
         is_v2 = array is not None and array.zarr_format == 2
         return 2 if name in METADATA_NAMES[2] or (is_v2 and name not in METADATA_NAMES[3]) else 3
 
@@ -94,7 +83,7 @@ class Hierarchy:
             return None
         if isinstance(node, DatasetView):
             if key.name == ".zattrs":
-                attributes = in_axis_order(node.dataset.attributes, self.options.axis_order)
+                attributes = in_axis_order(node.dataset.attributes, self.nodes.options.axis_order)
                 return with_names(attributes, node.dimension_names) or None
             return node.document() if key.name in ("zarr.json", ".zarray") else None
         return _group_document(key.name, node)
@@ -117,7 +106,7 @@ class Hierarchy:
 
     def is_consolidated(self, node: GroupAttributes) -> bool:
         """Whether a group's document has the metadata of the nodes below; not with codecs "n5"."""
-        return self.options.codecs != "n5" and Record.from_json(node.record).consolidated
+        return self.nodes.options.codecs != "n5" and Record.from_json(node.record).consolidated
 
     def _documents_below(
         self, path: str, node: GroupAttributes, *, own: bool
@@ -152,8 +141,10 @@ class Hierarchy:
 
     def _children(self, path: str) -> Steps[list[tuple[str, Node]]]:
         """Return paths and nodes of the children of a group, the last one first."""
-        children = yield from self.nodes.sound_children(path)
-        return [(join(path, name), node) for name, node in reversed(children)]
+        children = yield from self.nodes.children(path)
+        yield _left_out(children)
+        sound = [(name, node) for name, node in children if not isinstance(node, Broken)]
+        return [(join(path, name), node) for name, node in reversed(sound)]
 
     def metadata_keys(self, path: str, node: Node) -> list[str]:
         """Return the keys of the documents of a node."""
@@ -172,16 +163,11 @@ class Hierarchy:
 
     def owner(self, path: str) -> Steps[tuple[str, Node] | None]:
         """Return the node to which a key prefix belongs: at that path, or a dataset above."""
-        node = yield from self.nodes.node(path)
-        if node is not None:
-            return path, node
-        while path:
-            path = path.rpartition("/")[0]
-            node = yield from self.nodes.node(path)
-            if isinstance(node, DatasetView):
-                return path, node
+        for at in (path, *reversed(groups_above(path))):
+            node = yield from self.nodes.node(at)
             if node is not None:
-                return None
+                is_owner = at == path or isinstance(node, DatasetView)
+                return (at, node) if is_owner else None
         return None
 
 
@@ -233,14 +219,13 @@ class KeyListing:
         self._path = path
         self._groups: list[_Group] = []
         self._chunks: Iterator[str] = iter(())
+        self._is_done = False
 
     def flows(self) -> Iterator[Steps[list[str]]]:
         """Yield flows that each return the next keys, sorted within a node; run each in turn."""
         yield self._first_keys()
-        while self._groups:
+        while not self._is_done:
             yield self._next_keys()
-        while keys := self._some_chunks():
-            yield _flow_of(keys)
 
     def _first_keys(self) -> Steps[list[str]]:
         owner = yield from self._hierarchy.owner(self._path)
@@ -267,6 +252,7 @@ class KeyListing:
                 yield from self._read(group)
             else:
                 self._groups.pop()
+        self._is_done = not keys
         return keys
 
     def _some_chunks(self, n: int = _KEYS) -> list[str]:
@@ -312,7 +298,7 @@ class KeyListing:
 
     def _keys_of_chunks(self, path: str, view: DatasetView, rows: np.ndarray) -> Iterator[str]:
         default = DEFAULT_NAMES[self._nodes.formats.of(view)]
-        names = self._hierarchy.memory.chunk_names(path) or default
+        names = self._nodes.memory.chunk_names.get(path) or default
         is_large = len(rows) > _SORTED
         if is_large:
             columns = rows.T if view.axis_order == "C" else rows.T[::-1]
@@ -339,7 +325,7 @@ def names(
     """
     nodes = hierarchy.nodes
     if nodes.has_stamps:  # nodes of a large group that nobody opens would stay in memory
-        nodes.memory.forget_listed()
+        nodes.memory.listed.clear()
     node = known or (yield from nodes.node(path))
     if not isinstance(node, GroupAttributes):
         return sorted((yield from names_below(KeyListing(hierarchy, path).flows(), path)))
@@ -376,8 +362,3 @@ def _order_of_names(numbers: np.ndarray) -> np.ndarray:
 def _left_out(children: Sequence[tuple[str, Node | Broken]]) -> list[Warn]:
     broken = [child for _, child in children if isinstance(child, Broken)]
     return [Warn(f"omitted from the listing: {child.error}") for child in broken]
-
-
-def _flow_of(keys: list[str]) -> Steps[list[str]]:
-    yield []
-    return keys

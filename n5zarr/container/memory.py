@@ -102,6 +102,26 @@ class Memory:
 
     Attributes
     ----------
+    assumed : dict
+        These documents.
+    known : dict
+        The last node read at a path, with the stamp of its document.
+    served : dict
+        Documents that Zarr last read or wrote, from which its next change starts.
+    listed : dict
+        Nodes that a listing has read; forgotten when documents are about to change.
+    named : set
+        Paths of nodes that listings have named.
+    created : dict
+        How arrays were created through this store object.
+    chunk_names : dict
+        Names of the chunks of these arrays, if not the default ones.
+    formats : dict
+        The stamp of a document, and the Zarr format that it names.
+    warned : set
+        Warnings that the user has seen.
+    without_trailer : set
+        Paths of datasets of which an uncompressed block was seen to end with its elements.
     version_checked : bool
         Whether the version of the container has been checked.
     has_root : bool
@@ -109,39 +129,35 @@ class Memory:
     """
 
     def __init__(self, assumed: Mapping[str, bytes] | None = None) -> None:
-        self._assumed = assumed or {}
-        self._nodes: dict[str, KnownNode] = {}
-        self._served: dict[MetadataKey, bytes] = {}
-        self._listed: dict[str, _Listed] = {}
-        self._named: set[str] = set()
-        self._created: dict[str, Creation] = {}
-        self._chunk_names: dict[str, ChunkNames] = {}  # of these arrays, if not the default ones
-        self._formats: dict[str, tuple[object, ZarrFormat | None]] = {}
-        self._warned: set[str] = set()
-        self._without_trailer: set[str] = set()
+        self.assumed = assumed or {}
+        self.known: dict[str, KnownNode] = {}
+        self.served: dict[MetadataKey, bytes] = {}
+        self.listed: dict[str, _Listed] = {}
+        self.named: set[str] = set()
+        self.created: dict[str, Creation] = {}
+        self.chunk_names: dict[str, ChunkNames] = {}
+        self.formats: dict[str, tuple[object, ZarrFormat | None]] = {}
+        self.warned: set[str] = set()
+        self.without_trailer: set[str] = set()
         self._last_shard: tuple[str, bytes, BufferLike] | None = None
         self.version_checked = False
         self.has_root = False
 
     def for_copy(self) -> Memory:
         """Make the memory of another store object that serves the same open arrays."""
-        memory = Memory(self._assumed)
-        memory._created, memory._chunk_names = self._created, self._chunk_names
+        memory = Memory(self.assumed)
+        memory.created, memory.chunk_names = self.created, self.chunk_names
         return memory
 
     def __getstate__(self) -> dict[str, Any]:
-        # `_listed` has times of this process; a shard can be computed again
-        return self.__dict__ | {"_listed": {}, "_named": set(), "_last_shard": None}
+        # `listed` has times of this process; a shard can be computed again
+        return self.__dict__ | {"listed": {}, "named": set(), "_last_shard": None}
 
     # ------------------------------------------------------------------ nodes
 
-    def known(self, path: str) -> KnownNode | None:
-        """Return the last node read at a path, with the stamp of its document."""
-        return self._nodes.get(path)
-
     def node(self, path: str) -> Node | None:
         """Return the last node read at a path."""
-        known = self._nodes.get(path)
+        known = self.known.get(path)
         return None if known is None else known.node
 
     def dataset(self, path: str) -> DatasetView | None:
@@ -152,16 +168,12 @@ class Memory:
     def keep(self, path: str, node: Node | None, stamp: object = None) -> None:
         """Remember a node; forget it and its documents if it is None."""
         if node is None:
-            self._nodes.pop(path, None)
+            self.known.pop(path, None)
             # another program removed it: Zarr's next document describes a new node, not a change
             for name in (name for names in METADATA_NAMES.values() for name in names):
-                self._served.pop(MetadataKey(path, name), None)
+                self.served.pop(MetadataKey(path, name), None)
         else:
-            self._nodes[path] = KnownNode(node, stamp)
-
-    def assumed(self, path: str) -> bytes | None:
-        """Return the document that the user gave to replace that of a node."""
-        return self._assumed.get(path)
+            self.known[path] = KnownNode(node, stamp)
 
     # ------------------------------------------------------------------ listings
 
@@ -172,54 +184,24 @@ class Memory:
         """
         now = time.monotonic()
         for path, node in nodes.items():
-            self._listed[path] = _Listed(node, stamps.get(path), now)
+            self.listed[path] = _Listed(node, stamps.get(path), now)
 
     def take_listed(self, path: str, stamp: object) -> Node | None:
         """Return, once, a node that a listing has read, if its document has the same stamp.
 
         If documents have no stamps, return a node that a listing has just read.
         """
-        listed = self._listed.pop(path, None)
+        listed = self.listed.pop(path, None)
         if listed is None or listed.stamp != stamp:
             return None
         is_fresh = stamp is not None or time.monotonic() - listed.at <= _JUST_LISTED
         return listed.node if is_fresh else None
 
-    def forget_listed(self) -> None:
-        """Forget the nodes that listings have read: documents are about to change."""
-        self._listed.clear()
-
     def keep_named(self, paths: Iterable[str]) -> None:
         """Remember that a listing has named some nodes."""
-        if len(self._named) > _NAMED:
-            self._named.clear()
-        self._named.update(paths)
-
-    def was_named(self, path: str) -> bool:
-        """Whether a listing has named a node."""
-        return path in self._named
-
-    # ------------------------------------------------------------------ documents
-
-    def served(self, key: MetadataKey) -> bytes | None:
-        """Return the document that Zarr last read or wrote, from which its next change starts."""
-        return self._served.get(key)
-
-    def keep_served(self, key: MetadataKey, document: bytes) -> None:
-        """Remember a document that Zarr reads or writes."""
-        self._served[key] = document
-
-    def keep_missing(self, key: MetadataKey) -> None:
-        """Remember that a document does not exist for Zarr, unless Zarr knows it."""
-        self._served.setdefault(key, b"{}")
-
-    def format_at(self, path: str) -> tuple[object, ZarrFormat | None]:
-        """Return the stamp of a document, and the Zarr format that it names."""
-        return self._formats.get(path, (None, None))
-
-    def keep_format(self, path: str, stamp: object, zarr_format: ZarrFormat | None) -> None:
-        """Remember the Zarr format that a document names, and the stamp of the document."""
-        self._formats[path] = stamp, zarr_format
+        if len(self.named) > _NAMED:
+            self.named.clear()
+        self.named.update(paths)
 
     # ------------------------------------------------------------------ creations
 
@@ -242,39 +224,23 @@ class Memory:
         """
         drop = ("shape", "attributes", "dimension_names", "fill_value")
         kept = {key: value for key, value in document.items() if key not in drop}
-        self._created[path] = Creation(kept, *creation)
+        self.created[path] = Creation(kept, *creation)
         names = ChunkNames.of(document)
-        if names == DEFAULT_NAMES[self._created[path].zarr_format]:
-            self._chunk_names.pop(path, None)
+        if names == DEFAULT_NAMES[self.created[path].zarr_format]:
+            self.chunk_names.pop(path, None)
         else:
-            self._chunk_names[path] = names
-
-    def creation(self, path: str) -> Creation | None:
-        """Return how an array was created through this store object."""
-        return self._created.get(path)
-
-    def chunk_names(self, path: str) -> ChunkNames | None:
-        """Return the names of the chunks of an array; None for the default ones."""
-        return self._chunk_names.get(path)
+            self.chunk_names[path] = names
 
     def chunk_of(self, key: str) -> ChunkKey | None:
         """Parse the key of a chunk of an array whose chunks do not have the default names."""
-        for path, names in list(self._chunk_names.items()):
+        for path, names in list(self.chunk_names.items()):
             prefix = f"{path}/" if path else ""
             coords = names.coords(key[len(prefix) :]) if key.startswith(prefix) else None
             if coords is not None:
-                return ChunkKey(path, coords, self._created[path].zarr_format)
+                return ChunkKey(path, coords, self.created[path].zarr_format)
         return None
 
-    # ------------------------------------------------------------------ blocks and warnings
-
-    def ends_with_elements(self, path: str) -> bool:
-        """Whether an uncompressed block of a dataset was seen to end with its elements."""
-        return path in self._without_trailer
-
-    def keep_that_ends_with_elements(self, path: str) -> None:
-        """Remember that an uncompressed block of a dataset ends with its elements."""
-        self._without_trailer.add(path)
+    # ------------------------------------------------------------------ blocks
 
     def shard_of(self, key: str, block: bytes) -> BufferLike | None:
         """Return the shard of Zarr made of a block, if it is the last one that was made."""
@@ -285,40 +251,34 @@ class Memory:
         """Remember the shard made of a block: zarr reads a shard in many small ranges."""
         self._last_shard = key, block, shard
 
-    def is_new_warning(self, message: str) -> bool:
-        """Whether the user has not seen a warning, which is then remembered."""
-        is_new = message not in self._warned
-        self._warned.add(message)
-        return is_new
-
     # ------------------------------------------------------------------ forgetting
 
     def forget(self, path: str) -> None:
         """Forget a node and all nodes below it; documents that a user gave stay."""
         by_path: tuple[MutableMapping[str, Any], ...] = (
-            self._nodes, self._listed, self._created, self._chunk_names, self._formats,
+            self.known, self.listed, self.created, self.chunk_names, self.formats,
         )  # fmt: skip
         for kept in by_path:
             for known in [key for key in list(kept) if _is_below(key, path)]:
                 kept.pop(known, None)
-        for key in [key for key in list(self._served) if _is_below(key.path, path)]:
-            self._served.pop(key, None)
-        self._without_trailer -= {p for p in self._without_trailer if _is_below(p, path)}
+        for key in [key for key in list(self.served) if _is_below(key.path, path)]:
+            self.served.pop(key, None)
+        self.without_trailer -= {p for p in self.without_trailer if _is_below(p, path)}
         self.has_root = self.has_root and path != ""
 
     def forget_attributes(self, path: str) -> None:
         """Forget a node whose attributes have changed, and all nodes that listings have read."""
-        self._listed.clear()
-        self._nodes.pop(path, None)
+        self.listed.clear()
+        self.known.pop(path, None)
 
     def forget_document(self, key: MetadataKey) -> None:
         """Forget one document of a node; with the document of an array, also its creation."""
-        self._served.pop(key, None)
-        self._nodes.pop(key.path, None)
+        self.served.pop(key, None)
+        self.known.pop(key.path, None)
         self.has_root = self.has_root and key.path != ""
         if key.name in ("zarr.json", ".zarray"):
-            self._created.pop(key.path, None)
-            self._chunk_names.pop(key.path, None)
+            self.created.pop(key.path, None)
+            self.chunk_names.pop(key.path, None)
 
 
 def _is_below(known: str, path: str) -> bool:
@@ -343,8 +303,9 @@ def check_still_there(opened: DatasetAttributes, now: DatasetAttributes) -> None
     raise N5Error(message, kind="changed")
 
 
-def gone(found: str) -> N5Error:
-    """Make the error of an open array whose dataset is no longer there."""
+def gone(now: object) -> N5Error:
+    """Make the error of an open array whose dataset is no longer there: None, or another node."""
+    found = "nothing" if now is None else "a group"
     message = (
         f"expected the dataset of an open array, got {found}: it has been removed or renamed "
         "since the array was opened; open it again where it is now"

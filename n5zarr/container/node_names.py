@@ -57,21 +57,20 @@ def names_of_nodes(
     directories = sorted(
         e.name for e in entries if e.is_dir is not False and e.name != ATTRIBUTES_JSON
     )
-    too_deep = path.count("/") + bool(path) >= MAX_LEVELS
-    refusals = [_too_deep() if too_deep else _refusal(name) for name in directories]
+    refusals = [_refusal(path, name) for name in directories]
     each = list(zip(directories, refusals, strict=True))
     names = [name for name, error in each if error is None]
     refused = [(name, error) for name, error in each if error is not None]
     return names, [(name, Broken(error.located(path or "/"))) for name, error in refused]
 
 
-def _too_deep() -> N5Error:
-    message = f"expected at most {MAX_LEVELS} levels of groups, got more; open it by its path"
-    return N5UnsupportedError(message, kind="path")
-
-
-def _refusal(name: str) -> N5Error | None:
-    """Return the error of a directory name that no node can have; None for other names."""
+def _refusal(path: str, name: str) -> N5Error | None:
+    """Return the error of a directory that cannot be a node; None of other directories."""
+    if path.count("/") + bool(path) >= MAX_LEVELS:
+        return N5UnsupportedError(
+            f"expected at most {MAX_LEVELS} levels of groups, got more; open it by its path",
+            kind="path",
+        )
     try:
         check_key(name)
     except N5Error as err:

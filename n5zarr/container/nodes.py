@@ -145,7 +145,7 @@ class Nodes:
         N5Error
             The node exists, but is broken or not supported.
         """
-        assumed = self.memory.assumed(path)
+        assumed = self.memory.assumed.get(path)
         data = assumed or (yield from read_key(join(path, ATTRIBUTES_JSON)))
         if data is None:
             implicit = yield from self._is_implicit_group(path)
@@ -210,7 +210,7 @@ class Nodes:
             if element.stored is not parsed.data_type or shapes != (parts, parts):
                 yield [Warn(f"{join(path, ATTRIBUTES_JSON)}: {_STALE_RECORD}")]
                 record, element = record.without_elements(), None
-        created = self.memory.creation(path)
+        created = self.memory.created.get(path)
         if created is not None and not created.fits(dataset, record.data_type):
             message = (
                 "expected the elements and blocks with which this store object created the array, "
@@ -247,7 +247,10 @@ class Nodes:
         while is_block_name(name):
             data = yield from read_key(join(parent, ATTRIBUTES_JSON))
             if data is not None:
-                return not (yield from _describes_dataset(parent, data))
+                try:
+                    return not is_dataset((yield from _parse_document(parent, data)))
+                except N5AttributesError:
+                    return True
             if not parent:
                 return True
             parent, _, name = parent.rpartition("/")
@@ -331,13 +334,6 @@ class Nodes:
                 nodes.append(None if document is None else Broken(document))
         return nodes
 
-    def sound_children(self, path: str) -> Steps[list[tuple[str, Node]]]:
-        """Read the children of a group, and warn of those that cannot be read."""
-        children = yield from self.children(path)
-        broken = [child for _, child in children if isinstance(child, Broken)]
-        yield [Warn(f"omitted from the listing: {child.error}") for child in broken]
-        return [(name, child) for name, child in children if not isinstance(child, Broken)]
-
     def _child(self, path: str, data: bytes) -> Steps[Node | Broken]:
         try:
             return (yield from self.classify(path, data))
@@ -364,17 +360,9 @@ class Nodes:
 
     def datasets(self, paths: Sequence[str]) -> Steps[dict[str, DatasetView]]:
         """Read the nodes at some paths, and return those that are datasets; list no directory."""
-        documents = yield from read_each([join(path, ATTRIBUTES_JSON) for path in paths])
-        views: dict[str, DatasetView] = {}
-        for path, data in zip(paths, documents, strict=True):
-            try:
-                node = None if data is None else (yield from self.classify(path, data))
-            except N5Error as err:
-                check_of_node(err)
-                continue  # opening the broken node itself raises the error
-            if isinstance(node, DatasetView):
-                views[path] = node
-        return views
+        nodes = yield from self.nodes_at(paths)  # opening a broken node itself raises its error
+        found = zip(paths, nodes, strict=True)
+        return {path: node for path, node in found if isinstance(node, DatasetView)}
 
 
 def check_of_node(err: N5Error) -> None:
@@ -401,13 +389,6 @@ def _as_group(document: JSON, *, is_root: bool) -> GroupAttributes:
     """Make a group from a document, even if it has keys of a dataset."""
     members = document if isinstance(document, dict) else {}
     return group_attributes(members, is_root=is_root)
-
-
-def _describes_dataset(path: str, data: bytes) -> Steps[bool]:
-    try:
-        return is_dataset((yield from _parse_document(path, data)))
-    except N5AttributesError:
-        return False
 
 
 def _parse_document(path: str, data: bytes) -> Steps[JSON]:

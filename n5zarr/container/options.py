@@ -76,10 +76,10 @@ class ViewOptions:
             The options request Zarr v2 (``kind="option"``).
         """
         if self.zarr_format == 2:
-            message = (
-                "coords=True: expected Zarr v3, got v2; ds.to_zarr(..., zarr_format=2) writes it"
+            raise N5UnsupportedError(
+                "coords=True: expected Zarr v3, got v2; ds.to_zarr(..., zarr_format=2) writes it",
+                kind="option",
             )
-            raise N5UnsupportedError(message, kind="option")
         return replace(self.for_grid(), zarr_format=3)
 
     def for_grid(self) -> Self:
@@ -92,17 +92,19 @@ class ViewOptions:
         """
         if self.chunk_grid == "regular":
             return self
-        message = "chunk_grid='rectilinear': "
         if self.zarr_format == 2:
-            message += "expected Zarr v3, got zarr_format=2, which lacks this grid"
-            raise N5UnsupportedError(message, kind="option")
-        if not zarr.config.get("array.rectilinear_chunks", default=False):
-            message += (
-                "expected zarr to allow this experimental grid; allow it with "
-                "zarr.config.set({'array.rectilinear_chunks': True}) or the environment variable "
-                "ZARR_ARRAY__RECTILINEAR_CHUNKS=True"
+            raise N5UnsupportedError(
+                "chunk_grid='rectilinear': expected Zarr v3, got zarr_format=2, which lacks this "
+                "grid",
+                kind="option",
             )
-            raise N5UnsupportedError(message, kind="option")
+        if not zarr.config.get("array.rectilinear_chunks", default=False):
+            raise N5UnsupportedError(
+                "chunk_grid='rectilinear': expected zarr to allow this experimental grid; allow it "
+                "with zarr.config.set({'array.rectilinear_chunks': True}) or the environment "
+                "variable ZARR_ARRAY__RECTILINEAR_CHUNKS=True",
+                kind="option",
+            )
         return replace(self, zarr_format=3)
 
     def check_writable(self, *, coords: bool) -> None:
@@ -113,15 +115,16 @@ class ViewOptions:
         N5UnsupportedError
             The view has coordinates or truncated chunks (``kind="read-only"``).
         """
-        message = ""
         if coords:
-            message = "coords=True: expected a read-only store, as coordinates are not stored"
-        elif self.chunk_grid == "rectilinear":
-            message = (
-                "chunk_grid='rectilinear': expected a read-only store; to write, open it without"
+            raise N5UnsupportedError(
+                "coords=True: expected a read-only store, as coordinates are not stored",
+                kind="read-only",
             )
-        if message:
-            raise N5UnsupportedError(message, kind="read-only")
+        if self.chunk_grid == "rectilinear":
+            raise N5UnsupportedError(
+                "chunk_grid='rectilinear': expected a read-only store; to write, open it without",
+                kind="read-only",
+            )
 
 
 def require(holds: object, message: str, where: str = "", *, kind: Kind = "option") -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from n5zarr._zarr import spelled
 from n5zarr.container.data_types import element_of_v2, element_of_v3, v3_form
 from n5zarr.container.memory import check_still_there, gone
+from n5zarr.container.options import require
 from n5zarr.container.resizing import pad_blocks
 from n5zarr.conventions.axis_names import in_axis_order
 from n5zarr.errors import N5Error, N5UnrepresentableError
@@ -74,20 +75,27 @@ def parse_document(key: MetadataKey, value: bytes) -> ZarrDocument:
     Raises
     ------
     N5UnrepresentableError
-        The value is not a Zarr document of this name (``kind="json"``).
+        The value is not a Zarr document of this name (``kind="json"``), or the node has the name
+        of N5's documents (``kind="path"``).
     """
     try:
         document = json.loads(value)
     except ValueError as err:
         message = f"{key.name}: expected a Zarr document, got {value[:60]!r}"
         raise N5UnrepresentableError(message, kind="json") from err
-    if not isinstance(document, dict) or not _is_of(key.name, document):
-        message = (
-            f"{key.name}: expected a Zarr document of this name, got {value[:60]!r}; "
-            "an N5 container has no other keys"
-        )
-        raise N5UnrepresentableError(message, kind="json")
-    return document
+    require(
+        isinstance(document, dict) and _is_of(key.name, document),
+        f"{key.name}: expected a Zarr document of this name, got {value[:60]!r}; an N5 container "
+        "has no other keys",
+        kind="json",
+    )
+    require(  # it would hide the document of the group above
+        ATTRIBUTES_JSON not in key.path.split("/"),
+        f"path {key.path!r}: N5 reserves the name {ATTRIBUTES_JSON!r} for its documents",
+        kind="path",
+    )
+    members: ZarrDocument = document
+    return members
 
 
 def _is_of(name: str, document: ZarrDocument) -> bool:
@@ -136,7 +144,6 @@ def write_document(
     N5UnrepresentableError
         N5 cannot hold the document; nothing is written.
     """
-    _check_name(key.path)
     whole = _whole_document(key, document, nodes.options)
     whole = yield from _in_place(nodes, key, whole, is_known=served not in (None, b"{}"))
     yield from _make_parents(nodes, key, whole.written)
@@ -151,7 +158,8 @@ def write_document(
         applied.clear()  # called again if another program has replaced the document meanwhile
         if only_new and data is not None:
             return data
-        _check_document(opened, data)
+        if opened is not None:
+            _check_document(opened, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
         return changed(data, applied[-1])
 
@@ -168,7 +176,7 @@ def write_document(
 def _opened_dataset(memory: Memory, path: str, kind: Outcome | None) -> DatasetAttributes | None:
     """Return the known dataset that Zarr changes; None if it creates or removes a node."""
     view = memory.dataset(path)
-    if view is None or memory.assumed(path) or isinstance(kind, NewGroup | NoArray):
+    if view is None or path in memory.assumed or isinstance(kind, NewGroup | NoArray):
         return None
     opened = view.dataset
     if isinstance(kind, NewArray):
@@ -177,13 +185,11 @@ def _opened_dataset(memory: Memory, path: str, kind: Outcome | None) -> DatasetA
     return opened
 
 
-def _check_document(opened: DatasetAttributes | None, data: bytes | None) -> None:
+def _check_document(opened: DatasetAttributes, data: bytes | None) -> None:
     """Raise if a document on disk is no longer that of a dataset that was opened."""
-    if opened is None:
-        return
     now = parse_attributes(RawObject.parse(data).values)
     if not isinstance(now, DatasetAttributes):
-        raise gone("nothing" if data is None else "a group")
+        raise gone(data)
     check_still_there(opened, now)
 
 
@@ -280,8 +286,10 @@ def _whole_document(key: MetadataKey, document: ZarrDocument, options: ViewOptio
         case ".zarray":
             ChunkNames.of(document)
             element = element_of_v2(document)
-            kept = {"keeps_zero": options.zarr_format is None}
-            members = members_of_v2(document, element, v3_form(document), axis_order, **kept)
+            keeps_zero = options.zarr_format is None
+            members = members_of_v2(
+                document, element, v3_form(document), axis_order, keeps_zero=keeps_zero
+            )
             return Change(kind=NewArray(members))
         case _ if document["node_type"] == "array":
             check_v3(document)
@@ -294,11 +302,10 @@ def _whole_document(key: MetadataKey, document: ZarrDocument, options: ViewOptio
                 attributes=NewAttributes(document.get("attributes") or {}),
                 names=NewNames(names=names, ndim=ndim, rank=rank),
             )
-    consolidated = True if _is_consolidated(document) else None
     return Change(
         kind=NewGroup(),
         attributes=NewAttributes(document.get("attributes") or {}),
-        consolidated=consolidated,
+        consolidated=_is_consolidated(document) or None,
         extra=_other_members(document),
     )
 
@@ -371,13 +378,6 @@ def _is_same(old: ZarrDocument, new: ZarrDocument, identity: tuple[str, ...]) ->
         return True
     first, second = spelled(old), spelled(new)
     return all(first.get(key) == second.get(key) for key in identity)
-
-
-def _check_name(path: str) -> None:
-    """Raise if a node has the name ``attributes.json``, which would hide its parent's document."""
-    if ATTRIBUTES_JSON in path.split("/"):
-        message = f"path {path!r}: N5 reserves the name {ATTRIBUTES_JSON!r} for its documents"
-        raise N5UnrepresentableError(message, kind="path")
 
 
 def remove_document(key: MetadataKey) -> Steps[None]:

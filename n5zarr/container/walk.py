@@ -252,7 +252,6 @@ class Walk:
         self._nodes = nodes
         self._ask = ask
         self._selection = selection or Selection()
-        self._depth = self._selection.depth
         self._leave_out = leave_out
         self._top = ""
         self._pending: list[WalkNode] = []  # the next one last
@@ -330,7 +329,7 @@ class Walk:
             if node is None and not found.is_nested_link:
                 bare.append(found)
         # without a document, a directory with entries is a group: the listing shows both
-        listings = yield [List(f.path, few=f.level == self._depth) for f in bare]
+        listings = yield [List(f.path, few=f.level == self._selection.depth) for f in bare]
         for found, entries in zip(bare, listings, strict=True):
             if entries is not None:
                 found.node = yield from self._nodes.bare(found.path, entries)
@@ -339,7 +338,7 @@ class Walk:
 
     def _needs_listing(self, found: WalkNode) -> bool:
         is_group = isinstance(found.node, GroupAttributes)
-        return is_group and found.children is None and found.level != self._depth
+        return is_group and found.children is None and found.level != self._selection.depth
 
     def _below_top(self, path: str) -> str:
         return path.removeprefix(self._top).lstrip("/")
@@ -371,7 +370,7 @@ class Walk:
                 self._set_children(group, entries or [])
 
     def _set_children(self, group: WalkNode, entries: Sequence[Entry]) -> None:
-        if group.level == self._depth:
+        if group.level == self._selection.depth:
             return
         names, refused = names_of_nodes(group.path, entries)
         level = group.level + 1

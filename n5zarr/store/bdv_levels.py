@@ -7,7 +7,7 @@ factors in ``s00/resolutions``. Files of partitions are linked from the first fi
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, override
@@ -49,19 +49,7 @@ __all__ = [
     "OmeViews",
     "StoredLevels",
     "ViewLevels",
-    "factors_attribute",
 ]
-
-
-def factors_attribute(factors: Sequence[float]) -> dict[str, JSON]:
-    """Return the attribute of a level for its downsampling factors, N5 order.
-
-    Examples
-    --------
-    >>> factors_attribute((2.0, 2.0, 1.5))
-    {'downsamplingFactors': [2, 2, 1.5]}
-    """
-    return {"downsamplingFactors": factors_in_json(factors)}
 
 
 class StoredLevels(NamedTuple):
@@ -108,6 +96,7 @@ class _Image(NamedTuple):
     arrays: Sequence[zarr.AsyncArray[Any] | None]
 
 
+@dataclass(repr=False)
 class OmeViews:
     """The views of a project whose images are OME-Zarr.
 
@@ -123,33 +112,19 @@ class OmeViews:
         The size of each setup in the XML, N5 order.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        name: str,
-        images: Mapping[View, ViewImage],
-        sizes: Mapping[int, tuple[int, ...]],
-    ) -> None:
-        self.store = store
-        self.name = name
-        self.images = dict(sorted(images.items()))
-        self.sizes = sizes
-        self._opened: dict[str, _Image | None] = {}  # views may share an image
+    store: Store
+    name: str = field(compare=False)
+    images: Mapping[View, ViewImage]
+    sizes: Mapping[int, tuple[int, ...]] = field(compare=False)
+    _opened: dict[str, _Image | None] = field(  # views may share an image
+        default_factory=dict, init=False, repr=False, compare=False
+    )
 
     def __reduce__(self) -> tuple[Any, ...]:  # without memory
         return OmeViews, (self.store, self.name, self.images, self.sizes)
 
     def __str__(self) -> str:
         return self.name
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, OmeViews)
-            and self.store == other.store
-            and self.images == other.images
-        )
-
-    __hash__ = None  # type: ignore[assignment] # as zarr's own stores
 
     @property
     def views(self) -> Sequence[View]:
@@ -208,7 +183,7 @@ class OmeViews:
                     array,
                     join(self.name, image.paths[number]),
                     leading,
-                    factors_attribute(factors[number]),
+                    {"downsamplingFactors": factors_in_json(factors[number])},
                     n_ones=3 - n_space,
                     order=order,
                 )
@@ -381,7 +356,7 @@ class Hdf5Views:
             dimensions=dimensions,
             block_size=N5Tuple(size),
             data_type=DataType(kind),
-            attributes=factors_attribute(by),
+            attributes={"downsamplingFactors": factors_in_json(by)},
             file=self.file,
             path=path,
         )

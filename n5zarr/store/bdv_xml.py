@@ -21,7 +21,7 @@ from n5zarr.storage.hdf5_file import hdf5_file
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
-from n5zarr.storage.requests import Update, read_key
+from n5zarr.storage.requests import Update, read_key, request_each
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.bdv_images import BdvImages
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.location import OpenOptions
 
 __all__ = [
@@ -116,20 +115,18 @@ class XmlFile(NamedTuple):
 
     def update(self, change: Callable[[bytes | None], bytes | None]) -> None:
         """Replace the file by a function of its content, while no other program writes it."""
-
-        def steps() -> Steps[None]:
-            yield [Update(file.name, change)]
-
         if self.directory.is_url:
-            file = self
-            file._storage(read_only=False).run(steps())
+            self._update(change)
             return
         real = Path(str(self.directory.location), self.name).resolve()  # do not replace a link
         mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
         file = XmlFile(Place(real.parent), real.name)
-        file._storage(read_only=False).run(steps())
+        file._update(change)
         if mode is not None:
             real.chmod(mode)
+
+    def _update(self, change: Callable[[bytes | None], bytes | None]) -> None:
+        self._storage(read_only=False).run(request_each([Update(self.name, change)]))
 
     def beside(self, location: str) -> str:
         """Return the path or URL of a location in the XML, relative to the XML or absolute."""
@@ -368,7 +365,8 @@ def _with_images(container: Place, description: Description) -> Place:
     if not images.read_only:  # else the store of local files would create a missing directory
         images = images.with_read_only(read_only=True)
     sizes = {number: setup.size for number, setup in description.setups.items()}
-    return Place(BdvImages(OmeViews(images, str(storage), loader.images, sizes), voxel_sizes))
+    views = dict(sorted(loader.images.items()))
+    return Place(BdvImages(OmeViews(images, str(storage), views, sizes), voxel_sizes))
 
 
 def _for_s3(loader: Loader, given: Mapping[str, object]) -> dict[str, object]:

@@ -84,9 +84,9 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
             "compression",
             "axis_order",
         }:
-            given = f"{configuration!r:.80}"
             raise option_error(
-                f"codec {BLOCK_CODEC}: expected compression and axis_order, got {given}"
+                f"codec {BLOCK_CODEC}: expected compression and axis_order, got "
+                f"{configuration!r:.80}"
             )
         axis_order = configuration.get("axis_order", "C")
         if axis_order not in ("C", "F"):
@@ -94,10 +94,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
                 f"codec {BLOCK_CODEC}: axis_order: expected 'C' or 'F', got {axis_order!r:.80}"
             )
         compression = configuration.get("compression", {"type": "gzip"})
-        parsed = parse_compression(
-            dict(compression) if isinstance(compression, Mapping) else compression
-        )
-        return cls(parsed, axis_order)
+        return cls(parse_compression(compression), axis_order)
 
     @override
     def to_dict(self) -> dict[str, Any]:

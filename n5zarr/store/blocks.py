@@ -14,7 +14,8 @@ from n5zarr.codecs.block import Block, format_block, header_error, parse_block
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded
 from n5zarr.container.nodes import read_document
-from n5zarr.errors import ErrorsAt, N5UnrepresentableError, option_error
+from n5zarr.container.options import require
+from n5zarr.errors import ErrorsAt, N5UnrepresentableError
 from n5zarr.format.attributes import (
     ATTRIBUTES_JSON,
     DatasetAttributes,
@@ -138,12 +139,12 @@ def write_block(
     """
     store, dataset, key, where = _find(location, path, grid_position, read_only=False)
     with ErrorsAt(where):
-        if any(index(p) >= n for p, n in zip(grid_position, dataset.grid, strict=True)):
-            message = f"grid position: expected less than {dataset.grid}, got {grid_position}"
-            raise option_error(message)
+        require(
+            all(index(p) < n for p, n in zip(grid_position, dataset.grid, strict=True)),
+            f"grid position: expected less than {dataset.grid}, got {grid_position}",
+        )
         codec_of(dataset.compression).check_writable(dataset.compression)
-        block = _checked(data, dataset, block_shape)
-        stored = _encoded(block, dataset)
+        stored = _encoded(_checked(data, dataset, block_shape), dataset)
     data_type, compression = dataset.data_type, dataset.compression
     check = partial(
         check_not_sharded, data_type=data_type, compression=compression, where=lambda: where
@@ -193,33 +194,33 @@ def _block_of(
         if array.ndim != 1:
             raise header_error(f"expected flat elements with block_shape, got {array.shape}")
     flat = array.reshape(-1)
-    if is_text:
-        mode, n_elements = BlockMode.VARLENGTH, 0  # encoding counts them
-        return Block(
-            BlockHeader(mode=mode, block_shape=shape, n_elements=n_elements), flat.tolist()
-        )
-    if len(flat) == math.prod(shape):
+    if not is_text and len(flat) == math.prod(shape):
         return Block(BlockHeader(mode=BlockMode.DEFAULT, block_shape=shape), flat)
-    mode = BlockMode.VARLENGTH
-    return Block(BlockHeader(mode=mode, block_shape=shape, n_elements=len(flat)), flat)
+    n_elements = 0 if is_text else len(flat)  # encoding counts texts
+    header = BlockHeader(mode=BlockMode.VARLENGTH, block_shape=shape, n_elements=n_elements)
+    return Block(header, flat.tolist() if is_text else flat)
 
 
 def _numbers(data: object, dataset: DatasetAttributes) -> np.ndarray:
     """Convert numbers to the data type of the dataset; raise if a value changes."""
     wanted = dataset.numpy_type or dataset.data_type.dtype
     given: np.ndarray = np.asarray(data)
-    if given.dtype.kind not in "biuf" and given.dtype != wanted:
-        message = f"expected elements of {wanted}, got {given.dtype}"
-        raise N5UnrepresentableError(message, kind="data-type")
+    require(
+        given.dtype.kind in "biuf" or given.dtype == wanted,
+        f"expected elements of {wanted}, got {given.dtype}",
+        kind="data-type",
+    )
     with np.errstate(invalid="ignore", over="ignore"):
         numbers: np.ndarray = given.astype(wanted)
         # compare both ways: numpy compares integers with floats as floats; NaT does not equal NaT
         is_same = given.dtype == wanted or (
             np.array_equal(numbers, given) and np.array_equal(numbers.astype(given.dtype), given)
         )
-    if not is_same and not (given.dtype.kind == np.dtype(wanted).kind == "f"):
-        message = f"expected values that {wanted} can hold, got others of {given.dtype}"
-        raise N5UnrepresentableError(message, kind="data-type")
+    require(
+        is_same or given.dtype.kind == np.dtype(wanted).kind == "f",
+        f"expected values that {wanted} can hold, got others of {given.dtype}",
+        kind="data-type",
+    )
     # the same bytes, in the byte order of this machine; encoding swaps them
     return numbers if dataset.numpy_type is None else numbers.view(dataset.data_type.value)
 
@@ -239,9 +240,10 @@ def _find(
         below = datasets_below(store, node)
         raise NotFoundError(f"{where}: expected a dataset, got a group; in it: {below or 'none'}")
     position = N5Tuple(tuple(map(index, grid_position)))
-    if len(position) != dataset.ndim or any(p < 0 for p in position):
-        raise option_error(
-            f"grid position: expected {dataset.ndim} integers >= 0, got {position}", where=where
-        )
+    require(
+        len(position) == dataset.ndim and all(p >= 0 for p in position),
+        f"grid position: expected {dataset.ndim} integers >= 0, got {position}",
+        where,
+    )
     block = block_path(position)
     return store, dataset, join(node, block), f"{where}: block {block}"

@@ -113,7 +113,7 @@ def _array_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 
 def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the options with which an open container is presented and written."""
-    names = (
+    for name in (
         "store_type",
         "backend",
         "zarr_format",
@@ -122,8 +122,8 @@ def _option_rows(node: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         "chunk_grid",
         "coords",
         "durability",
-    )
-    for name in (*names, "read_only"):
+        "read_only",
+    ):
         if name in node:
             value = "per node" if node[name] is None else str(node[name])
             yield name.replace("_", " ").replace("zarr", "Zarr"), value

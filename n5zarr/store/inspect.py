@@ -98,40 +98,34 @@ def describe(
             "container": str(store),
             "path": f"/{node_path}",
             "n5": store.run(read_version()),
+            "kind": _kind(node),
         }
         if isinstance(node, DatasetView):
-            description |= {"kind": _kind(node), **_describe_array(node)}
-            description |= _describe_geometry(store, node_path, node)
+            description |= _describe_array(node) | _describe_geometry(store, node_path, node)
             if size:
                 description |= _describe_size(store, node_path, node)
             return {**description, "attributes": dict(node.dataset.attributes)}
         return {
             **description,
-            "kind": _kind(node),
-            **_describe_listed(store, node_path, limit),
+            **_describe_children(store, node_path, limit),
             "attributes": dict(node.attributes),
             **({} if project is None else {"project": project.describe()}),
         }
 
 
-def _describe_listed(store: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
-    """Describe the children of a group, if the server lists them."""
+def _describe_children(store: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
+    """Describe the children of a group, if the server lists them; over the limit, read none."""
     try:
-        return _describe_children(store, path, limit)
+        if limit is not None:
+            names, refused = names_of_nodes(path, store.run(list_each([path]))[0])
+            listed = sorted([*names, *(name for name, _ in refused)])
+            if len(listed) > limit:
+                return {"n_children": len(listed), "children": listed[:limit]}
+        children = store.run(store.container.nodes.children(path))
     except N5UnsupportedError as err:
         if err.kind != "listing":
             raise
         return {"n_children": None, "children": None}
-
-
-def _describe_children(store: N5Store, path: str, limit: int | None) -> dict[str, JSON]:
-    """Describe the children of a group; if they exceed the limit, read no documents."""
-    if limit is not None:
-        names, refused = names_of_nodes(path, store.run(list_each([path]))[0])
-        listed = sorted([*names, *(name for name, _ in refused)])
-        if len(listed) > limit:
-            return {"n_children": len(listed), "children": listed[:limit]}
-    children = store.run(store.container.nodes.children(path))
     by_kind = Counter(_kind(child) for _, child in children)
     return {
         "n_children": len(children),
@@ -403,6 +397,7 @@ def _describe_geometry_if_readable(store: N5Store, path: str, view: DatasetView)
 
 def _describe_node(store: N5Store, found: WalkNode, *, size: bool) -> dict[str, JSON]:
     node = found.node
+    sizes: dict[str, JSON] = {}
     if isinstance(node, DatasetView) and size:
         try:
             sizes = _describe_size(store, found.path, node)
@@ -410,13 +405,10 @@ def _describe_node(store: N5Store, found: WalkNode, *, size: bool) -> dict[str, 
             if not is_of_one_key(err):
                 raise
             node = Unreadable(err)
-        else:
-            return {"kind": _kind(node), **_describe_array(node), **sizes}
     if isinstance(node, Broken | Unreadable):
         return {"kind": _kind(node), "error": _said_of(node)}
-    if isinstance(node, DatasetView):
-        return {"kind": _kind(node), **_describe_array(node)}
-    return {"kind": _kind(node)}
+    described = _describe_array(node) if isinstance(node, DatasetView) else {}
+    return {"kind": _kind(node), **described, **sizes}
 
 
 def _said_of(node: Broken | Unreadable) -> str:

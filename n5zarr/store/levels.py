@@ -237,7 +237,7 @@ def _update(
     """Change the attributes of a group and keep other programs' changes; skip empty changes."""
     is_changed = change(known) != known
     if is_changed:
-        store.run(store.container.update_group(path, change))
+        store.run(store.container.update_attributes(path, change, is_group=True))
     return is_changed
 
 

@@ -209,10 +209,9 @@ class MadeDatasets(Store):
     @override
     async def getsize(self, key: str) -> int:
         directory, _, name = key.rpartition("/")
-        if name == ATTRIBUTES_JSON:
-            document = await self._document(directory)
-            if document is not None:
-                return len(document)
+        document = await self._document(directory) if name == ATTRIBUTES_JSON else None
+        if document is not None:
+            return len(document)
         found = await self._find(key)
         if found is None:
             raise FileNotFoundError(key)
@@ -266,11 +265,6 @@ class MadeDatasets(Store):
                     yield key
 
     # ------------------------------------------------------------------ writing is refused
-
-    @property
-    @override
-    def read_only(self) -> bool:
-        return True
 
     @override
     def with_read_only(self, read_only: bool = False) -> Self:

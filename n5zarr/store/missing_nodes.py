@@ -12,7 +12,7 @@ from n5zarr.container.foreign import check_n5
 from n5zarr.container.walk import Walk
 from n5zarr.errors import ErrorsAt, N5Error, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.not_found import NotFoundError, listed, similar
 from n5zarr.storage.requests import Steps, list_each
 from n5zarr.store.flows import root_message
@@ -84,11 +84,10 @@ def _message(store: N5Store, path: str, expected: str) -> str:
 
 def _nearest(store: N5Store, path: str) -> tuple[str, Node | None]:
     """Return the nearest node above a path."""
-    while path:
-        path = path.rpartition("/")[0]
-        node = store.node(path)
+    for above in reversed(groups_above(path)):
+        node = store.node(above)
         if node is not None:
-            return path, node
+            return above, node
     return "", None
 
 

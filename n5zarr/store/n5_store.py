@@ -181,56 +181,56 @@ class N5Store(FlowRunner, Store):
     ) -> None:
         """Set the attributes of this class: storage, container, and the view of its keys."""
         options = options.for_coords() if coords else options.for_grid()
-        self._storage = storage
-        self._container = Container(
+        self.storage = storage
+        self.container = Container(
             str(storage),
             options,
             has_stamps=storage.has_stamps,
             memory=memory,
             read_only=self.read_only,
         )
-        self._view: KeyReader = self._container
+        self._view: KeyReader = self.container
         if coords:
             from n5zarr.container.coords_view import CoordsView  # noqa: PLC0415 - knows conventions
 
-            self._view = CoordsView(self._container)
+            self._view = CoordsView(self.container)
 
     # ------------------------------------------------------------------ identity
 
     @property
     def codecs(self) -> Codecs:
         """The codecs that arrays are presented with."""
-        return self._container.options.codecs
+        return self.container.options.codecs
 
     @property
     def zarr_format(self) -> ZarrFormat | None:
         """The version of the Zarr documents and keys; None for that of each node."""
-        return self._container.options.zarr_format
+        return self.container.options.zarr_format
 
     @property
     def axis_order(self) -> AxisOrder:
         """The order in which axes are presented."""
-        return self._container.options.axis_order
+        return self.container.options.axis_order
 
     @property
     def chunk_grid(self) -> ChunkGrid:
         """Whether chunks at the end of an axis are truncated."""
-        return self._container.options.chunk_grid
+        return self.container.options.chunk_grid
 
     @property
     def coords(self) -> bool:
         """Whether axes are presented as coordinates."""
-        return self._view is not self._container
+        return self._view is not self.container
 
     @property
     def durability(self) -> Durability:
         """How local files are written."""
-        return self._storage.durability
+        return self.storage.durability
 
     @property
     def store(self) -> Store:
         """The wrapped store, with N5's keys."""
-        return self._storage.store
+        return self.storage.store
 
     @property
     def root(self) -> Path:
@@ -241,10 +241,10 @@ class N5Store(FlowRunner, Store):
         AttributeError
             The container is not on a local file system.
         """
-        if self._storage.root is None:
+        if self.storage.root is None:
             message = f"{self}: expected local files, got a container without a local path"
             raise AttributeError(message)
-        return self._storage.root
+        return self.storage.root
 
     @property
     def concurrency(self) -> int:
@@ -254,7 +254,7 @@ class N5Store(FlowRunner, Store):
         return check_concurrency(os.environ.get("N5ZARR_CONCURRENCY", _CONCURRENCY))
 
     def __str__(self) -> str:
-        return self._container.name
+        return self.container.name
 
     def __repr__(self) -> str:
         given = [(name, getattr(self, name), default) for name, default in _DEFAULTS.items()]
@@ -273,16 +273,16 @@ class N5Store(FlowRunner, Store):
 
         zarr compares stores to avoid overwriting an array with itself.
         """
-        return isinstance(value, N5Store) and self._storage.is_same_place(value._storage)
+        return isinstance(value, N5Store) and self.storage.is_same_place(value.storage)
 
     __hash__ = None  # type: ignore[assignment] # as zarr's own stores
 
     @override
     def with_read_only(self, read_only: bool = False) -> Self:
         if not read_only:
-            self._container.options.check_writable(coords=self.coords)
-        storage = self._storage.with_read_only(read_only=read_only)
-        memory = self._container.memory.for_copy()  # zarr still uses the same arrays
+            self.container.options.check_writable(coords=self.coords)
+        storage = self.storage.with_read_only(read_only=read_only)
+        memory = self.container.memory.for_copy()  # zarr still uses the same arrays
         return self._copy(storage=storage, memory=memory, read_only=read_only)
 
     def reopened(self) -> Self:
@@ -291,7 +291,7 @@ class N5Store(FlowRunner, Store):
 
     def showing(self, zarr_format: ZarrFormat | None) -> Self:
         """Return a store that presents all nodes in one Zarr format; None: each in its own."""
-        memory = self._container.memory
+        memory = self.container.memory
         is_so = self.zarr_format == zarr_format
         return self if is_so else self._copy(zarr_format=zarr_format, memory=memory.for_copy())
 
@@ -336,12 +336,12 @@ class N5Store(FlowRunner, Store):
     ) -> Self:
         """Return a store of the same container, with the given options replaced."""
         copied = copy.copy(self)
-        options = self._container.options
+        options = self.container.options
         super(N5Store, copied).__init__(
             read_only=self.read_only if read_only is None else read_only
         )
         copied._set_up(  # noqa: SLF001 - of the same class
-            storage or self._storage,
+            storage or self.storage,
             replace(options, zarr_format=zarr_format or options.zarr_format),
             memory or Memory(),
             coords=self.coords,
@@ -357,12 +357,12 @@ class N5Store(FlowRunner, Store):
     # ------------------------------------------------------------------ zarr's interface
 
     async def _open(self) -> None:
-        await self._storage.open(read_only=self.read_only)
+        await self.storage.open(read_only=self.read_only)
         await super()._open()
 
     @override
     def close(self) -> None:
-        self._storage.close()
+        self.storage.close()
         super().close()
 
     async def get(
@@ -422,15 +422,15 @@ class N5Store(FlowRunner, Store):
         N5Error
             Another program replaced the array meanwhile (``kind="changed"``).
         """
-        await self.run_async(self._container.write(key, self._bytes_to_write(value)))
+        await self.run_async(self.container.write(key, self._bytes_to_write(value)))
 
     def set_sync(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk without an event loop; see :meth:`set`."""
-        self.run(self._container.write(key, self._bytes_to_write(value)))
+        self.run(self.container.write(key, self._bytes_to_write(value)))
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk unless it exists; a group exists without a document."""
-        await self.run_async(self._container.write(key, self._bytes_to_write(value), only_new=True))
+        await self.run_async(self.container.write(key, self._bytes_to_write(value), only_new=True))
 
     def _bytes_to_write(self, value: Buffer) -> memoryview:
         self._check_writable()
@@ -439,17 +439,17 @@ class N5Store(FlowRunner, Store):
     async def delete(self, key: str) -> None:
         """Remove a document or a chunk; do nothing if it is missing."""
         self._check_writable()
-        await self.run_async(self._container.delete(key))
+        await self.run_async(self.container.delete(key))
 
     def delete_sync(self, key: str) -> None:
         """Remove a document or a chunk without an event loop."""
         self._check_writable()
-        self.run(self._container.delete(key))
+        self.run(self.container.delete(key))
 
     @override
     async def delete_dir(self, prefix: str) -> None:
         self._check_writable()
-        await self.run_async(self._container.delete_dir(normalize_path(prefix)))
+        await self.run_async(self.container.delete_dir(normalize_path(prefix)))
 
     @override
     async def clear(self) -> None:
@@ -478,14 +478,14 @@ class N5Store(FlowRunner, Store):
 
     async def getsize_prefix(self, prefix: str) -> int:
         """Return the bytes of N5's files below a node; the sizes of Zarr's values may differ."""
-        if self._storage.has_stamps:
+        if self.storage.has_stamps:
             return await self.run_async(n_bytes_below(normalize_path(prefix)))
         return await self.store.getsize_prefix(normalize_path(prefix))
 
     @property
     def _supports_sync_io(self) -> bool:
         """Whether the synchronous methods work; zarr asks wrappers for this attribute."""
-        return self._storage.supports_sync
+        return self.storage.supports_sync
 
     @property
     @override

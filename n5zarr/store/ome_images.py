@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.container.options import require
@@ -27,7 +26,7 @@ from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError, option_err
 from n5zarr.format.attributes import dataset_keys
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.order import CTuple, to_n5
-from n5zarr.format.path import is_name, join
+from n5zarr.format.path import groups_above, is_name, join
 from n5zarr.storage.confined import confined
 from n5zarr.storage.services import service_of
 from n5zarr.store.made_datasets import MadeDataset, MadeDatasets
@@ -110,9 +109,8 @@ class OmeImages(MadeDatasets):
 
     async def n5_path(self, path: str) -> str:
         """Return the path in N5 of a node, which may be given by its path in Zarr."""
-        names = path.split("/") if path else []
-        for n in range(len(names)):
-            group = await self._node("/".join(names[:n]))
+        for above in groups_above(path):
+            group = await self._node(above)
             if isinstance(group, _Group) and path in group.taken:
                 return group.taken[path]
         return path
@@ -121,9 +119,7 @@ class OmeImages(MadeDatasets):
 
     @override
     async def _dataset(self, path: str) -> tuple[str, MadeDataset] | None:
-        names = path.split("/") if path else []
-        for n in range(len(names) + 1):
-            at = "/".join(names[:n])
+        for at in (*groups_above(path), path):
             node = await self._node(at)
             if isinstance(node, MadeDataset):
                 return at, node
@@ -255,12 +251,11 @@ class OmeImages(MadeDatasets):
 
     async def _named(self, path: str) -> set[str]:
         """Return the names in a group that its metadata, or that of a group above, name."""
-        names, found = path.split("/") if path else [], set()
-        for n in range(len(names) + 1):
-            above = "/".join(names[:n])
+        found: set[str] = set()
+        for above in (*groups_above(path), path):
             group = await self._node(above)
             if isinstance(group, _Group) and group.attributes is not None:
-                inside = "/".join([*names[n:], ""])
+                inside = f"{path}/".removeprefix(f"{above}/").lstrip("/")
                 listed = [*named_nodes(group.attributes), *await self._series(above, group)]
                 below = [each.removeprefix(inside) for each in listed if each.startswith(inside)]
                 found |= {each.partition("/")[0] for each in below}
@@ -277,13 +272,11 @@ class OmeImages(MadeDatasets):
     async def _numbered(self, path: str) -> set[str]:
         """Return the names of the images ``0``, ``1``, ... of a collection that nothing lists."""
         found: set[str] = set()
-        for number in map(str, count()):
+        for number in map(str, range(_MOST_SERIES)):
             node = await self._node(join(path, number))
             if not isinstance(node, _Group) or node.attributes is None:
-                return found
+                break
             found.add(number)
-            if len(found) == _MOST_SERIES:
-                return found
         return found
 
     async def _listed(self, path: str) -> set[str]:

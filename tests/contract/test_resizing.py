@@ -172,7 +172,7 @@ class Stopping(LocalFiles):
 
 def stopping(path: Path, n_left: int) -> N5Store:
     store = N5Store(path, zarr_format=3)
-    storage = store._storage = Stopping(path)
+    storage = store.storage = Stopping(path)
     storage.n_left = n_left
     return store
 

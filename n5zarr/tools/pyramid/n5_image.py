@@ -325,6 +325,8 @@ def remove_datasets(store: N5Store, group: str, names: Sequence[str]) -> None:
 def unlist(store: N5Store, group: str, names: Sequence[str]) -> None:
     """Remove levels without documents from the attributes of their group."""
     store.run(
-        store.container.update_group(group, lambda attributes: remove_levels(attributes, names))
+        store.container.update_attributes(
+            group, lambda attributes: remove_levels(attributes, names), is_group=True
+        )
     )
     describe_group(store, group)

@@ -23,10 +23,10 @@ def full_memory() -> Memory:
     memory.has_root = True
     for path in PATHS:
         memory.keep(path, GROUP, 1)
-        memory.keep_served(MetadataKey(path, "zarr.json"), b"{}")
+        memory.served[MetadataKey(path, "zarr.json")] = b"{}"
         memory.create(path, DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
-        memory.keep_format(path, 1, 2)
-        memory.keep_that_ends_with_elements(path)
+        memory.formats[path] = 1, 2
+        memory.without_trailer.add(path)
     memory.keep_listed(dict.fromkeys(PATHS, GROUP), {})
     return memory
 
@@ -43,14 +43,14 @@ def test_forgetting_a_path_forgets_all_below_it_and_nothing_beside(
     for is_kept in (
         memory.node,
         lambda at: memory.take_listed(at, None),
-        memory.creation,
-        memory.chunk_names,
-        lambda at: memory.format_at(at)[1],
-        lambda at: memory.served(MetadataKey(at, "zarr.json")),
-        memory.ends_with_elements,
+        memory.created.__contains__,
+        memory.chunk_names.__contains__,
+        memory.formats.__contains__,
+        lambda at: MetadataKey(at, "zarr.json") in memory.served,
+        lambda at: at in memory.without_trailer,
     ):
         assert tuple(filter(is_kept, PATHS)) == left
-    assert all(map(memory.assumed, PATHS))  # what the user says stays
+    assert memory.assumed.keys() == {*PATHS}  # what the user says stays
     assert memory.has_root is (path != "")
 
 
@@ -58,7 +58,7 @@ def test_every_mapping_of_the_memory_is_forgotten_or_meant_to_stay() -> None:
     memory = full_memory()
     memory.forget("")
     left = {name for name, value in vars(memory).items() if isinstance(value, dict) and value}
-    assert left == {"_assumed"}
+    assert left == {"assumed"}
 
 
 @pytest.mark.parametrize(
@@ -66,24 +66,22 @@ def test_every_mapping_of_the_memory_is_forgotten_or_meant_to_stay() -> None:
 )
 def test_forgetting_a_document_keeps_what_is_below(name: str, forgets_creation: bool) -> None:
     memory = full_memory()
-    memory.keep_served(MetadataKey("a", name), b"{}")
+    memory.served[MetadataKey("a", name)] = b"{}"
     memory.forget_document(MetadataKey("a", name))
-    assert memory.served(MetadataKey("a", name)) is None
+    assert MetadataKey("a", name) not in memory.served
     assert memory.node("a") is None
     assert memory.node("a/b") is GROUP
-    assert (memory.creation("a") is None) is forgets_creation
-    assert (memory.chunk_names("a") is None) is forgets_creation
+    assert ("a" not in memory.created) is forgets_creation
+    assert ("a" not in memory.chunk_names) is forgets_creation
 
 
 def test_a_creation_keeps_what_a_live_array_relies_on() -> None:
     memory = Memory()
     memory.create("a", DOCUMENT, (DataType.UINT8, N5Tuple((3, 2)), None))
-    creation = memory.creation("a")
-    assert creation is not None
-    assert creation.document == {"zarr_format": 3, "codecs": []}
-    assert memory.chunk_names("a") is None
+    assert memory.created["a"].document == {"zarr_format": 3, "codecs": []}
+    assert "a" not in memory.chunk_names
     memory.create("a", DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
-    assert memory.chunk_names("a") == ChunkNames("", ".")
+    assert memory.chunk_names["a"] == ChunkNames("", ".")
     assert memory.chunk_of("a/1.0") == ChunkKey("a", (1, 0), 3)
     assert memory.chunk_of("b/1.0") is None
 
@@ -106,11 +104,11 @@ def test_a_copy_serves_the_same_live_arrays_and_remembers_nothing_else() -> None
     copied = memory.for_copy()
     memory.create("new", DOCUMENT | V2_NAMES, (DataType.UINT8, N5Tuple((3, 2)), None))
     for path in ("a", "new"):
-        assert copied.creation(path) is memory.creation(path)
-        assert copied.chunk_names(path) is memory.chunk_names(path)
-    assert copied.assumed("a") == b"{}"
+        assert copied.created[path] is memory.created[path]
+        assert copied.chunk_names[path] is memory.chunk_names[path]
+    assert copied.assumed["a"] == b"{}"
     kept = {name for name, value in vars(copied).items() if value}
-    assert kept == {"_assumed", "_created", "_chunk_names"}
+    assert kept == {"assumed", "created", "chunk_names"}
 
 
 def test_a_pickle_has_no_times_and_no_shard() -> None:
@@ -121,13 +119,7 @@ def test_a_pickle_has_no_times_and_no_shard() -> None:
     assert memory.shard_of("k", b"") == b"shard"
     assert copied.shard_of("k", b"") is None
     assert copied.take_listed("a", None) is None
-    assert not copied.was_named("a")
+    assert "a" not in copied.named
     for path in PATHS:
-        assert copied.served(MetadataKey(path, "zarr.json")) == b"{}"
+        assert copied.served[MetadataKey(path, "zarr.json")] == b"{}"
         assert copied.node(path) == GROUP
-
-
-def test_a_warning_is_new_once() -> None:
-    memory = Memory()
-    assert memory.is_new_warning("broken")
-    assert not memory.is_new_warning("broken")
