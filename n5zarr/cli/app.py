@@ -32,7 +32,7 @@ _PANELS = {
         "sidecar": "convert.sidecar",
     },
     "Make and change": {
-        "pyramid": "pyramid.pyramid",
+        "pyramid": "convert.pyramid",
         "rechunk": "convert.rechunk",
         "attrs": "in_place.attrs",
     },

@@ -1,4 +1,4 @@
-"""Choose chunks and compression for the arrays of a copy, and pass them on in slabs."""
+"""Choose axis names, chunks and compression for the arrays of a copy; pass them on in slabs."""
 
 from __future__ import annotations
 
@@ -9,23 +9,25 @@ import h5py
 import numpy as np
 import zarr
 from hdmf.backends.hdf5 import HDF5IO, H5DataIO
+from hdmf.build import DatasetBuilder, GroupBuilder
 from hdmf.data_utils import GenericDataChunkIterator
+from hdmf.validate.validator import check_shape
 from hdmf_zarr import ZarrDataIO
 from zarr.codecs import GzipCodec
 from zarr.codecs.numcodecs import Shuffle, Zlib
 
-from n5zarr.hdmf.file_contents import n_bytes, shape_of, slab_shape, stored
-from n5zarr.hdmf.schema import is_column
+from n5zarr.hdmf.file_contents import children, n_bytes, shape_of, slab_shape, stored
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from hdmf.build import BuildManager, DatasetBuilder
+    from hdmf.build import Builder, BuildManager
+    from hdmf.spec import BaseStorageSpec, DatasetSpec, GroupSpec
     from zarr.abc.codec import Codec
 
     from n5zarr.tools.jobs.run import Progress
 
-__all__ = ["FileFormat", "Meter", "wrap"]
+__all__ = ["FileFormat", "Meter", "dimension_names", "wrap"]
 
 type FileFormat = Literal["hdf5", "n5", "zarr"]
 type _ZarrArray = zarr.Array[Any]
@@ -33,6 +35,8 @@ type _ZarrArray = zarr.Array[Any]
 _LARGE = 4 << 20  # bytes
 _NEW_CHUNK = 1 << 20  # bytes of a chunk for arrays without chunks
 _MAX_HDF5_CHUNK = 2**32 - 1  # bytes
+# types of columns; pynwb creates them in HDF5 so that they can grow
+_COLUMNS = ("VectorData", "ElementIdentifiers")
 
 
 class Meter:
@@ -92,7 +96,7 @@ def wrap(
     if isinstance(source, h5py.Dataset):
         maxshape = source.maxshape if source.chunks else None
     else:
-        maxshape = (None, *shape[1:]) if is_column(manager, builder) else None
+        maxshape = (None, *shape[1:]) if _is_column(manager, builder) else None
     return data if maxshape is None else H5DataIO(data, maxshape=maxshape, chunks=True)
 
 
@@ -173,3 +177,73 @@ class _Slabs(GenericDataChunkIterator):  # type: ignore[misc] # hdmf has no type
 
     def _get_dtype(self) -> np.dtype:
         return self._data.dtype
+
+
+# ---------------------------------------------------------------------- the schema
+
+
+def dimension_names(
+    manager: BuildManager, group: GroupBuilder, path: str = "", spec: GroupSpec | None = None
+) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the names that the schema gives to the axes of datasets.
+
+    Parameters
+    ----------
+    manager : hdmf.build.BuildManager
+        With the namespaces of the file.
+    group : hdmf.build.GroupBuilder
+        The root of the file, or a group in it.
+    path : str, optional
+        Of the group; empty for the root.
+    spec : hdmf.spec.GroupSpec, optional
+        What the group above says of a group without a type.
+
+    Yields
+    ------
+    path : str
+        Of a dataset.
+    names : tuple of str
+        In C order.
+    """
+    spec = _type_spec(manager, group) or spec
+    for name, child in children(group).items():
+        if isinstance(child, GroupBuilder):
+            described = spec and spec.get_group(name)
+            yield from dimension_names(manager, child, f"{path}/{name}", described)
+        elif isinstance(child, DatasetBuilder):
+            # the group may describe its dataset in more detail than the type does
+            for described in (spec and spec.get_dataset(name), _type_spec(manager, child)):
+                axis_names = described and _matching(shape_of(stored(child)), described)
+                if axis_names:
+                    yield f"{path}/{name}", axis_names
+                    break
+
+
+def _is_column(manager: BuildManager, builder: DatasetBuilder) -> bool:
+    """Return whether a dataset is a column of a table, which may grow."""
+    if _type_spec(manager, builder) is None:
+        return False
+    return any(manager.is_sub_data_type(builder, name) for name in _COLUMNS)
+
+
+def _type_spec(manager: BuildManager, builder: Builder) -> BaseStorageSpec | None:
+    """Return the specification of a builder's type; None if it has no type or an unknown one."""
+    namespace, name = manager.get_builder_ns(builder), manager.get_builder_dt(builder)
+    try:
+        return manager.namespace_catalog.get_spec(namespace, name) if name else None
+    except (KeyError, ValueError):
+        return None
+
+
+def _matching(shape: tuple[int, ...], spec: DatasetSpec) -> tuple[str, ...] | None:
+    """Return the names of the most specific shape in a specification that fits."""
+    if not spec.shape or not spec.dims:
+        return None
+    is_choice = isinstance(spec.shape[0], list | tuple)
+    shapes, names = (spec.shape, spec.dims) if is_choice else ([spec.shape], [spec.dims])
+    fitting = [
+        (allowed.count(None), i)
+        for i, allowed in enumerate(map(list, shapes))
+        if check_shape(tuple(allowed), shape)
+    ]
+    return tuple(names[min(fitting)[1]]) if fitting else None

@@ -33,7 +33,7 @@ from n5zarr.errors import (
 )
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.backend import NWBN5IO, not_warned_of_consolidation
-from n5zarr.hdmf.chunking import FileFormat, Meter, wrap
+from n5zarr.hdmf.chunking import FileFormat, Meter, dimension_names, wrap
 from n5zarr.hdmf.comparison import differences
 from n5zarr.hdmf.copying import copied_tree
 from n5zarr.hdmf.file_contents import (
@@ -46,7 +46,6 @@ from n5zarr.hdmf.file_contents import (
     write_specifications,
 )
 from n5zarr.hdmf.hdf5 import unreadable
-from n5zarr.hdmf.schema import dimension_names
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.n5_store import N5Store

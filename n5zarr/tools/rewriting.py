@@ -288,9 +288,8 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     N5Error
         The container cannot be written.
     """
-    place = place_of(location, storage_options, backend)
     check_option("to", to, ("pad", "truncate"))
-    store, node_path = open_to_repair(place, path)
+    store, node_path = open_to_repair(place_of(location, storage_options, backend), path)
     found = {
         each.path: each.node
         for each in walk(store, node_path, store.storage.run)
@@ -300,7 +299,11 @@ def repair_edges(  # noqa: PLR0913 - one keyword for each option
     datasets = {p: view for p, view in found.items() if p not in skipped}
     counts = Counter(n_rewritten=0, n_as_wanted=0, n_with_values=0)
     work = partial(_repair_blocks, store, to=to)
-    tasks = chain.from_iterable(_tasks(store, p, view) for p, view in datasets.items())
+    tasks = (
+        BlockTask(where, view, some)
+        for where, view in datasets.items()
+        for some in batched(_at_end(store, where, view.dataset), _AT_ENDS)
+    )
     total = sum(map(_n_bytes_at_end, datasets.values()))
     run = RunOptions(scheduler, n_workers, progress)
     for _, (counted, problems) in run.each(work, tasks, "repair edges", total):
@@ -328,13 +331,10 @@ def _n_bytes_at_end(view: DatasetView) -> int:
     return (math.prod(dataset.grid) - n_inside) * view.full_n_bytes
 
 
-def _tasks(store: N5Store, path: str, view: DatasetView) -> Iterator[BlockTask]:
-    """Yield the stored blocks at the end of a dataset, some at a time."""
-    dataset = view.dataset
+def _at_end(store: N5Store, path: str, dataset: DatasetAttributes) -> Iterator[N5Tuple]:
+    """Return the positions of the stored blocks at the end of a dataset."""
     positions = stored_positions(store.storage.run, path, dataset.grid)
-    at_end = (p for p in positions if dataset.extent_of(p) != dataset.block_size)
-    for some in batched(at_end, _AT_ENDS):
-        yield BlockTask(path, view, some)
+    return (p for p in positions if dataset.extent_of(p) != dataset.block_size)
 
 
 def _repair_blocks(

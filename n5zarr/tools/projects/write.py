@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
@@ -35,8 +34,8 @@ from n5zarr.tools.projects.views import (
     views_in,
 )
 from n5zarr.tools.pyramid.build import build_pyramid
-from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.methods import choose_method
+from n5zarr.tools.pyramid.model import choose_levels
 from n5zarr.xarray.lazy_arrays import check_not_read
 
 if TYPE_CHECKING:

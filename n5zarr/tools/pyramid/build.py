@@ -16,12 +16,10 @@ from n5zarr.storage.place import place_of
 from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
-from n5zarr.tools.pyramid.choose import choose_levels
-from n5zarr.tools.pyramid.finding import find_finest
+from n5zarr.tools.pyramid.finding import copying, find_finest, group_of
 from n5zarr.tools.pyramid.image import Wanted
-from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions
+from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions, choose_levels
 from n5zarr.tools.pyramid.ome_image import find_image
-from n5zarr.tools.pyramid.placing import copying, group_of
 from n5zarr.tools.pyramid.plan import LevelPlan
 
 if TYPE_CHECKING:
@@ -305,7 +303,7 @@ def _result(plan: LevelPlan, removed: Sequence[str], *, is_written: bool) -> Pyr
                 units=tuple(axis.unit for axis in axes),
                 n_blocks=n_boxes(made.shape, made.block),
                 n_blocks_stored=len(plan.stored(made)) if is_written else None,
-                n_bytes=math.prod(made.shape) * plan.item_size,
+                n_bytes=math.prod(made.shape) * image.dtype.itemsize,
                 n_bytes_stored=image.n_bytes_stored(made) if is_written else None,
             )
         )

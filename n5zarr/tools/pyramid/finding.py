@@ -1,8 +1,10 @@
-"""Find the dataset ``s0`` of a pyramid, or say how to make one of another dataset."""
+"""Find the dataset ``s0`` of a pyramid, make it of another dataset, or say how to make it."""
 
 from __future__ import annotations
 
 import shlex
+import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,37 +16,42 @@ from n5zarr.conventions.levels import entries_of
 from n5zarr.errors import N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join, normalize_path
+from n5zarr.format.raw_json import RawObject
+from n5zarr.format.version import VERSION_KEY
+from n5zarr.images.from_n5 import n5_tree
+from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each, put_each, read_each, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described, placed_datasets
 from n5zarr.store.levels import is_level
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.location import check_writable_store, open_container, root_of
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.pyramid.n5_image import N5Image
+from n5zarr.store.set_geometry import set_geometry
+from n5zarr.tools.convert.checks import check_outside, check_places
+from n5zarr.tools.convert.places import open_destination
+from n5zarr.tools.convert.target import Layout
+from n5zarr.tools.convert.writing import Plan as CopyPlan
+from n5zarr.tools.convert.writing import verify_copies
+from n5zarr.tools.jobs.incomplete import read_incomplete
+from n5zarr.tools.pyramid.n5_image import N5Image, coarser_levels, unlist
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
+    from n5zarr.container.axes import Placed
     from n5zarr.errors import N5UnrepresentableError
-    from n5zarr.storage.place import Place
+    from n5zarr.storage.place import Location, Place
     from n5zarr.store.geometry import ArrayGeometry
+    from n5zarr.tools.pyramid.model import PyramidOptions
 
-__all__ = [
-    "check_elements",
-    "find_finest",
-    "is_coarser",
-    "is_inner",
-    "model_of",
-    "open_writable",
-    "positions_of",
-]
+__all__ = ["Copying", "copying", "find_finest", "group_of"]
 
 
-def open_writable(place: Place, path: str) -> tuple[N5Store, str]:
+def _open_writable(place: Place, path: str) -> tuple[N5Store, str]:
     """Open the container of a location for writing; also return the path of the node in it.
 
     Raises
@@ -70,19 +77,12 @@ def open_writable(place: Place, path: str) -> tuple[N5Store, str]:
     return store, path
 
 
-def is_coarser(store: N5Store, path: str) -> bool:
-    """Whether a dataset is a level beside an ``s0``, and not one that only has such a name."""
-    group, _, name = path.rpartition("/")
-    is_other = is_level(name) and name != "s0"
-    return is_other and isinstance(store.node(join(group, "s0")), DatasetView)
-
-
-def is_inner(to: str) -> bool:
+def _is_inner(to: str) -> bool:
     """Whether a name is a path in the container of the dataset.
 
     Examples
     --------
-    >>> [is_inner(to) for to in ("em/pyramid", "out.n5/em", "/data/em", "./em", "s3://b/em")]
+    >>> [_is_inner(to) for to in ("em/pyramid", "out.n5/em", "/data/em", "./em", "s3://b/em")]
     [True, False, False, False, False]
     """
     is_location = is_url(to) or to.startswith(("/", "\\", ".", "~")) or any(c in to for c in "|:")
@@ -98,7 +98,7 @@ def find_finest(place: Place, path: str, convention: str) -> N5Image:
         The group has no ``s0`` (``kind="option"``).
     """
     given = join(str(place.location), place.path, path)
-    store, path = open_writable(place, path)
+    store, path = _open_writable(place, path)
     where = f"{store}: {path or '/'}"
     node = existing_node(store, path, "s0, or its group")
     finest = path if isinstance(node, DatasetView) else join(path, "s0")
@@ -111,23 +111,23 @@ def find_finest(place: Place, path: str, convention: str) -> N5Image:
         )
     if finest.rpartition("/")[2] != "s0":
         raise _other_name(store, path, None if isinstance(place.location, Store) else given)
-    check_elements(view, f"{store}: {finest}")
+    _check_elements(view, f"{store}: {finest}")
     (placed,) = placed_datasets(store, finest)
     return N5Image.of(store, placed, convention)
 
 
 def _other_name(store: N5Store, path: str, given: str | None) -> N5UnrepresentableError:
     """Make the error of a dataset with another name than ``s0``, with the commands that help."""
-    name = path.rpartition("/")[2]
+    group, _, name = path.rpartition("/")
     message = (
         "expected the dataset s0 of a group, beside which viewers look for coarser levels, got "
         f"{name or 'the root'}"
     )
     where = f"{store}: {path or '/'}"
-    if is_coarser(store, path):
+    if is_level(name) and isinstance(store.node(join(group, "s0")), DatasetView):
         return option_error(f"{message}: give s0, or its group", where=where)
     to = f"{path}-pyramid" if path else f"{str(store).removesuffix('.n5')}-pyramid.n5"
-    if path and not is_inner(to):
+    if path and not _is_inner(to):
         to = join(str(store), to)
     moves = [] if given is None else _moves(store, path)
     way = "; mkdir and mv make its path that group, while no program writes to it" if moves else ""
@@ -164,16 +164,16 @@ def _moves(store: N5Store, path: str) -> list[str]:
     ):
         return []
     document = store.run(read_key(join(path, ATTRIBUTES_JSON))) or b"{}"
-    model = model_of(store, path, {join(path, ATTRIBUTES_JSON): b"{}"})
+    model = _model_of(store, path, {join(path, ATTRIBUTES_JSON): b"{}"})
     model.storage.run(put_each([(join(path, "s0", ATTRIBUTES_JSON), document)]))
     (before,), (after,) = placed_datasets(store, path), placed_datasets(model, join(path, "s0"))
-    if positions_of(described(before)) != positions_of(described(after)):
+    if _positions_of(described(before)) != _positions_of(described(after)):
         return []
     old, new = (shlex.quote(str(each)) for each in (place, beside))
     return [f"mkdir {new}", f"mv {old} {new}/s0", f"mv {new} {old}"]
 
 
-def model_of(store: N5Store, group: str, documents: Mapping[str, bytes]) -> N5Store:
+def _model_of(store: N5Store, group: str, documents: Mapping[str, bytes]) -> N5Store:
     """Return a container in memory with the documents of a group and those above it.
 
     Parameters
@@ -185,8 +185,7 @@ def model_of(store: N5Store, group: str, documents: Mapping[str, bytes]) -> N5St
     documents : mapping of str to bytes
         Documents that will be others, by key.
     """
-    names = group.split("/") if group else []
-    keys = [join(*names[:n], ATTRIBUTES_JSON) for n in range(len(names) + 1)]
+    keys = [join(path, ATTRIBUTES_JSON) for path in (*groups_above(group), group)]
     found = zip(keys, store.run(read_each(keys)), strict=True)
     held = {key: data for key, data in found if data is not None} | {**documents}
     model = N5Store(MemoryStore(), codecs="n5", zarr_format=3, axis_order=store.axis_order)
@@ -194,12 +193,12 @@ def model_of(store: N5Store, group: str, documents: Mapping[str, bytes]) -> N5St
     return model
 
 
-def positions_of(found: ArrayGeometry) -> dict[str, Any]:
+def _positions_of(found: ArrayGeometry) -> dict[str, Any]:
     """Return what :func:`n5zarr.set_geometry` takes to place a dataset there."""
     return {name: getattr(found, name) for name in ("names", "units", "scale", "translation")}
 
 
-def check_elements(view: DatasetView, where: str) -> None:
+def _check_elements(view: DatasetView, where: str) -> None:
     """Raise if an array has no elements, or its elements cannot be downsampled."""
     is_known = view.content in (Content.NUMBERS, Content.LABELS)
     if not is_known or view.kind.dtype.kind not in "biuf" or not view.ndim:
@@ -208,3 +207,197 @@ def check_elements(view: DatasetView, where: str) -> None:
             f"expected a writable array of numbers, got {what}", kind="data-type", where=where
         )
     require(all(view.shape), f"expected an array with elements, got the shape {view.shape}", where)
+
+
+# ---------------------------------------------------------------------- s0 of another dataset
+
+
+@dataclass(frozen=True, eq=False)
+class Copying:
+    """A dataset that becomes ``s0`` of another group.
+
+    Parameters
+    ----------
+    source : str
+        Where it is, for the user.
+    place : Place
+        The new group.
+    image : N5Image
+        ``s0``, as it will be.
+    plan : Plan
+        How it is copied.
+    """
+
+    source: str
+    place: Place
+    image: N5Image
+    plan: CopyPlan
+
+    def check(self, options: PyramidOptions) -> None:
+        """Raise if it cannot be done, before anything is written."""
+        require(
+            not (options.overwrite and options.resume),
+            "expected either overwrite (--overwrite) or resume (--resume), got both",
+        )
+        if not (options.resume and self._is_copied()):
+            self._run(options, dry_run=True)
+
+    def run(self, options: PyramidOptions, removed: Sequence[str]) -> None:
+        """Make ``s0``, or go on with a run that was interrupted.
+
+        Parameters
+        ----------
+        options : PyramidOptions
+            The options of the user.
+        removed : sequence of str
+            Names of the levels in the group that will be removed.
+        """
+        if not (options.resume and self._is_copied()):
+            if options.overwrite and self.image.container.node(self.image.group) is not None:
+                self.image.remove(["s0", *removed])
+            self._run(options, dry_run=False)
+        elif read_incomplete(self.image.store, self.image.full("s1")) is None:
+            # levels are begun only when the copy is verified
+            verify_copies(self.plan.copies, options.run)
+
+    def _run(self, options: PyramidOptions, *, dry_run: bool) -> None:
+        self.plan.run(
+            {"task": "n5zarr pyramid --to"},
+            time.monotonic(),
+            overwrite=options.overwrite,
+            resume=options.resume,
+            verify=False,
+            dry_run=dry_run,
+        )
+
+    def _is_copied(self) -> bool:
+        """Whether a run has copied the dataset before; raise if ``s0`` is another dataset."""
+        image, path = self.image, self.image.source.path
+        if read_incomplete(image.store, path) is not None:
+            return False
+        there = image.container.node(path)
+        if there is None:
+            return False
+        ours, other = image.placed.view.dataset, getattr(there, "dataset", None)
+        members = ("dimensions", "block_size", "type_name", "compression")
+        require(
+            other is not None and all(getattr(ours, m) == getattr(other, m) for m in members),
+            f"expected a copy of {self.source}, got another dataset; overwrite=True (--overwrite) "
+            "removes it",
+            f"{image.container}: {path}",
+        )
+        return True
+
+
+def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> Copying:
+    """Plan to copy a dataset to ``s0`` of another group.
+
+    Parameters
+    ----------
+    place, path : Place, str
+        The dataset.
+    group : Place
+        The group; see :func:`group_of`.
+    options : PyramidOptions
+        The options of the user.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The location is no dataset, or the group cannot hold it (``kind="option"``).
+    """
+    source, path = open_container(place, path, read_only=True)
+    where = f"{source}: {path or '/'}"
+    view = existing_node(source, path, "a dataset")
+    if not isinstance(view, DatasetView):
+        raise option_error("to (--to): expected a dataset to copy, got a group", where=where)
+    _check_elements(view, where)
+    store, inner = _open_writable(group, "")
+    new = replace(root_of(group), path=inner)
+    finest = join(inner, "s0")
+    is_same = source.storage.is_same_place(store.storage)
+    require(
+        not (is_same and path in (inner, finest)),
+        f"to (--to): expected another group, got {inner or 'the root'}, which is the dataset or "
+        "has it as s0",
+        where,
+    )
+    target = open_destination(replace(new, path=finest), "n5")
+    tree = n5_tree(replace(root_of(place), path=path))
+    check_places(tree, target)
+    plan = CopyPlan.of(tree, target, Layout.of(None, None, None), options.run, options.max_memory)
+    moved = RawObject.parse(target.documents()[join(finest, ATTRIBUTES_JSON)])
+    moved.remove(VERSION_KEY)
+    (placed,) = placed_datasets(source, path)
+    model = _model_of(store, inner, {})
+    removed = ["s0", *coarser_levels(store, inner)] if options.overwrite else []
+    for name in removed:
+        check_outside(tree, store.storage, join(inner, name))
+    if removed and model.node(inner) is not None:
+        unlist(model, inner, removed)
+    future, document = _future(model, inner, moved.to_bytes(), placed)
+    target.add_file(ATTRIBUTES_JSON, document)
+    image = N5Image.of(store, future, options.convention)
+    return Copying(source=str(tree.name), place=new, image=image, plan=plan)
+
+
+def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN401 - those of place_of
+    """Return the group that a user names: a path in the container of a dataset, or a location.
+
+    Parameters
+    ----------
+    to : path, URL, zarr store
+        What the user names.
+    place : Place
+        The dataset.
+    **access : object
+        ``storage_options`` and ``backend``, for URLs.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The dataset is in Zarr (``kind="option"``).
+    """
+    require(
+        to not in ("/", "\\"),
+        "to (--to): expected a group or a location, got the root of the file system; '.' is this "
+        "directory",
+    )
+    if isinstance(to, str) and _is_inner(to):
+        return replace(root_of(place), path=normalize_path(to))
+    found = place_of(to, **access, one_of_two=True)
+    is_zarr = any(format_of_name(name) == "zarr" for name in found.names)
+    require(
+        found.is_named_n5 or not is_zarr,
+        f"to (--to): expected a group of N5, got {to}; n5zarr convert SOURCE {to} --ome and then "
+        f"n5zarr pyramid {to} make a pyramid of OME-Zarr",
+    )
+    return found
+
+
+def _future(model: N5Store, group: str, document: bytes, source: Placed) -> tuple[Placed, bytes]:
+    """Return ``s0`` as it will be in a group, and its document.
+
+    Positions that the dataset has from attributes of groups above it, or from an XML, are written
+    into its document.
+
+    Parameters
+    ----------
+    model : N5Store
+        The documents of the group and those above it.
+    group : str
+        The group.
+    document : bytes
+        The document of the dataset.
+    source : Placed
+        The dataset where it is.
+    """
+    finest = join(group, "s0")
+    key = join(finest, ATTRIBUTES_JSON)
+    model.storage.run(put_each([(key, document)]))
+    (placed,) = placed_datasets(model, finest)
+    before, after = map(described, (source, placed))
+    if source.geometry is not None and _positions_of(before) != _positions_of(after):
+        set_geometry(model, finest, convention="cosem", **_positions_of(before))
+        (placed,) = placed_datasets(model, finest)
+    return placed, model.run(read_key(key)) or document

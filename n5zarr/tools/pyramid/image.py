@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.methods import Method
+    from n5zarr.tools.pyramid.model import ChosenLevel
 
 __all__ = ["Level", "PyramidImage", "Wanted"]
 
@@ -262,8 +262,6 @@ def names_like(first: str, n: int) -> list[str]:
     >>> [names_like(name, 2)[-1] for name in ("0", "s0", "scale0/image", "10", "full")]
     ['2', 's2', 'scale2/image', 's2', 's2']
     """
-    match = re.fullmatch(r"(.*?)0(\D*)", first)
-    if match is None or match[1][-1:].isdigit():
-        above = f"{first.rpartition('/')[0]}/".lstrip("/")
-        return [f"{above}s{k}" for k in range(1, n + 1)]
-    return [f"{match[1]}{k}{match[2]}" for k in range(1, n + 1)]
+    match = re.fullmatch(r"(|.*?\D)0(\D*)", first)
+    before, after = match.groups() if match else (f"{first.rpartition('/')[0]}/s".lstrip("/"), "")
+    return [f"{before}{k}{after}" for k in range(1, n + 1)]

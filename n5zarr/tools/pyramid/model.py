@@ -1,9 +1,12 @@
-"""Define what a pyramid is made of, and the options that choose it."""
+"""Define what a pyramid is made of, and choose its levels: their number and factors."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
+
+from n5zarr.container.options import require
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -12,7 +15,11 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Pyramid", "PyramidLevel", "PyramidOptions"]
+__all__ = ["ChosenLevel", "Pyramid", "PyramidLevel", "PyramidOptions", "choose_levels"]
+
+_ALIKE = math.sqrt(2)  # voxel sizes closer to each other than this are halved together
+_SMALL = 64  # elements along an axis that need no coarser level, for any block size
+_MOST = 2**53  # elements of s0: attributes are numbers of 64 bits
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,3 +108,124 @@ class Pyramid:
     levels: tuple[PyramidLevel, ...]
     removed: tuple[str, ...]
     source: str = ""
+
+
+# ---------------------------------------------------------------------- levels
+
+
+@dataclass(frozen=True)
+class ChosenLevel:
+    """A level of a pyramid; all tuples in the order of the array.
+
+    Parameters
+    ----------
+    factors : tuple of int
+        Number of elements of the previous level that become one, along each axis.
+    total : tuple of int
+        Number of elements of ``s0`` that become one.
+    shape : tuple of int
+        Extent in elements: that of the previous level, divided by the factors and rounded up.
+    """
+
+    factors: tuple[int, ...]
+    total: tuple[int, ...]
+    shape: tuple[int, ...]
+
+
+def choose_levels(
+    shape: Sequence[int],
+    block: Sequence[int],
+    voxel: Sequence[float | None],
+    *,
+    factors: Sequence[int] | None = None,
+    n_levels: int | None = None,
+) -> list[ChosenLevel]:
+    """Choose the levels below ``s0``.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Extent of ``s0``, in elements. It and all that follows are in the order of the array.
+    block : sequence of int
+        Extent of a block, in elements.
+    voxel : sequence of float or None
+        Distance of elements along axes of space, in one unit; None for others, which stay.
+    factors : sequence of int, optional
+        The same for each level. By default 2 along the axes with the shortest voxels, until all
+        voxels have about the same size; then 2 along all axes.
+    n_levels : int, optional
+        How many; by default until one is at most a block, or 64 elements, along each such axis.
+
+    Returns
+    -------
+    list of ChosenLevel
+        The finest first.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The factors do not fit the shape, or there are too many levels (``kind="option"``).
+
+    Examples
+    --------
+    >>> for level in choose_levels((40, 960, 1280), (16, 64, 64), (20.0, 8.0, 8.0), n_levels=3):
+    ...     print(level.factors, level.total, level.shape)
+    (1, 2, 2) (1, 2, 2) (40, 480, 640)
+    (2, 2, 2) (2, 4, 4) (20, 240, 320)
+    (2, 2, 2) (4, 8, 8) (10, 120, 160)
+    """
+    _check(factors, n_levels, len(shape))
+    levels = [ChosenLevel((1,) * len(shape), (1,) * len(shape), tuple(shape))]
+    sizes = list(voxel)
+    wanted = [f > 1 for f in factors] if factors else [v is not None for v in voxel]
+    while len(levels) - 1 != n_levels:
+        last = levels[-1]
+        if n_levels is None and _is_small(last.shape, block, wanted):
+            break
+        by = tuple(factors) if factors else _halved(last.shape, sizes)
+        coarser = _coarser(last, by)
+        n = len(levels) - 1
+        require(
+            coarser.shape != last.shape,
+            f"levels: expected at most {n}, got {n_levels}: s{n} has the shape {last.shape}",
+        )
+        sizes = [None if s is None else s * f for s, f in zip(sizes, by, strict=True)]
+        levels.append(coarser)
+    return levels[1:]
+
+
+def _is_small(shape: Sequence[int], block: Sequence[int], wanted: Sequence[bool]) -> bool:
+    """Whether the axes to be downsampled are at most as long as a block, or 64 elements."""
+    triples = zip(shape, block, wanted, strict=True)
+    return all(n <= max(size, _SMALL) for n, size, is_one in triples if is_one)
+
+
+def _coarser(level: ChosenLevel, by: tuple[int, ...]) -> ChosenLevel:
+    """Combine elements of a level."""
+    total = tuple(t * f for t, f in zip(level.total, by, strict=True))
+    require(
+        max(total) <= _MOST, f"factors: expected at most 2**53 elements of s0 for one, got {total}"
+    )
+    return ChosenLevel(by, total, tuple(-(-n // f) for n, f in zip(level.shape, by, strict=True)))
+
+
+def _halved(shape: Sequence[int], voxel: Sequence[float | None]) -> tuple[int, ...]:
+    """Return factors that halve the spatial axes with the shortest voxels and several elements."""
+    known = {i: abs(v) for i, v in enumerate(voxel) if v is not None and shape[i] > 1}
+    shortest = min(known.values(), default=0.0)
+    return tuple(
+        2 if i in known and known[i] <= _ALIKE * shortest else 1 for i in range(len(shape))
+    )
+
+
+def _check(factors: Sequence[int] | None, n_levels: int | None, ndim: int) -> None:
+    if factors is not None:
+        require(
+            len(factors) == ndim and min(factors) >= 1 and max(factors) >= 2,
+            f"factors: expected {ndim}, one for each axis in the order of the array, of at least "
+            f"1, and one above 1, got {list(factors)}",
+        )
+    require(
+        n_levels is None or n_levels >= 1,
+        f"levels: expected 'auto', or a number above 0, got {n_levels}",
+    )

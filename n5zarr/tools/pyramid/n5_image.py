@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.target import ArrayTarget
-    from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.image import Wanted
     from n5zarr.tools.pyramid.methods import Method
+    from n5zarr.tools.pyramid.model import ChosenLevel
 
-__all__ = ["N5Image", "coarser_levels", "remove_datasets", "unlist"]
+__all__ = ["N5Image", "coarser_levels", "unlist"]
 
 _BY_FACTORS = ("bdv", "factors", "paintera")
 """Conventions that place levels by factors, relative to s0 in the group or an XML."""
@@ -209,7 +209,13 @@ class N5Image(PyramidImage):
 
     @override
     def remove(self, names: Sequence[str]) -> None:
-        remove_datasets(self.container, self.group, names)
+        paths = [self.full(name) for name in names]
+        check_no_links(self.storage, paths)
+        # and the marks: no run may continue a half-removed level
+        files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
+        self.container.run(request_each(map(Remove, files)))
+        unlist(self.container, self.group, names)
+        self.container.run(request_each(map(RemoveTree, paths)))
 
     # -------------------------------------------------------------------------- positions
 
@@ -309,17 +315,6 @@ def coarser_levels(store: N5Store, group: str) -> list[str]:
     # a run that was killed while it wrote its first file leaves a directory without others
     inside = store.run(list_each([join(group, name) for name in names]))
     return [name for name, files in zip(names, inside, strict=True) if files]
-
-
-def remove_datasets(store: N5Store, group: str, names: Sequence[str]) -> None:
-    """Remove levels, documents first, so that none reads as wrong numbers."""
-    paths = [join(group, name) for name in names]
-    check_no_links(store.storage, paths)
-    # and the marks: no run may continue a half-removed level
-    files = [join(path, file) for path in paths for file in (ATTRIBUTES_JSON, INCOMPLETE_JSON)]
-    store.run(request_each(map(Remove, files)))
-    unlist(store, group, names)
-    store.run(request_each(map(RemoveTree, paths)))
 
 
 def unlist(store: N5Store, group: str, names: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from n5zarr.conventions.ome_draft import from_06, intrinsic_of, is_06, level_tra
 from n5zarr.conventions.ome_zarr import image_in, level_paths, ome_part, paths_in, read_levels
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.order import to_c
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
@@ -39,11 +39,10 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.ome_place import OmeLocation
-    from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.image import Wanted
     from n5zarr.tools.pyramid.methods import Method
+    from n5zarr.tools.pyramid.model import ChosenLevel
 
 __all__ = ["OmeImage", "find_image"]
 
@@ -168,8 +167,8 @@ class OmeImage(PyramidImage):
         for level in reversed(levels):
             own = level.own_documents
             self.storage.run(put_each(own.items()))
-            for key in [key for key in level.documents if key not in own]:
-                self.storage.run(_update(key, partial(_kept, level.documents[key])))
+            above = [(key, data) for key, data in level.documents.items() if key not in own]
+            self.storage.run(request_each(Update(key, partial(_kept, d)) for key, d in above))
         self._list(levels, wanted.method)
         consolidate_again(self.location)
 
@@ -214,7 +213,8 @@ class OmeImage(PyramidImage):
             holder["multiscales"] = [change(first), *others]
             return json.dumps(document, indent=2).encode()
 
-        self.storage.run(_update(join(self.group, _document(self.location)), changed))
+        key = join(self.group, _document(self.location))
+        self.storage.run(request_each([Update(key, changed)]))
 
     def _levels_of_labels(self) -> dict[str, int]:
         """Return the number of levels of each of its label images, by path below its group."""
@@ -302,11 +302,10 @@ def _read(location: OmeLocation) -> OmeImage:
 
 def _group_of(location: OmeLocation) -> tuple[Mapping[str, JSON], str]:
     """Return attributes and path of the group of an image; its first level may be given."""
-    names = location.path.split("/") if location.path else []
-    for n in range(len(names), -1, -1):
-        path, inner = "/".join(names[:n]), "/".join(names[n:])
+    for path in (location.path, *reversed(groups_above(location.path))):
         attributes = _attributes(location, path)
         image = image_in(attributes)
+        inner = location.path.removeprefix(path).lstrip("/")
         if image is not None and inner in ("", *level_paths(image)[:1]):
             return attributes, path
     return {}, location.path
@@ -337,15 +336,10 @@ def _kept(new: bytes, old: bytes | None) -> bytes:
     return new if old is None else old
 
 
-def _update(key: str, change: Callable[[bytes | None], bytes]) -> Steps[None]:
-    yield [Update(key, change)]
-
-
 def consolidate_again(location: OmeLocation) -> None:
     """Write consolidated metadata again where the group, or one above it, has some."""
-    names = location.path.split("/") if location.path else []
     store = location.storage.store.with_read_only(read_only=False)
-    for path in ("/".join(names[:n]) for n in range(len(names), -1, -1)):
+    for path in (location.path, *reversed(groups_above(location.path))):
         name = "zarr.json" if location.zarr_format == 3 else ".zmetadata"
         data = sync(store.get(join(path, name), cpu.buffer_prototype))
         is_old = location.zarr_format == 2 and data is not None

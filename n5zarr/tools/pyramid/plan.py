@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from itertools import pairwise
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -73,11 +73,6 @@ class LevelPlan:
     options: RunOptions
     memory: int
 
-    @cached_property
-    def item_size(self) -> int:
-        """Bytes of an element."""
-        return self.image.dtype.itemsize
-
     def check_cells(self) -> None:
         """Check that the elements that become one fit in the memory of a worker.
 
@@ -87,8 +82,8 @@ class LevelPlan:
             They do not (``kind="option"``).
         """
         for before, level in pairwise([self.image.source, *self.levels]):
-            pairs = zip(level.factors, before.shape, strict=True)
-            n_bytes = math.prod(min(f, n) for f, n in pairs) * (self.item_size + _WORKING)
+            n_elements = math.prod(map(min, level.factors, before.shape))
+            n_bytes = n_elements * (self.image.dtype.itemsize + _WORKING)
             require(
                 n_bytes <= self.memory,
                 f"factors: expected elements that fit in the memory of a worker, {self.memory} "
@@ -98,8 +93,8 @@ class LevelPlan:
 
     def is_interrupted(self) -> bool:
         """Whether an interrupted run has left a mark in the first level that it writes."""
-        marks = (read_incomplete(self.image.store, level.path) for level in self.levels[:1])
-        return any(mark is not None for mark in marks)
+        first = self.levels[:1]
+        return any(read_incomplete(self.image.store, level.path) is not None for level in first)
 
     def is_finished(self) -> bool:
         """Whether the documents of the levels are those that this run would write."""
@@ -157,7 +152,7 @@ class LevelPlan:
         """Compute all levels; compare them if there is no ledger."""
         limits = Limits(
             method=self.wanted.method,
-            item_size=self.item_size,
+            item_size=self.image.dtype.itemsize,
             memory=self.memory,
             n_workers=self.options.n_at_once,
         )
@@ -187,7 +182,6 @@ class LevelPlan:
             levels=(level,),
             region=tuple(map(min, level.block, level.shape)),
             method=self.wanted.method,
-            item_size=self.item_size,
             max_entries=self.wanted.max_entries,
             memory=limits.memory,
         )
@@ -239,7 +233,7 @@ class LevelPlan:
         run: str,
         ledger: Ledger | None,
     ) -> None:
-        options = self.options
+        options, storage = self.options, self.image.storage
         wanted = partial(tasks, job, stored, done[: len(job.levels)], options.division.part)
         names = list(map(self.image.name, job.levels))
         stage = "-".join(dict.fromkeys([names[0], names[-1]]))
@@ -250,13 +244,9 @@ class LevelPlan:
             if ledger is not None:
                 ledger.note(seals)
             if monotonic() - confirmed > _AGAIN and not job.compares:
-                self._confirm(run)
+                for level in self.levels:  # raises if another run has begun to write them
+                    storage.run(confirm(str(storage), level.path, run))
                 confirmed = monotonic()
-
-    def _confirm(self, run: str) -> None:
-        """Raise if another run has begun to write the same levels."""
-        for level in self.levels:
-            self.image.storage.run(confirm(str(self.image.storage), level.path, run))
 
     def stored(self, level: Level) -> np.ndarray:
         """List the grid positions of the stored blocks of a level, one row for each.

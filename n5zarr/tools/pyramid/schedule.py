@@ -100,7 +100,6 @@ def next_pass(image: PyramidImage, source: Level, levels: Sequence[Level], limit
         levels=tuple(made),
         region=region,
         method=limits.method,
-        item_size=limits.item_size,
     )
 
 
@@ -204,7 +203,7 @@ def tasks(
             there = [frozenset(n & known) for n, known in zip(names, done, strict=True)]
             if there[-1] == names[-1]:  # the blocks that are written last
                 continue
-        n_bytes = math.prod(part.stop - part.start for part in source) * job.item_size
+        n_bytes = math.prod(part.stop - part.start for part in source) * job.image.dtype.itemsize
         yield PassTask(region, own, tuple(there), n_bytes)
 
 

@@ -76,8 +76,6 @@ class Pass:
         Extent of a region, in elements of the coarsest level.
     method : str
         How to combine elements.
-    item_size : int
-        Bytes of an element.
     compares : bool, optional
         Whether to compare what is stored with the result, and write nothing.
     """
@@ -87,7 +85,6 @@ class Pass:
     levels: tuple[Level, ...]
     region: tuple[int, ...]
     method: Method
-    item_size: int
     compares: bool = False
 
     @property

@@ -8,7 +8,7 @@ from collections import Counter, defaultdict, deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import batched
+from itertools import batched, islice
 from typing import TYPE_CHECKING, get_args
 
 from n5zarr.container.node_names import Broken
@@ -284,8 +284,7 @@ class _Check:
         if not self.path:
             with suppress(N5Error):  # found below
                 self.found += check_version_form(self._ask(read_document("")))
-        walk = Walk(self.store.container.nodes, self._ask)
-        for found, _ in walk.run(self.path, top):
+        for found, _ in Walk(self.store.container.nodes, self._ask).run(self.path, top):
             self._check_node(found)
 
     def _check_node(self, found: WalkNode) -> None:
@@ -322,10 +321,9 @@ class _Check:
             return
         names = [e.name for e in self._ask(list_each([path]))[0] if e.is_dir is not False]
         if node.error.kind == "json" and not all(map(is_block_name, names)):
-            walk = Walk(self.store.container.nodes, self._ask)
-            below = iter(walk.run(path, GroupAttributes(attributes={})))
-            next(below)
-            for found, _ in below:
+            group = GroupAttributes(attributes={})
+            every = Walk(self.store.container.nodes, self._ask).run(path, group)
+            for found, _ in islice(every, 1, None):
                 self._check_node(found)
 
     # ------------------------------------------------------------------ blocks

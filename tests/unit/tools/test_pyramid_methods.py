@@ -12,8 +12,8 @@ from scipy import ndimage
 import n5zarr
 from n5zarr.arrays import kernel
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.tools.pyramid.choose import choose_levels
 from n5zarr.tools.pyramid.methods import downsample, halo
+from n5zarr.tools.pyramid.model import choose_levels
 
 if TYPE_CHECKING:
     from pathlib import Path
