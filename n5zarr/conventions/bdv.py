@@ -31,6 +31,7 @@ from n5zarr.conventions.model import (
     centre_shifts,
     downsampling_factors,
     numbers_at,
+    range_of,
 )
 from n5zarr.conventions.xml_text import numbers_in, parsed_xml, whole_number
 
@@ -94,16 +95,18 @@ def read(node: Node) -> Geometry | None:
     """Read scale and translation of a level of a setup; None for any other dataset."""
     if view_of(node.path) is None or node.ndim != 3:
         return None
-    unit = None if node.view is None else node.view.unit
     scale, offset, rest = _place(node)
     by = downsampling_factors(node) or (1.0, 1.0, 1.0)
-    axes = axes_of(
-        3,
-        scale=[s * f for s, f in zip(scale, by, strict=True)],
-        translation=[o + s for o, s in zip(offset, centre_shifts(scale, by), strict=True)],
-        units=unit,
+    return Geometry(
+        convention="bdv",
+        axes=axes_of(
+            3,
+            scale=[s * f for s, f in zip(scale, by, strict=True)],
+            translation=[o + s for o, s in zip(offset, centre_shifts(scale, by), strict=True)],
+            units=None if node.view is None else node.view.unit,
+        ),
+        rest=rest,
     )
-    return Geometry(convention="bdv", axes=axes, rest=rest)
 
 
 def write_setup(factors: Sequence[Sequence[float]], data_type: str) -> dict[str, JSON]:
@@ -148,13 +151,15 @@ def _place(node: Node) -> tuple[_Numbers, _Numbers, tuple[tuple[float, ...], ...
     view = node.view
     if view is not None and view.registration is not None:
         if not view.registration:
-            message = "ViewRegistration in the XML: expected affine transforms of 12 numbers"
-            raise MisfitError(message)
+            raise MisfitError(
+                "ViewRegistration in the XML: expected affine transforms of 12 numbers"
+            )
         return _parts(view.registration)
     if view is not None and view.voxel_size is not None:
         if len(view.voxel_size) != 3:
-            message = f"voxelSize in the XML: expected 3 numbers, got {list(view.voxel_size)}"
-            raise MisfitError(message)
+            raise MisfitError(
+                f"voxelSize in the XML: expected 3 numbers, got {list(view.voxel_size)}"
+            )
         return view.voxel_size, (0.0, 0.0, 0.0), ()
     timepoint = node.ancestors[0] if node.ancestors else {}
     resolution = numbers_at(timepoint, "resolution", 3, "group of the levels: ")
@@ -174,8 +179,9 @@ def _parts(registration: _Numbers) -> tuple[_Numbers, _Numbers, tuple[tuple[floa
     if (np.abs(mixed) <= _NOTHING * lengths).all():
         return np.diag(linear).tolist(), offset.tolist(), ()
     if not lengths.all():
-        message = "ViewRegistration in the XML: expected a matrix without a column of zeros"
-        raise MisfitError(message)
+        raise MisfitError(
+            "ViewRegistration in the XML: expected a matrix without a column of zeros"
+        )
     turned = linear / lengths
     rest = np.column_stack([turned, offset - turned @ offset])
     return lengths.tolist(), offset.tolist(), tuple(map(tuple, rest.tolist()))
@@ -348,9 +354,7 @@ def _timepoints(element: ElementTree.Element | None) -> tuple[int, ...] | None:
                 (first,), (last,) = _texts(element, "first"), _texts(element, "last")
                 found = [range(int(first), int(last) + 1)]
             case "pattern":
-                found = _ranges_of_pattern(
-                    (element.findtext("integerpattern") or "").strip() or "0"
-                )
+                found = _ranges_of_pattern(element.findtext("integerpattern") or "")
             case _:
                 return None
         if sum(map(len, found)) > _MAX_TIMEPOINTS:
@@ -368,7 +372,7 @@ def _texts(element: ElementTree.Element, path: str) -> list[str]:
 def _ranges_of_pattern(pattern: str) -> list[range]:
     """Parse numbers and ranges, ``0,4-8,20-50:10``, as spimdata's ``IntegerPattern``."""
     found = []
-    for entry in pattern.replace(" ", "").strip().split(","):
+    for entry in (pattern.replace(" ", "").strip() or "0").split(","):
         first, dash, rest = entry.partition("-")
         last, _, step = rest.partition(":")
         start, end, by = int(first), int(last if dash else first), int(step or 1)
@@ -411,9 +415,9 @@ def parse_settings(xml: bytes) -> Mapping[int, SetupSettings]:
         texts = [element.findtext(tag) or "" for tag in ("id", "min", "max", "color")]
         try:
             number, color = int(texts[0]), int(texts[3])
-            low, high = float(texts[1]), float(texts[2])
+            limits = range_of([float(texts[1]), float(texts[2])])
         except ValueError:
             continue
-        if math.isfinite(low) and math.isfinite(high) and low < high:
-            found[number] = SetupSettings((low, high), f"{color & 0xFFFFFF:06X}")
+        if limits is not None:
+            found[number] = SetupSettings(limits, f"{color & 0xFFFFFF:06X}")
     return found

@@ -84,8 +84,9 @@ def _path(name: str, container: str) -> ElementTree.Element:
         # a name with a colon would be a URI of its own
         element.text = quote(container, safe=LEFT_IN_PATHS.replace(":", ""))
     except UnicodeEncodeError as err:
-        message = f"expected a name of characters that XML can hold, got {container!r}"
-        raise option_error(message) from err
+        raise option_error(
+            f"expected a name of characters that XML can hold, got {container!r}"
+        ) from err
     return element
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import entries_of
+from n5zarr.conventions.levels import applied_after, diagonal_of, entries_of
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -23,13 +23,12 @@ from n5zarr.conventions.model import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read", "read_group"]
 
 KEYS = ("spatialTransform",)
-
-type _Steps = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 def read(node: Node) -> Geometry | None:
@@ -59,16 +58,19 @@ def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
     names = [str(axis.get("name", axis.get("label", ""))) for axis in entries]
     units = [axis.get("unit", unit) for axis in entries]
     complete = len(names) == node.ndim
-    axes = axes_of(
-        node.ndim,
-        names=names if complete else None,
-        scale=steps[0],
-        translation=steps[1],
-        units=[
-            u if isinstance(u, str) else None for u in (units if complete else [unit] * node.ndim)
-        ],
+    return Geometry(
+        convention="canonical",
+        axes=axes_of(
+            node.ndim,
+            names=names if complete else None,
+            scale=steps[0],
+            translation=steps[1],
+            units=[
+                u if isinstance(u, str) else None
+                for u in (units if complete else [unit] * node.ndim)
+            ],
+        ),
     )
-    return Geometry(convention="canonical", axes=axes)
 
 
 _MEMBERS = {
@@ -79,7 +81,7 @@ _MEMBERS = {
 }
 
 
-def _steps(transform: Mapping[str, JSON], ndim: int) -> _Steps | None:
+def _steps(transform: Mapping[str, JSON], ndim: int) -> Steps | None:
     """Reduce a transform to scale and translation along each axis; None if it mixes axes."""
     match transform.get("type"):
         case str(kind) if kind in _MEMBERS:
@@ -89,32 +91,20 @@ def _steps(transform: Mapping[str, JSON], ndim: int) -> _Steps | None:
             offset = members.get("offset") or members.get("translation")
             return members.get("scale") or (1.0,) * ndim, offset or (0.0,) * ndim
         case "affine":
-            return _diagonal(numbers(transform.get("affine"), ndim * (ndim + 1)), ndim)
+            affine = numbers(transform.get("affine"), ndim * (ndim + 1))
+            return None if affine is None else diagonal_of(affine, ndim)
         case "sequence":
             return _sequence(transform.get("transformations"), ndim)
         case _:
             return None
 
 
-def _diagonal(affine: tuple[float, ...] | None, ndim: int) -> _Steps | None:
-    """Read scale and translation from the rows of an affine matrix; None if it mixes axes."""
-    if affine is None:
-        return None
-    rows = [affine[i * (ndim + 1) : (i + 1) * (ndim + 1)] for i in range(ndim)]
-    if any(rows[i][j] for i in range(ndim) for j in range(ndim) if i != j):
-        return None
-    return tuple(rows[i][i] for i in range(ndim)), tuple(row[ndim] for row in rows)
-
-
-def _sequence(transforms: JSON, ndim: int) -> _Steps | None:
+def _sequence(transforms: JSON, ndim: int) -> Steps | None:
     """Combine transforms, the first one applied first; None if one mixes axes."""
-    scale, translation = (1.0,) * ndim, (0.0,) * ndim
+    found: Steps = (1.0,) * ndim, (0.0,) * ndim
     for transform in items_of(transforms):
         steps = _steps(mapping(transform), ndim)
         if steps is None:
             return None
-        scale = tuple(a * b for a, b in zip(steps[0], scale, strict=True))
-        translation = tuple(
-            a * t + b for a, t, b in zip(steps[0], translation, steps[1], strict=True)
-        )
-    return scale, translation
+        found = applied_after(found, steps)
+    return found

@@ -59,17 +59,20 @@ def _read(node: Node, transform: Mapping[str, JSON]) -> Geometry | None:
     if "F" not in (transform.get("ordering"), transform.get("order")):
         names, scale = to_n5(names), to_n5(scale)
         translation, units = to_n5(translation), to_n5(units)
-    axes = axes_of(node.ndim, names=names, scale=scale, translation=translation, units=units)
-    return Geometry(convention="cosem", axes=axes)
+    return Geometry(
+        convention="cosem",
+        axes=axes_of(node.ndim, names=names, scale=scale, translation=translation, units=units),
+    )
 
 
 def write(axes: Sequence[Axis]) -> dict[str, JSON]:
     """Make the attributes of a dataset from its axes in N5 order."""
     in_c = to_c(tuple(axes))
-    transform: dict[str, JSON] = {
-        "axes": [axis.name for axis in in_c],
-        "scale": [axis.scale for axis in in_c],
-        "translate": [axis.translation for axis in in_c],
-        "units": [axis.unit or "" for axis in in_c],
+    return {
+        "transform": {
+            "axes": [axis.name for axis in in_c],
+            "scale": [axis.scale for axis in in_c],
+            "translate": [axis.translation for axis in in_c],
+            "units": [axis.unit or "" for axis in in_c],
+        }
     }
-    return {"transform": transform}

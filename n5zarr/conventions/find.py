@@ -31,13 +31,14 @@ from n5zarr.conventions import (
     render,
 )
 from n5zarr.conventions.levels import (
+    by_shapes,
     entries_in,
     entries_of,
     images_in,
     level_by_factors,
-    level_by_shapes,
     path_of,
     problems_of_list,
+    ratios,
 )
 from n5zarr.conventions.model import (
     Axis,
@@ -55,7 +56,7 @@ from n5zarr.conventions.units import is_unit, symbol
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["CONVENTIONS", "GeometryAndProblems", "find_geometry", "ignored", "other_attributes"]
+__all__ = ["CONVENTIONS", "GeometryAndProblems", "find_geometry", "other_attributes"]
 
 
 def _names_only(node: Node) -> Geometry | None:
@@ -70,7 +71,13 @@ def _by_factors(node: Node) -> Geometry | None:
 
 
 def _by_shapes(node: Node) -> Geometry | None:
-    return level_by_shapes(node, _geometry_of_finest(node))
+    """Scale a level without any description by the ratio of the shapes; None for other datasets."""
+    level = node.first
+    if level is None or not node.is_like_first or ratios(level.dimensions, node.dimensions) is None:
+        return None
+    first = _geometry_of_finest(node)
+    axes = None if first is None else first.axes
+    return by_shapes(node.dimensions, level.dimensions, axes, node.names)
 
 
 def _geometry_of_finest(node: Node) -> Geometry | None:
@@ -157,7 +164,7 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
         problems.append(str(err))
         geometry = _names_only(node) or (_by_shapes(node) if convention is None else None)
     if not problems and convention is None and (geometry is None or not geometry.is_stated):
-        problems += ignored(node)
+        problems += _ignored(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
         problems += _problems_of(node, geometry)
@@ -243,23 +250,8 @@ def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
 _SCALES = "resolution, pixelResolution, voxel_size or downsamplingFactors"
 
 
-def ignored(node: Node) -> list[str]:
-    """Return a message for each attribute that would place a dataset if it were complete or valid.
-
-    Parameters
-    ----------
-    node : Node
-        A dataset without positions.
-
-    Returns
-    -------
-    list of str
-        Empty if nothing seems to be about positions.
-    """
-    return [*_on_dataset(node), *_on_group(node)]
-
-
-def _on_dataset(node: Node) -> Iterator[str]:
+def _ignored(node: Node) -> Iterator[str]:
+    """Say which attributes would place a dataset if they were complete or valid."""
     own = node.attributes
     if numbers(own.get("offset"), node.ndim) is not None:
         yield f"offset: expected {_SCALES} beside it, got none"
@@ -268,14 +260,13 @@ def _on_dataset(node: Node) -> Iterator[str]:
     transforms = own.get("coordinateTransformations")
     if transforms is not None and not isinstance(transforms, list):
         yield f"coordinateTransformations: expected a list, got {brief(transforms)}"
-
-
-def _on_group(node: Node) -> Iterator[str]:
     group = node.ancestors[0] if node.ancestors else {}
     size = group.get("voxel_size")
     if node.level is not None and size is not None:  # others in the group may have other axes
-        expected = f"at most {node.ndim} numbers"
-        yield f"voxel_size of the group: expected a list of {expected}, got {brief(size)}"
+        yield (
+            f"voxel_size of the group: expected a list of at most {node.ndim} numbers, got "
+            f"{brief(size)}"
+        )
     found = [*entries_of(node.path, node.ancestors)]
     for image, _ in found:
         axes = image.get("axes")

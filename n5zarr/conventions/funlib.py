@@ -55,8 +55,9 @@ def read_group(node: Node) -> Geometry | None:
     attributes = {**given[0], **{k: v for k, v in node.attributes.items() if k in KEYS}}
     by = factors_to_first(node)
     if by is None:
-        message = f"voxel_size of full resolution: expected factors of {node.path[-1]}, got none"
-        raise MisfitError(message)
+        raise MisfitError(
+            f"voxel_size of full resolution: expected factors of {node.path[-1]}, got none"
+        )
     is_space = _is_space(node, attributes)
     base, offset = _voxel_size_and_offset(attributes, is_space)
     scale = [b * f for b, f in zip(base, to_c(by), strict=True)]
@@ -86,14 +87,16 @@ def _geometry(
         listed = _spread("units", units, texts, is_space, "")
     else:
         listed = [unit_in(attributes) or "" if space else "" for space in is_space]
-    axes = axes_of(
-        node.ndim,
-        names=node.names if names is None else to_n5([name.rstrip("^") for name in names]),
-        scale=to_n5(scale),
-        translation=to_n5(translation),
-        units=to_n5(listed),
+    return Geometry(
+        convention="funlib",
+        axes=axes_of(
+            node.ndim,
+            names=node.names if names is None else to_n5([name.rstrip("^") for name in names]),
+            scale=to_n5(scale),
+            translation=to_n5(translation),
+            units=to_n5(listed),
+        ),
     )
-    return Geometry(convention="funlib", axes=axes)
 
 
 def _translation(

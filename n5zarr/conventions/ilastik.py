@@ -45,9 +45,7 @@ def read(node: Node) -> Geometry | None:
     names = to_n5(keys) if node.names is None else node.names
     if {*names} != {*keys}:
         return None
-    units = (
-        _parse_axistags("axis_units", node.attributes) if "axis_units" in node.attributes else {}
-    )
+    units = _parse_axistags("axis_units", node.attributes)
     known = axes_of(node.ndim, names=names)
     axes = tuple(_axis(axis, named[axis.name], units.get(axis.name)) for axis in known)
     names_only = all(axis.scale == 1 and axis.unit is None for axis in axes)
@@ -57,13 +55,13 @@ def read(node: Node) -> Geometry | None:
 def _axis(known: Axis, tag: Mapping[str, JSON], unit: JSON) -> Axis:
     flags, resolution = numbers([tag.get("typeFlags", 0)]), numbers([tag.get("resolution", 0)])
     if flags is None or resolution is None or not math.isfinite(flags[0]):
-        message = f"axistags: expected numbers as typeFlags and resolution, got {brief(tag)}"
-        raise MisfitError(message)
+        raise MisfitError(
+            f"axistags: expected numbers as typeFlags and resolution, got {brief(tag)}"
+        )
     scale = resolution[0]
-    kind = next((name for flag, name in _TYPES if int(flags[0]) & flag), known.type)
     return Axis(
         name=known.name,
-        type=kind,
+        type=next((name for flag, name in _TYPES if int(flags[0]) & flag), known.type),
         scale=scale or 1.0,
         unit=unit if scale and isinstance(unit, str) and unit else None,
     )
@@ -71,7 +69,7 @@ def _axis(known: Axis, tag: Mapping[str, JSON], unit: JSON) -> Axis:
 
 def _parse_axistags(key: str, attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
     """Parse the JSON text of an attribute; some programs write the object itself."""
-    value = attributes[key]
+    value = attributes.get(key, {})
     try:
         found = parse_json(value.encode()) if isinstance(value, str) else value
     except (N5AttributesError, UnicodeEncodeError) as err:

@@ -20,10 +20,9 @@ def read(node: Node) -> Geometry | None:
         return None
 
     def number(key: str, default: float) -> float:
-        value = attributes.get(key, default)
-        found = numbers([value])
+        found = numbers([attributes.get(key, default)])
         if found is None:
-            raise MisfitError(f"{key}: expected a number, got {brief(value)}")
+            raise MisfitError(f"{key}: expected a number, got {brief(attributes[key])}")
         return found[0]
 
     def scale(name: str) -> float:
@@ -33,14 +32,17 @@ def read(node: Node) -> Geometry | None:
     optional = (("c", "numChannels"), ("z", "numSlices"), ("t", "numFrames"))
     names = ["x", "y", *(name for name, key in optional if number(key, 1) > 1)]
     if len(names) != node.ndim:
-        message = f"numChannels, numSlices, numFrames: expected {node.ndim} axes, got {names}"
-        raise MisfitError(message)
+        raise MisfitError(
+            f"numChannels, numSlices, numFrames: expected {node.ndim} axes, got {names}"
+        )
     unit = attributes["pixelUnit"]
-    axes = axes_of(
-        node.ndim,
-        names=names,
-        scale=[scale(name) for name in names],
-        translation=[number(f"{name}Origin", 0) for name in names],
-        units=[unit if name in "xyz" and isinstance(unit, str) else None for name in names],
+    return Geometry(
+        convention="imagej",
+        axes=axes_of(
+            node.ndim,
+            names=names,
+            scale=[scale(name) for name in names],
+            translation=[number(f"{name}Origin", 0) for name in names],
+            units=[unit if name in "xyz" and isinstance(unit, str) else None for name in names],
+        ),
     )
-    return Geometry(convention="imagej", axes=axes)

@@ -53,7 +53,6 @@ __all__ = [
     "OtherList",
     "PackedRoot",
     "PointList",
-    "RowSpan",
     "base_path",
     "labels_in",
     "list_of_path",
@@ -112,9 +111,7 @@ def path_of(timepoint: int, setup: int, label: str) -> str:
 def list_of_path(path: str) -> PointList | None:
     """Parse the path of the group of a list; None for other paths."""
     match = _PATH.fullmatch(path)
-    if match is None:
-        return None
-    return PointList(int(match.group(1)), int(match.group(2)), match.group(3), "", path)
+    return match and PointList(int(match[1]), int(match[2]), match[3], "", path)
 
 
 def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
@@ -128,14 +125,16 @@ def parse_id_map(attribute: object) -> dict[int, tuple[int, int, str]]:
     if attribute is None:
         return {}
     if not isinstance(attribute, dict):
-        raise N5FormatError(f"idMap: expected an object, got {attribute!r}", kind="member")
+        raise _misfit("idMap: expected an object", attribute)
     found = {}
     for key, number in attribute.items():
         match = _MAP_KEY.fullmatch(key)
         if match is None or not isinstance(number, int | float) or not math.isfinite(number):
-            message = f"idMap: expected 'timepoint,setup,label': number, got {key!r}: {number!r}"
-            raise N5FormatError(message, kind="member")
-        found[round(number)] = int(match.group(1)), int(match.group(2)), match.group(3)
+            raise N5FormatError(
+                f"idMap: expected 'timepoint,setup,label': number, got {key!r}: {number!r}",
+                kind="member",
+            )
+        found[round(number)] = int(match[1]), int(match[2]), match[3]
     return found
 
 
@@ -164,10 +163,10 @@ def listed_in(xml: bytes) -> list[PointList]:
     for element in _root(xml).iterfind(f".//{_FILE}"):
         path = (element.text or "").strip().replace("\\", "/")
         if path.lower().startswith("interestpoints/"):
-            message = (
-                f"{path}: expected interest points in N5, got text files; convert with BigStitcher"
+            raise N5UnsupportedError(
+                f"{path}: expected interest points in N5, got text files; convert with BigStitcher",
+                kind="option",
             )
-            raise N5UnsupportedError(message, kind="option")
         try:
             view = int(element.get("timepoint", "")), int(element.get("setup", ""))
         except ValueError:
@@ -197,12 +196,9 @@ def with_lists(xml: bytes, lists: Sequence[PointList]) -> bytes:
     N5UnrepresentableError
         The XML has no element to which an entry can be added (``kind="option"``).
     """
-    before = listed_in(xml)
-    known = {(entry.timepoint, entry.setup, entry.label) for entry in before}
+    known = {entry[:3] for entry in listed_in(xml)}
     new = sorted(entry for entry in lists if entry[:3] not in known)
-    if not new:
-        return xml
-    return with_children(xml, f"SpimData/{_TAG}", list(map(_entry, new)))
+    return with_children(xml, f"SpimData/{_TAG}", list(map(_entry, new))) if new else xml
 
 
 def _entry(each: PointList) -> str:
@@ -225,18 +221,11 @@ type ListKey = tuple[int, int, str]
 """Time point, setup and label of a list."""
 
 
-class RowSpan(NamedTuple):
-    """Rows of an array: the first, and the one after the last."""
-
-    first: int
-    end: int
-
-
 class OtherList(NamedTuple):
     """The correspondences of a list with another one."""
 
     key: ListKey
-    rows: RowSpan
+    rows: range
     is_swapped: bool
 
 
@@ -279,8 +268,9 @@ def parse_root(attributes: Mapping[str, JSON]) -> PackedRoot:
     """
     version = attributes.get("interestpoints")
     if not isinstance(version, str) or version.partition(".")[0] != "1":
-        message = f"interestpoints: expected BigStitcher's version 1, got {version!r}"
-        raise N5UnsupportedError(message, kind="version")
+        raise N5UnsupportedError(
+            f"interestpoints: expected BigStitcher's version 1, got {version!r}", kind="version"
+        )
     generation = attributes.get("generation")
     if not isinstance(generation, int) or generation < 0:
         raise _misfit("generation: expected a whole number", generation)
@@ -308,7 +298,7 @@ def _texts(attributes: Mapping[str, JSON], name: str, pattern: re.Pattern[str]) 
 
 def parse_entries(
     rows: Sequence[Sequence[int]], labels: Sequence[str], n_points: int
-) -> dict[ListKey, RowSpan]:
+) -> dict[ListKey, range]:
     """Parse ``entries``: the points of each list.
 
     Parameters
@@ -325,7 +315,7 @@ def parse_entries(
     N5FormatError
         A row names no label, or points that do not exist (``kind="member"``).
     """
-    return {_key(row, labels): _span(row[3], row[4], n_points) for row in rows}
+    return {_key(row, labels): _rows(row[3], row[4], n_points) for row in rows}
 
 
 def parse_views(
@@ -350,14 +340,13 @@ def parse_views(
     N5FormatError
         A row names no label, or rows that do not exist (``kind="member"``).
     """
-    found = {}
-    for row in rows:
-        first, end = _span(row[3], row[4], len(pairs))
-        found[_key(row, labels)] = [
-            OtherList(_key(p, labels), _span(p[3], p[4], n_correspondences), bool(p[5]))
-            for p in pairs[first:end]
+    return {
+        _key(row, labels): [
+            OtherList(_key(p, labels), _rows(p[3], p[4], n_correspondences), bool(p[5]))
+            for p in (pairs[number] for number in _rows(row[3], row[4], len(pairs)))
         ]
-    return found
+        for row in rows
+    }
 
 
 def _key(row: Sequence[int], labels: Sequence[str]) -> ListKey:
@@ -366,10 +355,10 @@ def _key(row: Sequence[int], labels: Sequence[str]) -> ListKey:
     return row[0], row[1], labels[row[2]]
 
 
-def _span(first: int, count: int, n_rows: int) -> RowSpan:
+def _rows(first: int, count: int, n_rows: int) -> range:
     if first < 0 or count < 0 or first + count > n_rows:
         raise _misfit(f"the index: expected some of {n_rows} rows", f"{count} from {first}")
-    return RowSpan(first, first + count)
+    return range(first, first + count)
 
 
 def _misfit(expected: str, got: object) -> N5FormatError:

@@ -41,8 +41,11 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 __all__ = [
+    "Steps",
+    "applied_after",
     "by_shapes",
     "counted_axes",
+    "diagonal_of",
     "entries_in",
     "entries_of",
     "factors_in_json",
@@ -50,7 +53,6 @@ __all__ = [
     "first_listed",
     "images_in",
     "level_by_factors",
-    "level_by_shapes",
     "level_from",
     "listed_levels",
     "path_of",
@@ -60,6 +62,9 @@ __all__ = [
     "scaled_axes",
     "unlisted_level",
 ]
+
+type Steps = tuple[tuple[float, ...], tuple[float, ...]]
+"""Scale and translation along each axis."""
 
 
 def images_in(group: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:
@@ -161,9 +166,35 @@ def counted_axes(level: Geometry) -> Geometry | None:
     return replace(level, axes=tuple(replace(a, scale=1.0, translation=0.0) for a in level.axes))
 
 
-def level_from(
-    node: Node, resolution: Sequence[float], by: Sequence[float]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def diagonal_of(affine: Sequence[float], n: int) -> Steps | None:
+    """Read scale and translation in the rows of an affine matrix; None if it mixes axes.
+
+    Examples
+    --------
+    >>> diagonal_of((2, 0, 5, 0, 3, 7), 2), diagonal_of((2, 1, 5, 0, 3, 7), 2)
+    (((2, 3), (5, 7)), None)
+    """
+    if any(affine[i * (n + 1) + j] for i in range(n) for j in range(n) if i != j):
+        return None
+    return tuple(affine[:: n + 2]), tuple(affine[n :: n + 1])
+
+
+def applied_after(first: Steps, then: Steps) -> Steps:
+    """Combine two scales and translations, the first of which is applied first.
+
+    Examples
+    --------
+    >>> applied_after(((2.0,), (1.0,)), ((10.0,), (5.0,)))
+    ((20.0,), (15.0,))
+    """
+    by, to = then
+    return (
+        tuple(b * scale for b, scale in zip(by, first[0], strict=True)),
+        tuple(b * offset + t for b, offset, t in zip(by, first[1], to, strict=True)),
+    )
+
+
+def level_from(node: Node, resolution: Sequence[float], by: Sequence[float]) -> Steps:
     """Compute scale and translation of a level from the resolution on its dataset.
 
     Most programs write the resolution of ``s0`` on every level, which the factors multiply. But
@@ -278,15 +309,6 @@ def _fits(first: Sequence[int], dimensions: Sequence[int], by: Sequence[float]) 
         return False
     each = zip(first, dimensions, by, strict=True)
     return all(f > 0 and abs(n / f - m) < 1 for n, m, f in each)
-
-
-def level_by_shapes(node: Node, first: Geometry | None) -> Geometry | None:
-    """Scale a level without any description by the ratio of the shapes; None for other datasets."""
-    level = node.first
-    if level is None or not node.is_like_first or ratios(level.dimensions, node.dimensions) is None:
-        return None
-    axes = None if first is None else first.axes
-    return by_shapes(node.dimensions, level.dimensions, axes, node.names)
 
 
 def by_shapes(

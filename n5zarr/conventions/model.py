@@ -7,6 +7,7 @@ the centre of the first element.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -39,6 +40,7 @@ __all__ = [
     "mapping",
     "numbers",
     "numbers_at",
+    "range_of",
     "resolution_in",
     "texts",
     "texts_at",
@@ -250,6 +252,12 @@ def texts(value: JSON, length: int) -> tuple[str, ...] | None:
     return tuple(given) if len(given) == length else None
 
 
+def range_of(value: JSON) -> tuple[float, float] | None:
+    """Read a list of two finite numbers, the first one smaller; None for any other value."""
+    low, high = numbers(value, 2) or (0.0, 0.0)
+    return (low, high) if -math.inf < low < high < math.inf else None
+
+
 def brief(value: object) -> str:
     """Shorten a value of a document for a message."""
     text = json.dumps(value, default=repr)
@@ -319,8 +327,9 @@ def downsampling_factors(node: Node) -> tuple[float, ...] | None:
     if own is not None:
         given = numbers(own)
         if not given or len(given) > node.ndim or min(given) <= 0:
-            message = f"downsamplingFactors: expected {node.ndim} numbers above 0, got {brief(own)}"
-            raise MisfitError(message)
+            raise MisfitError(
+                f"downsamplingFactors: expected {node.ndim} numbers above 0, got {brief(own)}"
+            )
         return given + (1.0,) * (node.ndim - len(given))  # the axes of space come first
     for key, levels in listed_factors(node.ancestors):
         if node.level is not None and node.level < len(levels):

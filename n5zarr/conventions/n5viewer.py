@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import level_from
+from n5zarr.conventions.levels import applied_after, diagonal_of, level_from
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -33,6 +33,7 @@ from n5zarr.conventions.units import symbol, unit_in
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "read", "write"]
@@ -47,21 +48,24 @@ def read(node: Node) -> Geometry | None:
         return None
     resolution = resolution_in(node.attributes)
     if not resolution or len(resolution) > node.ndim:
-        message = f"pixelResolution: expected at most {node.ndim} numbers, got {brief(value)}"
-        raise MisfitError(message)
+        raise MisfitError(
+            f"pixelResolution: expected at most {node.ndim} numbers, got {brief(value)}"
+        )
     by = downsampling_factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
-    scale, translation = level_from(node, resolution, by[: len(resolution)])
+    placed = level_from(node, resolution, by[: len(resolution)])
     matrix = node.attributes.get("affineTransform")
     if matrix is not None:
-        scale, translation = _apply_matrix(matrix, scale, translation)
-    axes = axes_of(
-        node.ndim,
-        names=node.names or _texts_above(node, "axes"),
-        scale=scale,
-        translation=translation,
-        units=_units(node, value),
+        placed = applied_after(placed, _steps_of(matrix, len(resolution)))
+    return Geometry(
+        convention="n5viewer",
+        axes=axes_of(
+            node.ndim,
+            names=node.names or _texts_above(node, "axes"),
+            scale=placed[0],
+            translation=placed[1],
+            units=_units(node, value),
+        ),
     )
-    return Geometry(convention="n5viewer", axes=axes)
 
 
 def _units(node: Node, value: JSON) -> Sequence[str] | str | None:
@@ -79,27 +83,19 @@ def _texts_above(node: Node, key: str) -> tuple[str, ...] | None:
     return next((listed for listed in names if listed), None)
 
 
-def _apply_matrix(
-    matrix: JSON, scale: tuple[float, ...], translation: tuple[float, ...]
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Apply the rows of an affine matrix that does not mix axes."""
-    n = len(scale)
+def _steps_of(matrix: JSON, n: int) -> Steps:
+    """Read the rows of an affine matrix that does not mix axes."""
     rows = matrix if isinstance(matrix, list) else []
     if n < 3 and _is_nested(rows) and len(rows) == 3:  # three dimensions, as in n5-universe
         rows = [[*row[:n], *row[3:]] for row in rows[:n]]
     flat = numbers([v for row in rows for v in row] if _is_nested(rows) else rows, n * (n + 1))
-    mixes = flat is None or any(flat[i * (n + 1) + j] for i in range(n) for j in range(n) if i != j)
-    if flat is None or mixes:
+    steps = None if flat is None else diagonal_of(flat, n)
+    if steps is None:
         raise MisfitError(
             f"affineTransform: expected {n} rows that do not mix axes, got {brief(matrix)}: "
             "positions along one axis would depend on another one"
         )
-    diagonal = flat[:: n + 2]
-    offsets = flat[n :: n + 1]
-    return (
-        tuple(d * s for d, s in zip(diagonal, scale, strict=True)),
-        tuple(d * t + o for d, t, o in zip(diagonal, translation, offsets, strict=True)),
-    )
+    return steps
 
 
 def _is_nested(rows: list[JSON]) -> bool:

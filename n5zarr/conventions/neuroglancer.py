@@ -194,12 +194,11 @@ def _units_and_resolution(axes: Sequence[Axis]) -> dict[str, JSON]:
 
 def _in_known_units(axes: Sequence[Axis]) -> list[Axis]:
     """Convert axes to units that Neuroglancer knows; it refuses datasets with other units."""
-    known = []
-    for axis in axes:
-        unit, size = symbol(axis.unit)
-        scale, translation = axis.scale * size, axis.translation * size
-        known.append(replace(axis, unit=unit, scale=scale, translation=translation))
-    return known
+    return [
+        replace(axis, unit=unit, scale=axis.scale * size, translation=axis.translation * size)
+        for axis in axes
+        for unit, size in [symbol(axis.unit)]
+    ]
 
 
 def _groups_above(node: Node) -> list[Mapping[str, JSON]]:

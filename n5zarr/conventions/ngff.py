@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import entries_of, images_in
+from n5zarr.conventions.levels import applied_after, entries_of, images_in
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
@@ -30,6 +30,7 @@ from n5zarr.conventions.units import in_full, spelled
 from n5zarr.format.order import to_n5
 
 if TYPE_CHECKING:
+    from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["KEYS", "has_other_rank", "misread_images", "read", "read_dataset", "write"]
@@ -85,7 +86,9 @@ def _read(
         for name, axis in zip(names, entries, strict=True)
     ]
     types = [axis.get("type", "") for axis in entries]
-    in_c = _is_c_order(names) if is_c_order is None else is_c_order
+    in_c = is_c_order
+    if in_c is None:
+        in_c = bool(names) and names[-1].lower() == "x" and names[0].lower() != "x"
     scale, translation = _transform(entry, image, node, in_c=in_c)
     axes = axes_of(
         node.ndim,
@@ -103,37 +106,33 @@ def _read(
     return Geometry(convention="ngff", axes=axes)
 
 
-def _is_c_order(names: Sequence[str]) -> bool:
-    return bool(names) and names[-1].lower() == "x" and names[0].lower() != "x"
-
-
 def _ordered[T](values: Sequence[T], *, in_c: bool) -> tuple[T, ...]:
     return to_n5(values) if in_c else tuple(values)
 
 
 def _transform(
     entry: Mapping[str, JSON], image: Mapping[str, JSON], node: Node, *, in_c: bool
-) -> tuple[tuple[float, ...], tuple[float, ...]]:
+) -> Steps:
     """Apply the transforms of the dataset, then those of the image, in the order of the lists."""
-    scale, translation = (1.0,) * node.ndim, (0.0,) * node.ndim
+    ones, zeros = (1.0,) * node.ndim, (0.0,) * node.ndim
+    placed: Steps = ones, zeros
     if _TRANSFORMS not in entry and node.first_level is not None:
         if len(node.first_level) != node.ndim:
-            message = f"expected {node.ndim} axes, as this level has, got {len(node.first_level)}"
-            raise MisfitError(f"multiscales: the first level: {message}")
+            raise MisfitError(
+                f"multiscales: the first level: expected {node.ndim} axes, as this level has, got "
+                f"{len(node.first_level)}"
+            )
         ratios = zip(node.first_level, node.dimensions, strict=True)
-        scale = _ordered([a / b if b else 1.0 for a, b in ratios], in_c=in_c)
+        placed = _ordered([a / b if b else 1.0 for a, b in ratios], in_c=in_c), zeros
     for transform in (*_transforms_in(entry), *_transforms_in(image)):
         by = numbers_at(transform, "scale", node.ndim, f"{_TRANSFORMS}: ")
         to = numbers_at(transform, "translation", node.ndim, f"{_TRANSFORMS}: ")
         if by is None and to is None and transform.get("type") != "identity":
-            expected = f"{_TRANSFORMS}: expected scales and translations"
-            raise MisfitError(f"{expected}, got {brief(transform)}")
-        if by is not None:
-            scale = tuple(a * b for a, b in zip(scale, by, strict=True))
-            translation = tuple(a * b for a, b in zip(translation, by, strict=True))
-        if to is not None:
-            translation = tuple(a + b for a, b in zip(translation, to, strict=True))
-    return scale, translation
+            raise MisfitError(
+                f"{_TRANSFORMS}: expected scales and translations, got {brief(transform)}"
+            )
+        placed = applied_after(placed, (by or ones, to or zeros))
+    return placed
 
 
 def _transforms_in(holder: Mapping[str, JSON]) -> list[Mapping[str, JSON]]:

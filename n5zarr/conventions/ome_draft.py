@@ -147,8 +147,10 @@ def intrinsic_of(image: Mapping[str, JSON]) -> str:
     systems = [mapping(system).get("name") for system in items_of(image.get("coordinateSystems"))]
     known = list(dict.fromkeys(names)) or [str(name) for name in systems[:1]]
     if len(known) != 1 or known[0] not in systems:
-        expected = "expected one of coordinateSystems as the output of all levels"
-        raise MisfitError(f"multiscales: {_TRANSFORMS}: {expected}, got {brief([*known])}")
+        raise MisfitError(
+            f"multiscales: {_TRANSFORMS}: expected one of coordinateSystems as the output of all "
+            f"levels, got {brief([*known])}"
+        )
     return known[0]
 
 

@@ -160,16 +160,18 @@ def level_paths(image: Mapping[str, JSON]) -> list[str]:
     for entry in entries_in(image):
         path = path_of(entry)
         if not path or not is_inside(path):
-            got = brief(mapping(entry).get("path"))
-            expected = "multiscales: path: expected that of an array below the group"
-            raise MisfitError(f"{expected}, got {got}")
+            raise MisfitError(
+                "multiscales: path: expected that of an array below the group, got "
+                f"{brief(mapping(entry).get('path'))}"
+            )
         if path in paths:
-            message = f"multiscales: path: expected each one once, got {path!r} twice"
-            raise MisfitError(message)
+            raise MisfitError(f"multiscales: path: expected each one once, got {path!r} twice")
         around = {*groups_above(path)[1:]}
         if path in above or not around.isdisjoint(paths):
-            message = f"expected arrays that are not in each other, got {path!r} and another one"
-            raise MisfitError(f"multiscales: path: {message}")
+            raise MisfitError(
+                "multiscales: path: expected arrays that are not in each other, got "
+                f"{path!r} and another one"
+            )
         paths[path] = None
         above |= around
     return list(paths)
@@ -280,6 +282,7 @@ def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
     kinds = {str(mapping(step).get("type")) for step in steps}
     others = kinds - {"scale", "translation", "identity"}
     if others:
-        message = f"multiscales: expected scales and translations, got {', '.join(sorted(others))}"
-        raise MisfitError(message)
+        raise MisfitError(
+            f"multiscales: expected scales and translations, got {', '.join(sorted(others))}"
+        )
     return {"coordinateTransformations": steps}

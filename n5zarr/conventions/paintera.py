@@ -8,6 +8,8 @@ writes no unit; other programs write ``unit``, ``units`` or ``offset_unit``.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from n5zarr.conventions.levels import level_from
 from n5zarr.conventions.model import (
     Geometry,
@@ -20,6 +22,11 @@ from n5zarr.conventions.model import (
 )
 from n5zarr.conventions.units import offset_at, unit_in
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from n5zarr.format.lenient_json import JSON
+
 __all__ = ["KEYS", "read", "read_group"]
 
 KEYS = ("resolution", "offset", "downsamplingFactors")
@@ -27,22 +34,13 @@ KEYS = ("resolution", "offset", "downsamplingFactors")
 
 def read(node: Node) -> Geometry | None:
     """Read ``resolution`` of the dataset; None if it is missing."""
-    if not isinstance(node.attributes.get("resolution"), list):
-        return None  # such as a text about the resolution
-    resolution = numbers_at(node.attributes, "resolution", node.ndim)
+    is_list = isinstance(node.attributes.get("resolution"), list)  # and not a text about it
+    resolution = numbers_at(node.attributes, "resolution", node.ndim) if is_list else None
     if resolution is None:
         return None
     by = downsampling_factors(node) or (1.0,) * node.ndim
     scale, translation = level_from(node, resolution, by)
-    unit = unit_in(node.attributes)
-    axes = axes_of(
-        node.ndim,
-        names=node.names,
-        scale=scale,
-        translation=offset_at(node.attributes, node.ndim, unit) or translation,
-        units=unit,
-    )
-    return Geometry(convention="paintera", axes=axes)
+    return _geometry(node, node.attributes, scale, translation, "")
 
 
 def read_group(node: Node) -> Geometry | None:
@@ -55,12 +53,26 @@ def read_group(node: Node) -> Geometry | None:
     if resolution is None or node.level is None:
         return None
     by = downsampling_factors(node) or (1.0,) * node.ndim  # as Paintera, which has no other factors
-    unit = unit_in(group)
-    axes = axes_of(
-        node.ndim,
-        names=node.names,
-        scale=[r * f for r, f in zip(resolution, by, strict=True)],
-        translation=offset_at(group, node.ndim, unit, "group of the levels: ") or (),
-        units=unit,
+    scale = [r * f for r, f in zip(resolution, by, strict=True)]
+    return _geometry(node, group, scale, (), "group of the levels: ")
+
+
+def _geometry(
+    node: Node,
+    attributes: Mapping[str, JSON],
+    scale: Sequence[float],
+    shift: Sequence[float],
+    within: str,
+) -> Geometry:
+    """Place a dataset in the unit that attributes have, at their offset if they have one."""
+    unit = unit_in(attributes)
+    return Geometry(
+        convention="paintera",
+        axes=axes_of(
+            node.ndim,
+            names=node.names,
+            scale=scale,
+            translation=offset_at(attributes, node.ndim, unit, within) or shift,
+            units=unit,
+        ),
     )
-    return Geometry(convention="paintera", axes=axes)

@@ -173,6 +173,7 @@ def offset_at(
         return offset
     factor = ratio(own, unit)
     if factor is None:
-        message = f"{within}offset_unit: expected a unit that {unit} can express, got {brief(own)}"
-        raise MisfitError(message)
+        raise MisfitError(
+            f"{within}offset_unit: expected a unit that {unit} can express, got {brief(own)}"
+        )
     return tuple(value * factor for value in offset)

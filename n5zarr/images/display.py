@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.conventions.model import mapping, numbers
+from n5zarr.conventions.model import mapping, numbers, range_of
 from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.images.image import Channel, default_color
 
@@ -50,20 +50,15 @@ def find_shown(attributes: Iterable[Mapping[str, JSON]]) -> Channel:
 def _limits_in(attributes: Mapping[str, JSON]) -> tuple[float, float] | None:
     fused = mapping(attributes.get("Bigstitcher-Spark"))
     canonical = mapping(attributes.get("intensityLimits"))
-    given = attributes.get("contrastLimits")
-    contrast = mapping(given)
+    contrast = mapping(attributes.get("contrastLimits"))
     candidates: tuple[JSON, ...] = (
         [canonical.get("min"), canonical.get("max")],
-        given,
+        attributes.get("contrastLimits"),
         [contrast.get("start"), contrast.get("end")],
         [attributes.get("min"), attributes.get("max")],
         [fused.get("MinIntensity"), fused.get("MaxIntensity")],
     )
-    for candidate in candidates:
-        found = numbers(candidate, 2)
-        if found and all(map(math.isfinite, found)) and found[0] < found[1]:
-            return found[0], found[1]
-    return None
+    return next(filter(None, map(range_of, candidates)), None)
 
 
 def omero(
@@ -104,14 +99,14 @@ def omero(
     start, end = shown.limits or (lowest, highest)
     window: dict[str, JSON] = {"min": lowest, "max": highest, "start": start, "end": end}
     channels: list[JSON] = []
+    names = labels if labels is not None and len(labels) == n_channels else ()
     for i in range(n_channels):
         channel: dict[str, JSON] = {
             "color": (shown.color if n_channels == 1 else None) or default_color(i, n_channels),
             "window": window,
             "active": True,
         }
-        named = labels is not None and len(labels) == n_channels
-        channels.append(channel | ({"label": labels[i]} if labels and named else {}))
+        channels.append(channel | ({"label": names[i]} if names else {}))
     return {"channels": channels}
 
 
@@ -146,12 +141,10 @@ def _channel(given: Mapping[str, JSON]) -> Channel:
     """Read a channel; omit invalid colours and limits."""
     window, label = mapping(given.get("window")), given.get("label")
     color = _COLOR.fullmatch(str(given.get("color")))
-    low, high = numbers([window.get("start"), window.get("end")], 2) or (0.0, 0.0)
-    is_range = math.isfinite(low) and math.isfinite(high) and low < high
     return Channel(
         name=None if label is None else str(label),
         color=color and color[1].upper(),
-        limits=(low, high) if is_range else None,
+        limits=range_of([window.get("start"), window.get("end")]),
     )
 
 

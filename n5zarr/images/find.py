@@ -137,11 +137,9 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
     """
     if tree.container is None:
         raise option_error(f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr")
-    found = None
-    if any(view_of(tuple(path.split("/"))) for path in tree.arrays):
-        found = find_in_bdv(tree, tree.container)
-    if found is None:
-        found = find_in_n5(tree, tree.container, labels)
+    has_views = any(view_of(tuple(path.split("/"))) for path in tree.arrays)
+    in_bdv = find_in_bdv(tree, tree.container) if has_views else None
+    found = in_bdv or find_in_n5(tree, tree.container, labels)
     warn_of(found)
     return found
 
@@ -265,8 +263,12 @@ def _ome_levels(
     """Read the axes of the existing levels of an image, by number."""
     try:
         for system in other_systems(image):
-            message = f"the transform to {system!r} is omitted, as N5 has no place for it"
-            warnings.warn(f"{group or '/'}: {message}", N5Warning, stacklevel=3)
+            warnings.warn(
+                f"{group or '/'}: the transform to {system!r} is omitted, as N5 has no place for "
+                "it",
+                N5Warning,
+                stacklevel=3,
+            )
         paths = {path: join(group, path) for path in level_paths(image)}
         shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
         return read_levels(image, shapes)

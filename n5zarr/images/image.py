@@ -281,8 +281,10 @@ def select_images(images: Sequence[Image], paths: Sequence[str]) -> list[Image]:
         if not found:
             shown = ", ".join(image.path or "/" for image in images[:_MOST_NAMES])
             more = f" and {len(images) - _MOST_NAMES} more" if len(images) > _MOST_NAMES else ""
-            message = f"{path!r}: expected the path of an image, got none; there are {shown}{more}"
-            raise N5UnrepresentableError(message, kind="not-found")
+            raise N5UnrepresentableError(
+                f"{path!r}: expected the path of an image, got none; there are {shown}{more}",
+                kind="not-found",
+            )
         chosen |= {image.path: image for image in found}
     return list(chosen.values())
 
@@ -331,7 +333,8 @@ class Images:
         shown = [image for image in self.images if image.levels[0].n_elements]
         if not shown:
             first = self.images[0]
-            message = f"expected elements, got an image of shape {first.levels[0].shape}"
-            where = join(self.source.name, first.path)
-            raise option_error(message, where=where)
+            raise option_error(
+                f"expected elements, got an image of shape {first.levels[0].shape}",
+                where=join(self.source.name, first.path),
+            )
         return sorted(shown, key=lambda image: (image.is_labels, image.path))

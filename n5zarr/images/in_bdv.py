@@ -362,12 +362,11 @@ def _axes_of_absent(
     """Return the axes of a level that is not stored, C order, by the factors of its setup."""
     setup, timepoint = f"setup{view[0]}", f"timepoint{view[1]}"
     path = setup, timepoint, f"s{number}"
-    above = [tree.groups.get(f"{setup}/{timepoint}", {}), tree.groups.get(setup, {})]
     node = Node(
         path=path,
         dimensions=N5Tuple((1, 1, 1)),  # unknown
         attributes={},
-        ancestors=above,
+        ancestors=[tree.groups.get(f"{setup}/{timepoint}", {}), tree.groups.get(setup, {})],
         view=description.view(*view),
     )
     where = f"{tree.name}: {'/'.join(path)}"
@@ -377,11 +376,11 @@ def _axes_of_absent(
     except MisfitError as err:
         raise option_error(str(err), where=where) from err
     if geometry is None:
-        message = (
+        raise option_error(
             "expected this level, as coarser ones exist, or its factors, got neither; write "
-            f"downsamplingFactors, of all levels, to the attributes of {setup}"
+            f"downsamplingFactors, of all levels, to the attributes of {setup}",
+            where=where,
         )
-        raise option_error(message, where=where)
     return present(geometry.axes, "C")
 
 

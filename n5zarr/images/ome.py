@@ -96,8 +96,7 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
     if isinstance(images, list):
         attributes["multiscales"] = [_stated(image, version) for image in images]
         axes = items_of(first_of(images).get("axes"))
-        names: JSON = [mapping(axis).get("name") for axis in axes]
-        attributes[XARRAY_KEY] = names
+        attributes[XARRAY_KEY] = [mapping(axis).get("name") for axis in axes]
     return attributes
 
 
@@ -228,12 +227,11 @@ def _check(axes: Sequence[Axis], kinds: Sequence[str]) -> None:
     n_space, n_time = kinds.count("space"), kinds.count("time")
     names = [axis.name for axis in axes]
     n_others = len(kinds) - n_space - n_time
-    if n_space in (2, 3) and max(n_time, n_others) <= 1 and len({*names}) == len(names):
-        return
     each = [f"{n} ({kind or 'other'})" for n, kind in zip(names, kinds, strict=True)]
-    raise option_error(
+    require(
+        n_space in (2, 3) and max(n_time, n_others) <= 1 and len({*names}) == len(names),
         "OME-Zarr: expected two or three axes of space, at most one of time and one other, each "
-        f"with a distinct name, got {', '.join(each) or 'none'}; n5zarr.set_geometry names axes"
+        f"with a distinct name, got {', '.join(each) or 'none'}; n5zarr.set_geometry names axes",
     )
 
 

@@ -59,17 +59,16 @@ def texts(name: str, given: str | Collection[str]) -> list[str]:
     >>> texts("labels", "seg*"), texts("labels", ())
     (['seg*'], [])
     """
-    listed = items(given)
-    each = [given] if listed is None else listed
+    each = items(given)
     found = [text for text in each if isinstance(text, str)]
     if len(found) != len(each):
         raise option_error(f"{name}: expected a text or a sequence of texts, got {given!r}")
     return found
 
 
-def items(given: object) -> list[object] | None:
-    """Return the items of a sequence; None for a text, and for anything else."""
-    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else None
+def items(given: object) -> list[object]:
+    """Return the items of a sequence; a text, and anything else, is the only item."""
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str) else [given]
 
 
 def is_n5(location: Location, storage_options: Mapping[str, object] | None = None) -> bool:

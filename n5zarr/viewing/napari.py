@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from n5zarr.conventions.model import numbers
-from n5zarr.errors import N5MissingDependencyError, N5Warning
+from n5zarr.errors import N5Warning, import_optional
 from n5zarr.format.path import join
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import open_images
@@ -42,9 +42,7 @@ def get_reader(path: str | Sequence[str]) -> Callable[[str], list[LayerData]] | 
     path : str or sequence of str
         A path or URL, as for :func:`napari_layers`; a stack of several paths is not N5.
     """
-    if not isinstance(path, str) or not is_n5(path):
-        return None
-    return napari_layers
+    return napari_layers if isinstance(path, str) and is_n5(path) else None
 
 
 def napari_layers(
@@ -143,10 +141,8 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
 
 def _lazy(image: Image, axes: Sequence[int]) -> list[Any]:
     """Return the levels of an image as dask arrays with another order of axes."""
-    try:
-        levels: list[Any] = [level.lazy() for level in image.levels]
-    except ModuleNotFoundError as err:
-        raise N5MissingDependencyError("dask", "the reader for napari", "napari") from err
+    import_optional("dask.array", "the reader for napari", "napari")
+    levels: list[Any] = [level.lazy() for level in image.levels]
     return [level.transpose(tuple(axes)) for level in levels]
 
 

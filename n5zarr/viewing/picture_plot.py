@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n5zarr.conventions.units import ratio
-from n5zarr.errors import N5MissingDependencyError
+from n5zarr.errors import import_optional
 from n5zarr.images.find import find_images
-from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import texts
 from n5zarr.viewing.picture import label_colours, length_unit
 from n5zarr.viewing.picture_slices import plan_slices
@@ -81,11 +80,11 @@ def plot(  # noqa: PLR0913 - the options of a picture
     ('x / µm', 'y / µm', 'z = 0.4 µm')
     """
     pyplot = _pyplot()
-    place = place_of(location, storage_options, backend)
-    found = find_images(place, labels=texts("labels", labels))
-    pixels, n_channels = (_PIXELS, _PIXELS), len(chosen_channels(found[0], channel))
-    slices = plan_slices(found[0], pixels, level=level, position=position, n_channels=n_channels)
-    channels, values = read_slices(slices, channel, [pixels] * len(slices.planes))
+    names = texts("labels", labels)
+    found = find_images(location, labels=names, storage_options=storage_options, backend=backend)
+    pixels, indices = (_PIXELS, _PIXELS), chosen_channels(found[0], channel)
+    slices = plan_slices(found[0], pixels, level=level, position=position, n_channels=len(indices))
+    channels, values = read_slices(slices, indices, [pixels] * len(slices.planes))
     figure: Figure = pyplot.figure(FigureClass=_figure_class(), layout="compressed")
     _lay_out(figure, slices)
     drawn = [
@@ -209,11 +208,7 @@ def _position(slices: Slices, axis: int, element: float) -> float:
 
 
 def _pyplot() -> Any:  # noqa: ANN401 - a package that may not be there
-    try:
-        import matplotlib.pyplot as plt  # noqa: PLC0415 - optional
-    except ImportError as err:
-        raise N5MissingDependencyError("matplotlib", "n5zarr.plot", "plot") from err
-    return plt
+    return import_optional("matplotlib.pyplot", "n5zarr.plot", "plot")
 
 
 def _figure_class() -> type[Figure]:

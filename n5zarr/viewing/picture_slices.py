@@ -216,15 +216,15 @@ def list_stored(
         return found
     if slices.is_chosen:
         return {}
-    image, level = slices.image, slices.image.levels[slices.level]
+    level = slices.image.levels[slices.level]
     n_channels = len(channels)
-    message = (
+    raise _refused(
+        slices.image,
         f"expected slices whose stored blocks have at most {bytes_text(_MOST_BYTES)}, got more; "
         f"all have {bytes_text(slices.n_bytes(n_channels))}, in {slices.n_blocks(n_channels)} "
         f"blocks of the coarsest level, of shape {level.shape}; n5zarr pyramid makes coarser ones, "
-        f"level={slices.level} (--level {slices.level}) reads this one"
+        f"level={slices.level} (--level {slices.level}) reads this one",
     )
-    raise _refused(image, message)
 
 
 def _unit(image: Image) -> str | None:
@@ -307,9 +307,11 @@ def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> 
     else:
         spatial = [names[axis] for axis in image.spatial()]
         each = items(position)
-        if each is None or len(each) != len(spatial):
-            expected = f"expected a number for each of {', '.join(spatial)}"
-            raise _refused(image, f"position: {expected}, got {position!r}")
+        if len(each) != len(spatial):
+            raise _refused(
+                image,
+                f"position: expected a number for each of {', '.join(spatial)}, got {position!r}",
+            )
         given = dict(zip(spatial, each, strict=True))
     start = [n // 2 for n in shape]
     for name, at in given.items():
@@ -318,8 +320,9 @@ def _start(image: Image, position: Sequence[int] | Mapping[str, int] | None) -> 
         axis = names.index(name)
         start[axis] = whole_number(f"position: {name}", at)
         if not 0 <= start[axis] < shape[axis]:
-            expected = f"0 to {shape[axis] - 1} along {name}"
-            raise _refused(image, f"position: expected {expected}, got {at}")
+            raise _refused(
+                image, f"position: expected 0 to {shape[axis] - 1} along {name}, got {at}"
+            )
     return tuple(start)
 
 

@@ -12,7 +12,6 @@ from n5zarr.errors import option_error
 from n5zarr.images.contrast import contrast_limits
 from n5zarr.images.find import find_images
 from n5zarr.images.image import Image, default_color
-from n5zarr.storage.place import place_of
 from n5zarr.viewing.arguments import items, texts, whole_number
 from n5zarr.viewing.picture import (
     BAR_HEIGHT,
@@ -94,14 +93,14 @@ def draw(
     channel: ChosenChannels = None,
 ) -> Picture:
     """Draw an image; see :func:`thumbnail`."""
-    n_channels = len(chosen_channels(image, channel))
-    slices = slices_that_fit(image, size, level=level, position=position, n_channels=n_channels)
+    indices = chosen_channels(image, channel)
+    slices = slices_that_fit(image, size, level=level, position=position, n_channels=len(indices))
     pixel = pixel_size(slices, _room(size))
     sizes = [
         [max(1, round(slices.extent(axis) / pixel)) for axis in (plane.down, plane.across)]
         for plane in slices.planes
     ]
-    channels, values = read_slices(slices, channel, [(2 * h, 2 * w) for h, w in sizes])
+    channels, values = read_slices(slices, indices, [(2 * h, 2 * w) for h, w in sizes])
     columns, rows = slices.grid()
     parts: list[list[Colours | None]] = [[None] * len(columns) for _ in rows]
     for plane, (height, width), each in zip(slices.planes, sizes, values, strict=True):
@@ -150,7 +149,7 @@ class ShownChannel:
 
 
 def read_slices(
-    slices: Slices, wanted: ChosenChannels, most: Sequence[tuple[int, int]]
+    slices: Slices, indices: Sequence[int], most: Sequence[tuple[int, int]]
 ) -> tuple[list[ShownChannel], list[list[npt.NDArray[Any]]]]:
     """Read slices, and choose contrast and colour of their channels.
 
@@ -158,8 +157,8 @@ def read_slices(
     ----------
     slices : Slices
         The slices.
-    wanted : int, str or sequence of them, optional
-        Numbers or names of channels; all by default.
+    indices : sequence of int
+        Indices of the channels, from :func:`chosen_channels`.
     most : sequence of tuple of int
         For each slice, the number of rows and columns to read if it does not fit into memory.
 
@@ -171,10 +170,9 @@ def read_slices(
     Raises
     ------
     N5UnrepresentableError
-        There is no such channel, or too much would be read (``kind="option"``).
+        Too much would be read (``kind="option"``).
     """
     image = slices.image
-    indices = chosen_channels(image, wanted)
     stored = list_stored(slices, indices)
     values = [
         [read_plane(slices, plane, i, limit, stored.get((plane, i))) for i in indices]
@@ -202,14 +200,14 @@ def chosen_channels(image: Image, wanted: ChosenChannels) -> Sequence[int]:
     count = len(image.channels)
     names = {channel.name: i for i, channel in enumerate(image.channels) if channel.name}
     known = {**{str(i): i for i in range(count)}, **names}
-    listed = items(wanted)
-    each = [wanted] if listed is None else listed
+    each = items(wanted)
     indices = [*range(count)] if wanted is None else [_channel(one, known, count) for one in each]
     chosen = [i for i in indices if i is not None]
     if not chosen or len(chosen) < len(indices):
         got = each[indices.index(None)] if None in indices else each
-        message = f"{image.path or image.name}: channel: expected one of {', '.join(known)}"
-        raise option_error(f"{message}, got {got!r}")
+        raise option_error(
+            f"{image.path or image.name}: channel: expected one of {', '.join(known)}, got {got!r}"
+        )
     return chosen[:1] if image.is_labels else chosen
 
 
@@ -314,7 +312,7 @@ def thumbnail(  # noqa: PLR0913 - the options of a picture
     (200, 195)
     """
     size = whole_number("size", size, *SIZES)
-    place = place_of(location, storage_options, backend)
-    found = find_images(place, labels=texts("labels", labels))
+    names = texts("labels", labels)
+    found = find_images(location, labels=names, storage_options=storage_options, backend=backend)
     chosen = found if all_images else found[0]
     return draw_images(chosen, size=size, level=level, position=position, channel=channel)

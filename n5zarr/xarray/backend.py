@@ -157,8 +157,7 @@ decode_timedelta : optional
             "decode_timedelta": decode_timedelta,
         }
         with asking_once():
-            reader = _NodeReader.open(place, group, axis_order, convention, decoding)
-            return reader.read_dataset()
+            return _NodeReader.open(place, group, axis_order, convention, decoding).read_dataset()
 
     def open_groups_as_dict(  # type: ignore[override]
         self,
@@ -249,8 +248,10 @@ class _NodeReader:
         decoding: Decoding,
     ) -> _NodeReader:
         known = sorted({name for name, _ in CONVENTIONS})
-        expected = f"convention: expected one of {', '.join(known)}, got {convention!r}"
-        require(convention in (None, *known), expected)
+        require(
+            convention in (None, *known),
+            f"convention: expected one of {', '.join(known)}, got {convention!r}",
+        )
         store, path = open_container(
             *with_ome(place, group or ""), axis_order=axis_order, read_only=True
         )

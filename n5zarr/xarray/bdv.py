@@ -355,8 +355,11 @@ def _warn_of_names(store: N5Store, description: Description) -> None:
     found = {key for setup in description.setups.values() for key in setup.names if _is_ours(key)}
     if found:
         listed = ", ".join(sorted(found))
-        message = f"{store}: attributes of the XML omitted, as their names are taken: {listed}"
-        warnings.warn(message, N5Warning, stacklevel=4)
+        warnings.warn(
+            f"{store}: attributes of the XML omitted, as their names are taken: {listed}",
+            N5Warning,
+            stacklevel=4,
+        )
 
 
 def _setup_coords(numbers: list[int], description: Description | None) -> dict[str, xr.Variable]:
@@ -434,9 +437,10 @@ def dataset_of_views(
     first, *others = nodes
     if others and not nodes[first].data_vars:
         listed = ", ".join(path.lstrip("/") for path in others if nodes[path].data_vars)
-        message = (
-            f"the views are in nodes: open one with group=, or all with xr.open_datatree: {listed}"
+        warnings.warn(
+            f"the views are in nodes: open one with group=, or all with xr.open_datatree: {listed}",
+            N5Warning,
+            stacklevel=3,
         )
-        warnings.warn(message, N5Warning, stacklevel=3)
     dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
     return nodes[first].drop_vars(dropped, errors="ignore")

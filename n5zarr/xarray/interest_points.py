@@ -119,10 +119,11 @@ def _write(
     pairs: Mapping[ListKey, pd.DataFrame],
 ) -> None:
     """Write the lists; remove all old pairs first, so that none stay beside new points."""
+    attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
     try:
         for target in targets.values():
-            attributes: dict[str, JSON] = {"correspondences": CORRESPONDENCES, "idMap": {}}
-            _new_group(store, join(target.path, "correspondences"), attributes)
+            path = join(target.path, "correspondences")
+            _write_group(store, path, attributes, delete_existing=True)
         for key, target in targets.items():
             _write_points(store, target, found.get(key))
         for key, rows in pairs.items():
@@ -155,8 +156,10 @@ def _check_new(
         )
 
 
-def _new_group(store: N5Store, path: str, attributes: Mapping[str, JSON]) -> None:
-    group: Any = open_node(store, "a", path=path, delete_existing=True)
+def _write_group(
+    store: N5Store, path: str, attributes: Mapping[str, JSON], *, delete_existing: bool = False
+) -> None:
+    group: Any = open_node(store, "a", path=path, delete_existing=delete_existing)
     group.attrs.update(attributes)
 
 
@@ -175,7 +178,7 @@ def _write_numbers(store: N5Store, path: str, values: np.ndarray[Any, Any], widt
 
 def _write_points(store: N5Store, target: PointList, rows: pd.DataFrame | None) -> None:
     path = join(target.path, "interestpoints")
-    _new_group(store, path, POINTS)
+    _write_group(store, path, POINTS, delete_existing=True)
     if rows is None:
         for name, dtype in (("id", "u8"), ("loc", "f8")):
             place = join(path, name)
@@ -195,12 +198,11 @@ def _write_correspondences(store: N5Store, target: PointList, rows: pd.DataFrame
     keys = list(zip(*(rows[column] for column in OTHER_COLUMNS), strict=True))
     numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
     id_map: dict[str, JSON] = {f"{t},{s},{label}": n for (t, s, label), n in numbers.items()}
-    columns = [rows["id"], rows["corresponding_id"], [numbers[key] for key in keys]]
-    columns.append(rows["consensus_set"])
+    others = [numbers[key] for key in keys]
+    columns = [rows["id"], rows["corresponding_id"], others, rows["consensus_set"]]
     data = np.stack([np.asarray(column, np.int64) for column in columns], axis=1)
     _write_numbers(store, join(path, "data"), data.astype(np.uint64), 1)
-    group: Any = open_node(store, "a", path=path)
-    group.attrs.update({"idMap": id_map})  # last: readers need it to read the data
+    _write_group(store, path, {"idMap": id_map})  # last: readers need it to read the data
 
 
 _ID = np.iinfo(np.int32)  # an int in Java
@@ -279,8 +281,7 @@ def _rows_by_list(
             "control character, space at the end, '.', '..', 'interestpoints', "
             "'correspondences', empty or longer than 255 bytes",
         )
-    by_list = table.groupby(LIST_COLUMNS, sort=False, observed=True)
-    groups: Iterable[tuple[Any, pd.DataFrame]] = by_list
+    groups: Any = table.groupby(LIST_COLUMNS, sort=False, observed=True)
     return {(int(key[0]), int(key[1]), key[2]): rows for key, rows in groups}
 
 

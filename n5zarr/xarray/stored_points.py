@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.interest_points import ListKey, OtherList, PackedRoot, RowSpan
+    from n5zarr.conventions.interest_points import ListKey, OtherList, PackedRoot
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Backend, Location, Place
 
@@ -286,7 +286,7 @@ class PointsInZarr:
         if others is None:
             return None
         tables = []
-        for other in (other for other in others if other.rows.first < other.rows.end):
+        for other in (other for other in others if other.rows):
             rows = self._data[other.rows].astype("i8")
             own, corresponding = (1, 0) if other.is_swapped else (0, 1)
             columns = {
@@ -299,7 +299,7 @@ class PointsInZarr:
         return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
 
     @cached_property
-    def _entries(self) -> Mapping[ListKey, RowSpan]:
+    def _entries(self) -> Mapping[ListKey, range]:
         rows = self._table("entries", 5)
         with ErrorsAt(str(self)):
             return parse_entries(rows, self._root.labels, min(len(self._loc), len(self._id)))
@@ -352,11 +352,11 @@ class _Rows:
     def __len__(self) -> int:
         return self.array.shape[0]
 
-    def __getitem__(self, span: RowSpan) -> np.ndarray[Any, Any]:
+    def __getitem__(self, rows: range) -> np.ndarray[Any, Any]:
         size = self.array.chunks[0]
-        numbers = range(span.first // size, -(-span.end // size))
+        numbers = range(rows.start // size, -(-rows.stop // size))
         parts = [
-            self._chunk(n)[max(0, span.first - n * size) : span.end - n * size] for n in numbers
+            self._chunk(n)[max(0, rows.start - n * size) : rows.stop - n * size] for n in numbers
         ]
         return np.concatenate(parts) if parts else read_on_host(self.array, slice(0))
 

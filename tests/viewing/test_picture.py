@@ -22,7 +22,7 @@ from n5zarr.images.find import find_images
 from n5zarr.viewing import picture_slices
 from n5zarr.viewing.picture import blend, label_colours, scale_bar_text, with_scale_bar
 from n5zarr.viewing.picture_slices import list_stored, plan_slices
-from n5zarr.viewing.thumbnail import draw_images, read_slices, thumbnail_png
+from n5zarr.viewing.thumbnail import chosen_channels, draw_images, read_slices, thumbnail_png
 from tests.command import CliRunner
 from tests.contract.bigstitcher import TIMEPOINTS, elements, write_project
 
@@ -471,7 +471,7 @@ def test_a_number_is_the_index_of_a_channel_also_where_names_are_numbers(tmp_pat
     assert [channel.name for channel in image.channels] == ["1", "2", "3"]
     slices = plan_slices(image, (64, 64))
     for wanted, index in ((1, 1), ("1", 0), ("3", 2)):
-        channels, _ = read_slices(slices, [wanted], [(64, 64)])
+        channels, _ = read_slices(slices, chosen_channels(image, wanted), [(64, 64)])
         assert [channel.index for channel in channels] == [index]
 
 

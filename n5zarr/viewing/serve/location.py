@@ -72,8 +72,11 @@ class ServedLocation:
         root = store.storage.root
         if root is not None and not is_confined(str(root), self.path):
             real = os.path.realpath(root / self.path)
-            message = f"expected no link out of the container, got one; serve {real} itself"
-            raise N5UnrepresentableError(message, kind="path", where=join(str(root), self.path))
+            raise N5UnrepresentableError(
+                f"expected no link out of the container, got one; serve {real} itself",
+                kind="path",
+                where=join(str(root), self.path),
+            )
         kept = store.storage.store if root is None else ConfinedStore(Path(root))
         kept = kept.confined() if isinstance(kept, MadeDatasets) else kept
         self.store = N5Store(kept, codecs="n5", zarr_format=3, read_only=True)
@@ -116,9 +119,8 @@ class ServedLocation:
         with self._lock, asking_once():
             if zarr_format not in self._images:
                 try:
-                    tree = n5_tree(place_of(self.place), zarr_format)
-                    found = images_in(replace(tree, project=self.project), labels=self._labels)
-                    self._images[zarr_format] = found
+                    tree = replace(n5_tree(place_of(self.place), zarr_format), project=self.project)
+                    self._images[zarr_format] = images_in(tree, labels=self._labels)
                 except N5UnrepresentableError as err:
                     self._images[zarr_format] = err
             images = self._images[zarr_format]

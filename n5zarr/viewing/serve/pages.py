@@ -181,10 +181,6 @@ def _cannot_open(node: Mapping[str, Any]) -> set[str]:
     return set() if is_described else {"n5zarr"}
 
 
-def _sizes(values: Iterable[int]) -> str:
-    return str(tuple(values))
-
-
 def _axes(node: Mapping[str, Any]) -> str:
     """Return the axes of a dataset in C order, with scale and unit where these are known."""
     if not node.get("geometry"):
@@ -205,7 +201,7 @@ def _spacing(image: Image) -> str:
 
 
 _templates.filters |= {
-    "sizes": _sizes,
+    "sizes": tuple,
     "axes": _axes,
     "spacing": _spacing,
 }

@@ -8,8 +8,9 @@ import html
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from ipaddress import ip_address
-from typing import TYPE_CHECKING, Any, Self, cast, override
+from typing import TYPE_CHECKING, Any, cast, override
 from urllib.parse import quote, urlencode
 
 import uvicorn
@@ -119,7 +120,7 @@ def _start(  # noqa: PLR0913 - the options of `serve` and `view`
     return Server(app, host, port)
 
 
-class Server:
+class Server(AbstractContextManager["Server"]):
     """A running server, and a context manager that stops it.
 
     Parameters
@@ -170,9 +171,6 @@ class Server:
     def __repr__(self) -> str:
         state = "" if self.is_running else ", closed"
         return f"<Server {self.url}{state}>"
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -254,7 +252,7 @@ def _listen(host: str, port: int) -> socket.socket:
         raise OSError(err.errno, f"{host}:{port}: expected {reason}") from err
 
 
-class NeuroglancerView:
+class NeuroglancerView(AbstractContextManager["NeuroglancerView"]):
     """Show images in Neuroglancer until the view is closed, or the process ends.
 
     A notebook displays it. It is also a context manager.
@@ -286,9 +284,6 @@ class NeuroglancerView:
     def close(self) -> None:
         """Stop the server; browsers keep what they show."""
         self.server.close()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
