@@ -27,7 +27,7 @@ from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset

@@ -29,7 +29,8 @@ from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, read_key, request_each
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 
 if TYPE_CHECKING:

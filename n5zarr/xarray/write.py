@@ -23,7 +23,7 @@ from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.xarray.lazy_arrays import check_not_read
 from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named

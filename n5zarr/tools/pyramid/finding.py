@@ -19,7 +19,8 @@ from n5zarr.storage.requests import list_each, put_each, read_each, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described, placed_datasets
 from n5zarr.store.levels import is_level
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.pyramid.n5_image import N5Image

@@ -17,7 +17,8 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import put_each, read_key
 from n5zarr.store.geometry import described, placed_datasets
-from n5zarr.store.location import open_container, root_of
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import root_of
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.set_geometry import set_geometry
 from n5zarr.tools.convert.checks import check_outside, check_places

@@ -17,7 +17,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
 from n5zarr.storage.served import served
 from n5zarr.storage.url import is_url, local_path
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.references import (
