@@ -14,6 +14,7 @@ from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.store.bdv_xml import named_by
 from n5zarr.store.locating import Located, locate
+from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -27,7 +28,7 @@ __all__ = ["n5_tree"]
 
 
 def n5_tree(
-    place: Place,
+    place: Place | Located,
     zarr_format: ZarrFormat = 3,
     paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
 ) -> SourceTree:
@@ -35,7 +36,7 @@ def n5_tree(
 
     Parameters
     ----------
-    place : Place
+    place : Place or Located
         A container, or a group or dataset in one, or what is shown as one: OME-Zarr, or the
         container that BigDataViewer's XML names.
     zarr_format : {3, 2}, optional
@@ -48,20 +49,11 @@ def n5_tree(
     FileNotFoundError
         The container or node does not exist.
     """
-    given = isinstance(place.location, N5Store) and not place.path
-    located = locate(place)
+    located = place if isinstance(place, Located) else locate(place)
+    given = isinstance(located.place.location, N5Store) and not (located.place.path or located.path)
     project: Project | None = located.description
     with named_by(project):
         tree = _tree(located, zarr_format, paths, given=given)
-    if project is None:
-        return tree
-    if project.description.loader.images is not None:
-        # blocks that are made of chunks are raw, and copies of them would be
-        arrays = {
-            path: replace(array, encoded=None, blocks=None, compression=None)
-            for path, array in tree.arrays.items()
-        }
-        tree = replace(tree, arrays=arrays)
     return replace(tree, project=project)
 
 
@@ -82,7 +74,11 @@ def _tree(
         if isinstance(found.node, Broken | Unreadable):
             refused[below] = found.node.error
         elif isinstance(found.node, DatasetView):
-            arrays[below] = _n5_array(shown, found.path, found.node, zarr_format)
+            array = _n5_array(shown, found.path, found.node, zarr_format)
+            if isinstance(shown.store, MadeDatasets):
+                # blocks that are made of chunks are raw, and copies of them would be
+                array = replace(array, encoded=None, blocks=None, compression=None)
+            arrays[below] = array
         elif found.node is not None:
             groups[below] = dict(found.node.attributes)
     return SourceTree(

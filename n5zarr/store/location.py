@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
 from zarr.abc.store import Store
+from zarr.storage import ZipStore
 
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnsupportedError
@@ -18,6 +19,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import read_key
 from n5zarr.storage.url import is_chain, split_query
+from n5zarr.store.made_datasets import MadeDatasets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -187,5 +189,10 @@ def check_writable_store(store: N5Store, where: str = "") -> None:
         The store is read-only (``kind="read-only"``).
     """
     if store.read_only:
+        shown = store.storage.store
         message = "expected a writable store, got a read-only one"
+        if isinstance(shown, MadeDatasets):
+            message = shown.refusal
+        elif isinstance(shown, ZipStore):
+            message += "; unpack the archive to change it"
         raise N5UnsupportedError(message, kind="read-only", where=where or str(store))

@@ -263,7 +263,7 @@ def test_other_data_types_and_shards(tmp_path: Path) -> None:
 def test_nothing_is_written(written: Path) -> None:
     place = locate(place_of(written)).place
     store: Any = place.location
-    with pytest.raises(N5UnsupportedError, match="only reading of OME-Zarr"):
+    with pytest.raises(N5UnsupportedError, match="only reading of Zarr"):
         store.with_read_only(read_only=False)
     before = sorted(written.rglob("*"))
     with pytest.raises(n5zarr.N5Error, match=r"expected N5, got a Zarr v\d group"):

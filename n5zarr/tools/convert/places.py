@@ -18,7 +18,6 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage
-from n5zarr.storage.place import Place
 from n5zarr.store.bdv_xml import xml_file
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
 from n5zarr.store.locating import open_container
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.container.walk import PathPatterns
     from n5zarr.format.foreign import Foreign
     from n5zarr.images.ome import OmeVersion
+    from n5zarr.storage.place import Place
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["TargetFormat", "open_destination", "open_source"]
