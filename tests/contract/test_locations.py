@@ -87,7 +87,7 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Where]:
 
 
 READING: dict[str, Callable[[Any, str, str, Path], object]] = {
-    "open": lambda at, group, path, out: n5zarr.open(at, path=path)[:1],
+    "open": lambda at, group, path, out: n5zarr.open(at, path=path),
     "open_array": lambda at, group, path, out: n5zarr.open_array(at, path=path)[:1],
     "open_group": lambda at, group, path, out: n5zarr.open_group(at, path=group),
     "open_datatree": lambda at, group, path, out: xr.open_datatree(at, engine="n5"),
@@ -109,6 +109,7 @@ READING: dict[str, Callable[[Any, str, str, Path], object]] = {
         at, path, to=f"{out}/out.n5/em"
     ),
     "serve": lambda at, group, path, out: n5zarr.serve(at, port=0).close(),
+    "view": lambda at, group, path, out: n5zarr.view(at, port=0).close(),
 }
 BLOCKS: dict[str, Callable[[Any, str, str, Path], object]] = {
     "read_block": lambda at, group, path, out: n5zarr.read_block(at, path, (0, 0, 0)),
@@ -150,8 +151,8 @@ def test_reading_takes_any_location(
 def test_values_and_positions_are_the_same(places: dict[str, Where], kind: str) -> None:
     at, _, path = places[kind]
     names = ("XML", "XML of OME-Zarr") if "XML" in kind else ("N5", kind)
-    expected = n5zarr.open(places[names[0]][0], path=places[names[0]][2])[:]
-    np.testing.assert_array_equal(n5zarr.open(at, path=path)[:], expected)
+    expected = n5zarr.open_array(places[names[0]][0], path=places[names[0]][2])[:]
+    np.testing.assert_array_equal(n5zarr.open_array(at, path=path)[:], expected)
     if not kind.startswith("Zarr"):  # which has no positions
         assert n5zarr.geometry(at, path).scale == n5zarr.geometry(*places[names[0]][::2]).scale
 
@@ -195,8 +196,7 @@ def test_each_function_with_a_location_is_walked() -> None:
         name
         for name in n5zarr.__all__
         if inspect.isfunction(function := getattr(n5zarr, name))
-        and next(iter(inspect.signature(function).parameters), "")
-        in ("location", "source", "first")
+        and next(iter(inspect.signature(function).parameters), "") in ("location", "source")
     }
     walked = {name.removesuffix("_to_n5").removesuffix("_to") for name in READING}
     table = Path("docs/support.md").read_text(encoding="utf-8")
