@@ -27,7 +27,8 @@ from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
@@ -151,6 +152,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     )
     block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
     store, node = open_container(place, path, axis_order=axis_order, durability=durability)
+    check_writable_store(store, f"{store}: {node or '/'}")
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
     per_axis = {
         name: from_presented(_one_each(name, values, len(extent)), store.axis_order)

@@ -26,7 +26,8 @@ from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.zarr_view.chunks import stored_multisets
 from n5zarr.zarr_view.dataset_view import DatasetView

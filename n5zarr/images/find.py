@@ -28,7 +28,7 @@ from n5zarr.conventions.ome_zarr import (
 from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.images.from_n5 import n5_tree, project_tree
+from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
 from n5zarr.images.ome import (
@@ -42,7 +42,6 @@ from n5zarr.images.ome import (
 )
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import xml_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -115,9 +114,7 @@ def open_images(
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        xml = xml_file(place)
-        tree = n5_tree(place) if xml is None else project_tree(xml)
-        return images_in(tree, labels=labels)
+        return images_in(n5_tree(place), labels=labels)
 
 
 def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:

@@ -12,23 +12,23 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import PathPatterns, Selection, Unreadable, Walk
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
-from n5zarr.store.bdv_xml import named_by, read_project
-from n5zarr.store.location import open_container
+from n5zarr.store.bdv_xml import named_by
+from n5zarr.store.locating import Located, locate
+from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.ome_place import with_ome
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from n5zarr.storage.place import Place
-    from n5zarr.store.bdv_xml import XmlFile
+    from n5zarr.store.bdv_xml import Project
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["n5_tree", "project_tree"]
+__all__ = ["n5_tree"]
 
 
 def n5_tree(
-    place: Place,
+    place: Place | Located,
     zarr_format: ZarrFormat = 3,
     paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
 ) -> SourceTree:
@@ -36,8 +36,9 @@ def n5_tree(
 
     Parameters
     ----------
-    place : Place
-        A container, or a group or dataset in one; also OME-Zarr.
+    place : Place or Located
+        A container, or a group or dataset in one, or what is shown as one: OME-Zarr, or the
+        container that BigDataViewer's XML names.
     zarr_format : {3, 2}, optional
         The format of the chunks that are passed through.
     paths : PathPatterns, optional
@@ -48,8 +49,18 @@ def n5_tree(
     FileNotFoundError
         The container or node does not exist.
     """
-    given = isinstance(place.location, N5Store) and not place.path
-    store, path = open_container(*with_ome(place), read_only=True)
+    located = place if isinstance(place, Located) else locate(place)
+    given = isinstance(located.place.location, N5Store) and not (located.place.path or located.path)
+    project: Project | None = located.description
+    with named_by(project):
+        tree = _tree(located, zarr_format, paths, given=given)
+    return replace(tree, project=project)
+
+
+def _tree(
+    located: Located, zarr_format: ZarrFormat, paths: PathPatterns, *, given: bool
+) -> SourceTree:
+    store, path = located.open(read_only=True)
     shown = store
     if not given:  # every reader of Zarr decodes these chunks
         shown = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)
@@ -63,7 +74,11 @@ def n5_tree(
         if isinstance(found.node, Broken | Unreadable):
             refused[below] = found.node.error
         elif isinstance(found.node, DatasetView):
-            arrays[below] = _n5_array(shown, found.path, found.node, zarr_format)
+            array = _n5_array(shown, found.path, found.node, zarr_format)
+            if isinstance(shown.store, MadeDatasets):
+                # blocks that are made of chunks are raw, and copies of them would be
+                array = replace(array, encoded=None, blocks=None, compression=None)
+            arrays[below] = array
         elif found.node is not None:
             groups[below] = dict(found.node.attributes)
     return SourceTree(
@@ -75,31 +90,6 @@ def n5_tree(
         path=path,
         storage=shown.storage,
     )
-
-
-def project_tree(
-    file: XmlFile,
-    zarr_format: ZarrFormat = 3,
-    paths: PathPatterns = PathPatterns(),  # noqa: B008 - frozen
-) -> SourceTree:
-    """Find the arrays and groups in the container that BigDataViewer's XML names.
-
-    Raises
-    ------
-    FileNotFoundError
-        The file or the container does not exist.
-    """
-    project = read_project(file)
-    with named_by(project):
-        tree = n5_tree(project.place, zarr_format, paths)
-    arrays = dict(tree.arrays)
-    if project.description.loader.images is not None:
-        # blocks that are made of chunks are raw, and copies of them would be
-        arrays = {
-            path: replace(array, encoded=None, blocks=None, compression=None)
-            for path, array in arrays.items()
-        }
-    return replace(tree, arrays=arrays, project=project)
 
 
 def _n5_array(shown: N5Store, path: str, view: DatasetView, zarr_format: ZarrFormat) -> ArraySource:

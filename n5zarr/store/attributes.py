@@ -18,7 +18,8 @@ from n5zarr.format.attributes import (
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.place import place_of
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
 

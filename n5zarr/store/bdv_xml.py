@@ -26,9 +26,9 @@ from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.bdv_images import BdvImages
 from n5zarr.store.bdv_levels import Hdf5Views, OmeViews
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import Located
+from n5zarr.store.locating import locate as locate_any
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.ome_place import with_ome
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -36,12 +36,13 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.location import OpenOptions
+    from n5zarr.store.locating import OpenOptions
 
 __all__ = [
     "Project",
     "XmlFile",
     "described",
+    "locate",
     "named_by",
     "project_or_container",
     "read_project",
@@ -264,18 +265,23 @@ class Project(NamedTuple):
 def project_or_container(
     place: Place, path: str = "", **options: Unpack[OpenOptions]
 ) -> Iterator[tuple[Project | None, N5Store, str]]:
-    """Open a container as :func:`open_container` does, or that which BigDataViewer's XML names.
+    """Open a container as :func:`open_container` does.
 
-    Images of OME-Zarr are presented as N5, read only.
-
-    Yields what the XML says, if the place is one, the container, and the path of the node in it.
-    Within the context, errors of a missing container or node name the XML, too.
+    Yields what BigDataViewer's XML says, if the place is one, the container, and the path of the
+    node in it. Within the context, errors of a missing container or node name the XML, too.
     """
+    found = locate_any(place, path)
+    with named_by(found.description):
+        yield found.description, *found.open(**options)
+
+
+def locate(place: Place, path: str = "") -> Located | None:
+    """Return the container that BigDataViewer's XML names; None if there is no such file."""
     file = xml_file(place)
-    project = None if file is None else read_project(file)
-    with named_by(project):
-        place, path = with_ome(place, path) if project is None else (project.place, path)
-        yield project, *open_container(place, path, **options)
+    if file is None:
+        return None
+    project = read_project(file)
+    return Located("bdv", project.place, path, project)
 
 
 @contextmanager

@@ -30,7 +30,9 @@ from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, read_key, request_each
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
+from n5zarr.store.made_datasets import check_stored
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 
 if TYPE_CHECKING:
@@ -233,6 +235,7 @@ def _find(
     where = f"{store}: {node or '/'}"
     if not read_only:
         check_writable_store(store, where)
+    check_stored(store.storage.store, where, "n5zarr.open reads its elements")
     with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
         dataset = parse_attributes(store.run(read_document(node)))
     if isinstance(dataset, GroupAttributes):

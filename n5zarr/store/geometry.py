@@ -14,10 +14,9 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.levels import as_image, names_of_levels
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.ome_place import with_ome
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -150,7 +149,7 @@ def store_and_path(
             raise option_error(
                 f"location: expected an array or a group of an N5Store, got one of {store!r}"
             )
-    store, inner = open_container(*with_ome(place, path), axis_order=axis_order)
+    store, inner = open_container(place, path, axis_order=axis_order)
     return store.showing(3), inner
 
 

@@ -5,32 +5,30 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
 from zarr.abc.store import Store
+from zarr.storage import ZipStore
 
 from n5zarr.container.options import check_option
-from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import format_of_name
-from n5zarr.format.path import join, normalize_path
+from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.requests import read_key
 from n5zarr.storage.url import is_chain, split_query
-from n5zarr.store.n5_store import N5Store
+from n5zarr.store.made_datasets import MadeDatasets
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from n5zarr.format.order import AxisOrder
-    from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Place
+    from n5zarr.store.n5_store import N5Store
 
 __all__ = [
-    "OpenOptions",
     "named_root",
-    "open_container",
     "root_of",
     "sample_path",
     "split_at_topmost",
@@ -191,66 +189,10 @@ def check_writable_store(store: N5Store, where: str = "") -> None:
         The store is read-only (``kind="read-only"``).
     """
     if store.read_only:
+        shown = store.storage.store
         message = "expected a writable store, got a read-only one"
+        if isinstance(shown, MadeDatasets):
+            message = shown.refusal
+        elif isinstance(shown, ZipStore):
+            message += "; unpack the archive to change it"
         raise N5UnsupportedError(message, kind="read-only", where=where or str(store))
-
-
-class OpenOptions(TypedDict, total=False):
-    """The options of :func:`open_container`."""
-
-    axis_order: AxisOrder
-    durability: Durability | None
-    read_only: bool
-
-
-def open_container(
-    place: Place,
-    path: str = "",
-    *,
-    axis_order: AxisOrder = "C",
-    durability: Durability | None = None,
-    read_only: bool = False,
-) -> tuple[N5Store, str]:
-    """Open the container of a location with n5zarr's own codec.
-
-    Parameters
-    ----------
-    place : Place
-        A container, or a location in one.
-    path : str, optional
-        Node below it.
-    axis_order : {"C", "F"}, optional
-        The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
-    durability : {"atomic", "durable", "overwrite"}, optional
-        The way to write local files; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
-    read_only : bool, optional
-        Whether to refuse writing; a given :class:`N5Store` is not changed.
-
-    Returns
-    -------
-    N5Store, str
-        The container, and the path of the node in it. A given :class:`N5Store` is returned
-        unchanged or, if its ``zarr_format`` is None, as Zarr v3, so that all nodes are visible.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        The given :class:`N5Store` has another durability (``kind="option"``).
-    """
-    place = root_of(place)
-    path = join(normalize_path(place.path), normalize_path(path))
-    if isinstance(place.location, N5Store):
-        given = place.location
-        if durability not in (None, given.durability):
-            message = f"durability: expected that of the store, {given.durability!r}, or none"
-            raise option_error(f"{message}, got {durability!r}")
-        return given.showing(given.zarr_format or 3), path
-    store = N5Store(
-        replace(place, path=""),
-        codecs="n5",
-        zarr_format=3,
-        axis_order=axis_order,
-        durability=durability or "atomic",
-        read_only=read_only,
-    )
-    return store, path

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["MadeDataset", "MadeDatasets"]
+__all__ = ["MadeDataset", "MadeDatasets", "check_stored"]
 
 _HEADER = 4, 4  # bytes before the elements of a block, and more for each axis
 
@@ -100,6 +100,19 @@ class MadeDataset(ABC):
         starts = [p * n for p, n in zip(to_c(position), to_c(self.block_size), strict=True)]
         box = tuple(slice(a, a + n) for a, n in zip(starts, extent, strict=True))
         return encode_payload(await self.values(box), self.data_type, Raw())
+
+
+def check_stored(store: Store, where: str, way: str) -> None:
+    """Raise if a store only shows other data as N5, so that no blocks of N5 are stored.
+
+    Raises
+    ------
+    N5UnsupportedError
+        The blocks are made when they are read (``kind="option"``).
+    """
+    if isinstance(store, MadeDatasets):
+        message = f"expected stored blocks of N5, got data of another format; {way}"
+        raise N5UnsupportedError(message, kind="option", where=where)
 
 
 class MadeDatasets(Store):

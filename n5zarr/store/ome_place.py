@@ -1,4 +1,4 @@
-"""Recognise OME-Zarr at a location, and present it as N5 to read it."""
+"""Recognise Zarr and OME-Zarr at a location, and show it as N5 to read it."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.requests import read_each, read_key
 from n5zarr.storage.url import is_chain
+from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root, split_at_topmost
-from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_images import OmeImages
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["OmeLocation", "find_ome", "read_zarr_node", "with_ome"]
+__all__ = ["ZarrLocation", "find_ome", "find_zarr", "locate", "read_zarr_node"]
 
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at
 
 
-def with_ome(place: Place, path: str = "") -> tuple[Place, str]:
-    """Return a location of OME-Zarr as one of N5, read only; others unchanged.
+def locate(place: Place, path: str = "") -> Located | None:
+    """Show a location of Zarr as one of N5, read only; None if there is anything else.
 
     The root is the first path element that ends in ``.zarr``. Without one, it is the topmost
     directory of an unbroken chain, from the location upwards, in which each is a node of Zarr. A
@@ -43,24 +43,20 @@ def with_ome(place: Place, path: str = "") -> tuple[Place, str]:
     Parameters
     ----------
     place : Place
-        A hierarchy of OME-Zarr or a location in it, or anything else.
+        A hierarchy of Zarr or a location in it, or anything else.
     path : str, optional
         Node below it.
-
-    Returns
-    -------
-    Place, str
-        The place, and the path of the node below it.
     """
-    found = find_ome(place, path)
+    found = find_zarr(place, path)
     if found is None:
-        return place, path
+        return None
     images = found.images()
-    return Place(images), sync(images.n5_path(found.path))
+    path = sync(images.n5_path(found.path))
+    return Located("ome-zarr" if found.is_ome() else "zarr", Place(images), path)
 
 
-class OmeLocation(NamedTuple):
-    """A location in a hierarchy of OME-Zarr.
+class ZarrLocation(NamedTuple):
+    """A location in a hierarchy of Zarr.
 
     Parameters
     ----------
@@ -83,18 +79,38 @@ class OmeLocation(NamedTuple):
             store = store.with_read_only(read_only=True)
         return OmeImages(store, str(self.storage), self.zarr_format)
 
+    def is_ome(self) -> bool:
+        """Whether the node, or a group above it, has metadata of OME-Zarr."""
+        paths = [self.path, *reversed(groups_above(self.path))][:_MOST_ABOVE]
+        keys = [join(each, name) for each in paths for name in ("zarr.json", ".zattrs")]
+        for document in self.storage.run(read_each(keys)):
+            try:
+                parsed = mapping(json.loads(bytes(document or b"")))
+            except ValueError:
+                continue
+            attributes = mapping(parsed.get("attributes")) if "zarr_format" in parsed else parsed
+            if any(ome_part(attributes, part) is not None for part in _PARTS):
+                return True
+        return False
 
-def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLocation | None:
-    """Find the hierarchy of OME-Zarr at a location; None if there is anything else.
+
+def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLocation | None:
+    """Find the hierarchy of OME-Zarr at a location; None if there is anything else."""
+    found = find_zarr(place, path, read_only=read_only)
+    return found if found and found.is_ome() else None
+
+
+def find_zarr(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLocation | None:
+    """Find the hierarchy of Zarr at a location; None if there is anything else.
 
     Parameters
     ----------
     place, path
-        As for :func:`with_ome`.
+        As for :func:`locate`.
     read_only : bool, optional
         Whether a store that is opened for a URL refuses to write.
     """
-    if isinstance(place.location, N5Store | MadeDatasets) or place.is_named_n5:
+    if isinstance(place.location, N5Store) or place.is_named_n5:
         return None
     if isinstance(place.location, str) and is_chain(place.location):
         return None
@@ -104,9 +120,9 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
     storage = open_storage(replace(root, path=""), read_only=read_only)
     node = join(root.path, normalize_path(path))
     found = _node_of(storage, node)
-    if found is None or found.zarr_format is None or not _is_ome(storage, node):
+    if found is None or found.zarr_format is None:
         return None
-    return OmeLocation(storage, node, found.zarr_format)
+    return ZarrLocation(storage, node, found.zarr_format)
 
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:
@@ -115,21 +131,6 @@ def _node_of(storage: Storage, path: str) -> Foreign | None:
     if found is None and path:
         found = storage.run(read_zarr_node(path.rpartition("/")[0], str(storage)))
     return found
-
-
-def _is_ome(storage: Storage, path: str) -> bool:
-    """Whether a node, or a group above it, has metadata of OME-Zarr."""
-    paths = [path, *reversed(groups_above(path))][:_MOST_ABOVE]
-    keys = [join(each, name) for each in paths for name in ("zarr.json", ".zattrs")]
-    for document in storage.run(read_each(keys)):
-        try:
-            parsed = mapping(json.loads(bytes(document or b"")))
-        except ValueError:
-            continue
-        attributes = mapping(parsed.get("attributes")) if "zarr_format" in parsed else parsed
-        if any(ome_part(attributes, part) is not None for part in _PARTS):
-            return True
-    return False
 
 
 def read_zarr_node(path: str, location: str) -> Steps[Foreign | None]:

@@ -16,7 +16,7 @@ from n5zarr.format.path import join
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.locks import alone
 from n5zarr.storage.place import place_of
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.convert import convert
 from n5zarr.tools.convert.writing import Conversion

@@ -29,7 +29,8 @@ from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import to_c
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update, read_each
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.tools.jobs.nodes import BlockTask, block_tasks, walk
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.blocks import form_of, has_values_outside

@@ -25,7 +25,8 @@ from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Remove, read_each, request_each
-from n5zarr.store.location import check_writable_store, open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.location import check_writable_store
 from n5zarr.tools.jobs.nodes import walk
 from n5zarr.zarr_view.compressors import zarr_compressors
 from n5zarr.zarr_view.element import Content

@@ -21,9 +21,8 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import read_each
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, existing_node
-from n5zarr.store.ome_place import with_ome
 from n5zarr.tools.jobs.nodes import BlockTask
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.chunks import stored_chunk
@@ -180,7 +179,7 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
     (46, 184, 7680)
     """
     place = place_of(location, storage_options, backend)
-    store, node = open_container(*with_ome(place, path), read_only=True)
+    store, node = open_container(place, path, read_only=True)
     with asking_once():
         view = _dataset(store, node)
     listing = _Listing(store, node, view)

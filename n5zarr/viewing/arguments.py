@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, option_error
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import read_project, xml_file
-from n5zarr.store.location import open_container
+from n5zarr.store.bdv_xml import xml_file
+from n5zarr.store.locating import locate
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -86,13 +86,12 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
     """
     try:
         place = place_of(location, storage_options)
-        xml = xml_file(place)
-        if xml is not None:
-            read_project(xml)
-            return True
-        if place.is_url:
+        if place.is_url and xml_file(place) is None:
             return "|n5:" in str(location) or place.is_named_n5
-        store, path = open_container(place, read_only=True)
+        found = locate(place)
+        if found.kind != "n5":
+            return found.kind == "bdv"
+        store, path = found.open(read_only=True)
         return store.node(path) is not None
     except (N5UnrepresentableError, OSError):  # another program's XML; nothing
         return False

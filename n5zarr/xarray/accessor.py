@@ -19,8 +19,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.geometry import placed_levels, warn_of_problems
-from n5zarr.store.location import open_container
-from n5zarr.store.ome_place import with_ome
+from n5zarr.store.locating import open_container
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Mapping
@@ -106,7 +105,7 @@ def pyramid_levels(
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        store, group = open_container(*with_ome(place, path), axis_order=axis_order)
+        store, group = open_container(place, path, axis_order=axis_order)
         placed = placed_levels(store, group, convention)
         warn_of_problems(store, placed)
         return [*map(_level, placed)]
@@ -176,7 +175,7 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     )
     place = place_of(location, storage_options, backend)
     with asking_once():
-        store, group = open_container(*with_ome(place, path), axis_order=axis_order)
+        store, group = open_container(place, path, axis_order=axis_order)
         levels = [*map(_level, placed_levels(store, group, convention))]
         if level is None:
             chosen = _coarsest_within(levels, resolution or {})

@@ -43,10 +43,9 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, each_once
 from n5zarr.storage.url import local_path
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.ome_place import with_ome
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
 from n5zarr.xarray.bdv import dataset_of_views, is_description, open_described
 from n5zarr.xarray.lazy_arrays import LazyArray, preferred_chunks
@@ -252,9 +251,7 @@ class _NodeReader:
             convention in (None, *known),
             f"convention: expected one of {', '.join(known)}, got {convention!r}",
         )
-        store, path = open_container(
-            *with_ome(place, group or ""), axis_order=axis_order, read_only=True
-        )
+        store, path = open_container(place, group or "", axis_order=axis_order, read_only=True)
         if store is place.location:  # which may show other codecs, or coordinates
             store = N5Store(store.store, codecs="n5", read_only=True, axis_order=store.axis_order)
         return cls(

@@ -38,7 +38,7 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, read_key, request_each
 from n5zarr.store.bdv_xml import XmlFile, xml_file
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView

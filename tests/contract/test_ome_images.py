@@ -30,7 +30,7 @@ from n5zarr.errors import (
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from n5zarr.store.inspect import describe
-from n5zarr.store.ome_place import with_ome
+from n5zarr.store.locating import locate
 from tests.command import CliRunner
 from tests.remote.servers import static
 
@@ -193,8 +193,9 @@ def test_documents_and_elements_are_those_of_a_conversion(tmp_path: Path, versio
     source = tmp_path / "in.zarr"
     n5zarr.convert(JAVA, source, ome=True, ome_version=version)
     n5zarr.convert(source, tmp_path / "out.n5")
-    place, path = with_ome(place_of(source))
-    assert not path
+    found = locate(place_of(source))
+    place = found.place
+    assert not found.path
     made = n5zarr.N5Store(place.location)
     for written_path in sorted((tmp_path / "out.n5").rglob("attributes.json")):
         name = written_path.parent.relative_to(tmp_path / "out.n5").as_posix()
@@ -217,7 +218,7 @@ def document_of(store: Any, name: str) -> dict[str, Any]:
 
 def test_keys_that_are_listed_exist(written: Path) -> None:
     """The laws of a store: what is listed exists and has the size of its value."""
-    place, _ = with_ome(place_of(written))
+    place = locate(place_of(written)).place
     store: Any = place.location
 
     async def check() -> int:
@@ -260,9 +261,9 @@ def test_other_data_types_and_shards(tmp_path: Path) -> None:
 
 
 def test_nothing_is_written(written: Path) -> None:
-    place, _ = with_ome(place_of(written))
+    place = locate(place_of(written)).place
     store: Any = place.location
-    with pytest.raises(N5UnsupportedError, match="only reading of OME-Zarr"):
+    with pytest.raises(N5UnsupportedError, match="only reading of Zarr"):
         store.with_read_only(read_only=False)
     before = sorted(written.rglob("*"))
     with pytest.raises(n5zarr.N5Error, match=r"expected N5, got a Zarr v\d group"):

@@ -33,7 +33,7 @@ from n5zarr.storage.requests import read_each
 from n5zarr.storage.secrets import shown
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.storage.url import is_url
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import datasets_below, not_found, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.box_in_levels import boxes_of

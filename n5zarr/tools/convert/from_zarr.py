@@ -21,7 +21,7 @@ from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, warn_of_links
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import for_reading

@@ -20,7 +20,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.geometry import described
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each

@@ -178,9 +178,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         ),
     )
     require(options.run.division.is_whole or to is None, _PARTS_OF_S0)
-    ome = find_ome(place, path, read_only=to is not None)
+    ome = find_ome(place, path, read_only=False) if to is None else None
     if ome is not None:
-        require(to is None, _ONLY_OF_N5, str(location))
         return _build(find_image(ome, convention), options)
     group = None if to is None else group_of(to, place, **access)
     return _of_n5(place, path, group, options)

@@ -25,7 +25,8 @@ from n5zarr.storage.requests import list_each, put_each, read_each, read_key
 from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described, placed_datasets
 from n5zarr.store.levels import is_level
-from n5zarr.store.location import check_writable_store, open_container, root_of
+from n5zarr.store.locating import locate, open_container
+from n5zarr.store.location import check_writable_store, root_of
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.set_geometry import set_geometry
@@ -306,7 +307,8 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> C
     N5UnrepresentableError
         The location is no dataset, or the group cannot hold it (``kind="option"``).
     """
-    source, path = open_container(place, path, read_only=True)
+    located = locate(place, path)
+    source, path = located.open(read_only=True)
     where = f"{source}: {path or '/'}"
     view = existing_node(source, path, "a dataset")
     if not isinstance(view, DatasetView):
@@ -323,7 +325,7 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> C
         where,
     )
     target = open_destination(replace(new, path=finest), "n5")
-    tree = n5_tree(replace(root_of(place), path=path))
+    tree = n5_tree(located)
     check_places(tree, target)
     plan = CopyPlan.of(tree, target, Layout.of(None, None, None), options.run, options.max_memory)
     moved = RawObject.parse(target.documents()[join(finest, ATTRIBUTES_JSON)])

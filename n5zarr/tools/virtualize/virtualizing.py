@@ -17,7 +17,8 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
 from n5zarr.storage.served import served
 from n5zarr.storage.url import is_url, local_path
-from n5zarr.store.location import open_container
+from n5zarr.store.locating import open_container
+from n5zarr.store.made_datasets import check_stored
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
 from n5zarr.tools.virtualize.references import (
@@ -190,6 +191,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     target = _Target(written, _format(out, format), destination_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
     store, node_path = open_container(place, path, read_only=True)
+    check_stored(store.storage.store, str(store), "Zarr needs no references: zarr.open reads it")
     store = store.showing(version)
     container = url.rstrip("/") if url else url_of_container(store)
     with asking_once():

@@ -1,0 +1,142 @@
+"""Look at a location once: what is there, and how it is shown as N5.
+
+Everything that reads takes what this module finds. Each format that can be shown as N5 has a
+function in its own module, which :data:`FORMATS` names.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+
+from n5zarr.errors import option_error
+from n5zarr.format.path import join, normalize_path
+from n5zarr.store.location import root_of
+from n5zarr.store.made_datasets import MadeDatasets
+from n5zarr.store.n5_store import N5Store
+
+if TYPE_CHECKING:
+    from n5zarr.format.order import AxisOrder
+    from n5zarr.storage.interface import Durability
+    from n5zarr.storage.place import Place
+
+__all__ = ["Located", "OpenOptions", "Shown", "locate", "open_container"]
+
+type Shown = Literal["n5", "bdv", "ome-zarr", "zarr", "zip"]
+
+# modules with a function `locate` of a place and a path, which returns None for what it leaves
+FORMATS = ("n5zarr.store.bdv_xml", "n5zarr.store.zip_place", "n5zarr.store.ome_place")
+
+
+class OpenOptions(TypedDict, total=False):
+    """The options of :func:`open_container`."""
+
+    axis_order: AxisOrder
+    durability: Durability | None
+    read_only: bool
+
+
+@dataclass(frozen=True)
+class Located:
+    """What is at a location.
+
+    Parameters
+    ----------
+    kind : str
+        What it is.
+    place : Place
+        The container, or the group in it that the location names; of another format, the store
+        that shows it as N5.
+    path : str
+        The node below it.
+    description : object, optional
+        What the format says beside its images; of BigDataViewer's XML, the project.
+    """
+
+    kind: Shown
+    place: Place
+    path: str = ""
+    description: Any = None
+
+    def open(
+        self,
+        *,
+        axis_order: AxisOrder = "C",
+        durability: Durability | None = None,
+        read_only: bool = False,
+    ) -> tuple[N5Store, str]:
+        """Open the container; see :func:`open_container`."""
+        place = root_of(self.place)
+        path = join(normalize_path(place.path), normalize_path(self.path))
+        if isinstance(place.location, N5Store):
+            given = place.location
+            if durability not in (None, given.durability):
+                message = f"durability: expected that of the store, {given.durability!r}, or none"
+                raise option_error(f"{message}, got {durability!r}")
+            return given.showing(given.zarr_format or 3), path
+        store = N5Store(
+            replace(place, path=""),
+            codecs="n5",
+            zarr_format=3,
+            axis_order=axis_order,
+            durability=durability or "atomic",
+            read_only=read_only,
+        )
+        return store, path
+
+
+def locate(place: Place, path: str = "") -> Located:
+    """Look at a location: which format is there, and where its container is.
+
+    Parameters
+    ----------
+    place : Place
+        A container, or a location in one: of N5, of Zarr or OME-Zarr, in an archive, or the XML of
+        a project.
+    path : str, optional
+        Node below it.
+
+    Returns
+    -------
+    Located
+        The location; of N5 if nothing tells another format.
+    """
+    if isinstance(place.location, N5Store | MadeDatasets):
+        return Located("n5", place, path)
+    for name in FORMATS:
+        found: Located | None = import_module(name).locate(place, path)
+        if found is not None:
+            return found
+    return Located("n5", place, path)
+
+
+def open_container(
+    place: Place, path: str = "", **options: Unpack[OpenOptions]
+) -> tuple[N5Store, str]:
+    """Open the container of a location with n5zarr's own codec.
+
+    Parameters
+    ----------
+    place, path : Place, str
+        As for :func:`locate`.
+    axis_order : {"C", "F"}, optional
+        The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
+    durability : {"atomic", "durable", "overwrite"}, optional
+        The way to write local files; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
+    read_only : bool, optional
+        Whether to refuse writing; a given :class:`N5Store` is not changed.
+
+    Returns
+    -------
+    N5Store, str
+        The container, and the path of the node in it. A given :class:`N5Store` is returned
+        unchanged or, if its ``zarr_format`` is None, as Zarr v3, so that all nodes are visible.
+        Other formats are shown as N5, read only.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The given :class:`N5Store` has another durability (``kind="option"``).
+    """
+    return locate(place, path).open(**options)

@@ -1,0 +1,205 @@
+"""Every public function takes every kind of location, but for those that the table names.
+
+The table of docs/support.md lists the same exceptions with their reasons.
+"""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import fsspec
+import numpy as np
+import pytest
+import xarray as xr
+import zarr
+from zarr.storage import LocalStore
+
+import n5zarr
+from n5zarr.errors import N5UnsupportedError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+# kinds whose blocks of N5 are stored
+STORED = {"N5", "N5Store", "zarr store", "URL", "pipeline", "XML"}
+ARCHIVES = {"zip", "zip of OME-Zarr"}
+SHOWN = {
+    *("OME-Zarr 0.5", "OME-Zarr 0.4", "OME-Zarr image", "OME-Zarr URL", "OME-Zarr store"),
+    *("OME-Zarr without suffix", "Zarr v3", "Zarr v2", "zip of OME-Zarr", "XML of OME-Zarr"),
+}
+KINDS = sorted(STORED | ARCHIVES | SHOWN)
+SHAPE = 7, 11, 13
+
+type Where = tuple[Any, str, str]
+"""A location, the group of an image below it, and a dataset."""
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Where]:
+    there = tmp_path_factory.mktemp("places")
+    n5 = there / "a.n5"
+    values = np.arange(np.prod(SHAPE)).reshape(SHAPE).astype("uint16")
+    for path, data in (("em/s0", values), ("em/s1", values[::2, ::2, ::2])):
+        n5zarr.create_array(
+            n5, path=path, data=data, chunks=(2, 3, 5), axes=("z", "y", "x"), units=("nm",) * 3
+        )
+    n5zarr.convert(n5, there / "o5.zarr", ome=True)
+    n5zarr.convert(n5, there / "o4.zarr", ome=True, ome_version="0.4")
+    shutil.copytree(there / "o5.zarr", there / "other")
+    for zarr_format in (3, 2):  # by zarr alone
+        root = zarr.open_group(there / f"z{zarr_format}.zarr", mode="w", zarr_format=zarr_format)
+        for name, data in (("s0", values), ("s1", values[::2, ::2, ::2])):
+            array = root.require_group("em").create_array(
+                name, shape=data.shape, chunks=(2, 3, 5), dtype=data.dtype
+            )
+            array[:] = data
+    for name in ("a.n5", "o5.zarr"):
+        shutil.make_archive(str(there / name), "zip", there, name)
+    shutil.copytree(Path(n5zarr.sample_path("bigstitcher")).parent, there / "project")
+    xml = there / "project" / "dataset.xml"
+    n5zarr.convert(xml, there / "ome.xml", to="ome-zarr")
+    memory = fsspec.filesystem("memory")
+    for name in ("a.n5", "o5.zarr"):
+        memory.put(str(there / name), f"/places/{name}", recursive=True)
+    image, views = ("em", "em/s0"), ("setup0/timepoint0", "setup0/timepoint0/s0")
+    return {
+        "N5": (n5, *image),
+        "N5Store": (n5zarr.N5Store(n5), *image),
+        "zarr store": (LocalStore(n5), *image),
+        "URL": ("memory://places/a.n5", *image),
+        "pipeline": (f"file://{n5}|n5:", *image),
+        "XML": (xml, *views),
+        "zip": (there / "a.n5.zip", *image),
+        "zip of OME-Zarr": (there / "o5.zarr.zip", *image),
+        "OME-Zarr 0.5": (there / "o5.zarr", *image),
+        "OME-Zarr 0.4": (there / "o4.zarr", *image),
+        "OME-Zarr image": (there / "o5.zarr" / "em", "", "s0"),
+        "OME-Zarr URL": ("memory://places/o5.zarr", *image),
+        "OME-Zarr store": (LocalStore(there / "o5.zarr"), *image),
+        "OME-Zarr without suffix": (there / "other", *image),
+        "Zarr v3": (there / "z3.zarr", *image),
+        "Zarr v2": (there / "z2.zarr", *image),
+        "XML of OME-Zarr": (there / "ome.xml", *views),
+    }
+
+
+READING: dict[str, Callable[[Any, str, str, Path], object]] = {
+    "open": lambda at, group, path, out: n5zarr.open(at, path=path),
+    "open_array": lambda at, group, path, out: n5zarr.open_array(at, path=path)[:1],
+    "open_group": lambda at, group, path, out: n5zarr.open_group(at, path=group),
+    "open_datatree": lambda at, group, path, out: xr.open_datatree(at, engine="n5"),
+    "geometry": lambda at, group, path, out: n5zarr.geometry(at, path),
+    "pyramid_levels": lambda at, group, path, out: n5zarr.pyramid_levels(at, group),
+    "open_level": lambda at, group, path, out: n5zarr.open_level(at, path=group, level=0),
+    "get_attribute": lambda at, group, path, out: n5zarr.get_attribute(at, path, "dimensions"),
+    "block_statistics": lambda at, group, path, out: n5zarr.block_statistics(at, path),
+    "validate": lambda at, group, path, out: n5zarr.validate(at),
+    "find_problems": lambda at, group, path, out: [*n5zarr.find_problems(at)],
+    "compare": lambda at, group, path, out: n5zarr.compare(at, at),
+    "convert": lambda at, group, path, out: n5zarr.convert(at, out / "out.zarr"),
+    "convert_to_n5": lambda at, group, path, out: n5zarr.convert(at, out / "out.n5"),
+    "download": lambda at, group, path, out: n5zarr.download(at, out / "out.n5"),
+    "thumbnail": lambda at, group, path, out: n5zarr.thumbnail(at),
+    "plot": lambda at, group, path, out: n5zarr.plot(at),
+    "napari_layers": lambda at, group, path, out: n5zarr.napari_layers(at),
+    "build_pyramid_to": lambda at, group, path, out: n5zarr.build_pyramid(
+        at, path, to=f"{out}/out.n5/em"
+    ),
+    "serve": lambda at, group, path, out: n5zarr.serve(at, port=0).close(),
+    "view": lambda at, group, path, out: n5zarr.view(at, port=0).close(),
+}
+BLOCKS: dict[str, Callable[[Any, str, str, Path], object]] = {
+    "read_block": lambda at, group, path, out: n5zarr.read_block(at, path, (0, 0, 0)),
+    "virtualize": lambda at, group, path, out: n5zarr.virtualize(
+        at, out / "out.json", url="file:///elsewhere"
+    ),
+}
+WRITING: dict[str, Callable[[Any, str, str], object]] = {
+    "set_attribute": lambda at, group, path: n5zarr.set_attribute(at, path, "a", 1),
+    "remove_attribute": lambda at, group, path: n5zarr.remove_attribute(at, path, "a"),
+    "create_array": lambda at, group, path: n5zarr.create_array(
+        at, path="new", shape=SHAPE, dtype="uint8"
+    ),
+    "open": lambda at, group, path: n5zarr.open(at, "r+", path=path),
+    "open_group": lambda at, group, path: n5zarr.open_group(at, "w", path="new"),
+    "set_geometry": lambda at, group, path: n5zarr.set_geometry(at, path, scale=(3, 5, 7)),
+    "remove_empty_blocks": lambda at, group, path: n5zarr.remove_empty_blocks(at, path),
+    "repair_edges": lambda at, group, path: n5zarr.repair_edges(at, path, to="truncate"),
+    "sidecar": lambda at, group, path: n5zarr.sidecar(at),
+    "clean_leftovers": lambda at, group, path: n5zarr.clean_leftovers(at, ()),
+    "to_n5": lambda at, group, path: n5zarr.to_n5(xr.DataArray(np.zeros(3)), at, group="new"),
+    "write_block": lambda at, group, path: n5zarr.write_block(
+        at, path, (0, 0, 0), np.zeros((2, 3, 5), "uint16")
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", READING)
+def test_reading_takes_any_location(
+    places: dict[str, Where], kind: str, name: str, tmp_path: Path
+) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", n5zarr.N5Warning)
+        READING[name](*places[kind], tmp_path)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_values_and_positions_are_the_same(places: dict[str, Where], kind: str) -> None:
+    at, _, path = places[kind]
+    names = ("XML", "XML of OME-Zarr") if "XML" in kind else ("N5", kind)
+    expected = n5zarr.open_array(places[names[0]][0], path=places[names[0]][2])[:]
+    np.testing.assert_array_equal(n5zarr.open_array(at, path=path)[:], expected)
+    if not kind.startswith("Zarr"):  # which has no positions
+        assert n5zarr.geometry(at, path).scale == n5zarr.geometry(*places[names[0]][::2]).scale
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_of_n5_must_be_stored(
+    places: dict[str, Where], kind: str, name: str, tmp_path: Path
+) -> None:
+    if kind in SHOWN:
+        with pytest.raises(N5UnsupportedError, match=r"stored blocks of N5.*zarr\.open"):
+            BLOCKS[name](*places[kind], tmp_path)
+    else:
+        BLOCKS[name](*places[kind], tmp_path)
+
+
+@pytest.mark.parametrize("kind", sorted(SHOWN | ARCHIVES))
+@pytest.mark.parametrize("name", WRITING)
+def test_writing_in_place_names_the_way_out(places: dict[str, Where], kind: str, name: str) -> None:
+    way = "unpack the archive" if kind == "zip" else r"n5zarr\.convert copies it"
+    with pytest.raises(N5UnsupportedError, match=way) as caught:
+        WRITING[name](*places[kind])
+    assert caught.value.kind == "read-only"
+
+
+@pytest.mark.parametrize("name", READING)
+def test_hdf5_and_tiff_are_for_convert(name: str, tmp_path: Path) -> None:
+    if "convert" in name:
+        return
+    file = tmp_path / "a.h5"
+    file.write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    with pytest.raises((FileNotFoundError, n5zarr.N5Error), match="n5zarr convert"):
+        READING[name](file, "em", "em/s0", tmp_path)
+
+
+def test_each_function_with_a_location_is_walked() -> None:
+    """A new function joins one of the lists, or is an exception in docs/support.md."""
+    import inspect  # noqa: PLC0415 - here alone
+
+    takes = {
+        name
+        for name in n5zarr.__all__
+        if inspect.isfunction(function := getattr(n5zarr, name))
+        and next(iter(inspect.signature(function).parameters), "") in ("location", "source")
+    }
+    walked = {name.removesuffix("_to_n5").removesuffix("_to") for name in READING}
+    table = Path("docs/support.md").read_text(encoding="utf-8")
+    rows = table.partition("## Locations")[2].partition("\n## ")[0]
+    missing = {name for name in takes - walked - {*BLOCKS, *WRITING} if f"`{name}`" not in rows}
+    assert not missing
