@@ -28,7 +28,6 @@ from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
+    from n5zarr.store.locating import OpenOptions
     from n5zarr.store.n5_store import N5Store
 
 __all__ = ["create_array"]
@@ -147,12 +147,11 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         elements, dtype = labels_to_write(elements, dtype, fill_value)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
-    parsed = parse_compression(
-        compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
-    )
+    form = compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
+    parsed = parse_compression(form)
     block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
-    store, node = open_container(place, path, axis_order=axis_order, durability=durability)
-    check_writable_store(store, f"{store}: {node or '/'}")
+    opening: OpenOptions = {"axis_order": axis_order, "durability": durability, "writes": True}
+    store, node = open_container(place, path, **opening)
     given = {"axes": axes, "units": units, "resolution": resolution, "offset": offset}
     per_axis = {
         name: from_presented(_one_each(name, values, len(extent)), store.axis_order)

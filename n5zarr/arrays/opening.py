@@ -16,7 +16,6 @@ from n5zarr.format.compression import compression_to_json, parse_compression
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -112,10 +111,9 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
             path,
             axis_order=axis_order,
             durability=durability,
-            read_only=mode == "r" and not delete_existing,
+            read_only=mode == "r",
+            writes=mode != "r",
         )
-        if mode != "r":
-            check_writable_store(store, f"{store}: {node or '/'}")
         if assume_metadata is not None:
             store = store.assuming(node, assume_metadata)
         conditions = {"dtype": dtype, "ndim": ndim, "shape": shape, "chunks": chunks}

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
-from n5zarr.store.location import root_of
+from n5zarr.store.location import check_writable_store, root_of
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 
@@ -35,6 +35,7 @@ class OpenOptions(TypedDict, total=False):
     axis_order: AxisOrder
     durability: Durability | None
     read_only: bool
+    writes: bool
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,7 @@ class Located:
         axis_order: AxisOrder = "C",
         durability: Durability | None = None,
         read_only: bool = False,
+        writes: bool = False,
     ) -> tuple[N5Store, str]:
         """Open the container; see :func:`open_container`."""
         place = root_of(self.place)
@@ -74,15 +76,18 @@ class Located:
             if durability not in (None, given.durability):
                 message = f"durability: expected that of the store, {given.durability!r}, or none"
                 raise option_error(f"{message}, got {durability!r}")
-            return given.showing(given.zarr_format or 3), path
-        store = N5Store(
-            replace(place, path=""),
-            codecs="n5",
-            zarr_format=3,
-            axis_order=axis_order,
-            durability=durability or "atomic",
-            read_only=read_only,
-        )
+            store = given.showing(given.zarr_format or 3)
+        else:
+            store = N5Store(
+                replace(place, path=""),
+                codecs="n5",
+                zarr_format=3,
+                axis_order=axis_order,
+                durability=durability or "atomic",
+                read_only=read_only,
+            )
+        if writes:
+            check_writable_store(store, f"{store}: {path or '/'}")
         return store, path
 
 
@@ -126,6 +131,8 @@ def open_container(
         The way to write local files; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
     read_only : bool, optional
         Whether to refuse writing; a given :class:`N5Store` is not changed.
+    writes : bool, optional
+        Whether the caller writes, so that the store must be writable.
 
     Returns
     -------
@@ -138,5 +145,7 @@ def open_container(
     ------
     N5UnrepresentableError
         The given :class:`N5Store` has another durability (``kind="option"``).
+    N5UnsupportedError
+        The caller writes, but the store is read-only (``kind="read-only"``).
     """
     return locate(place, path).open(**options)

@@ -24,7 +24,6 @@ from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.xarray.lazy_arrays import check_not_read
 from n5zarr.xarray.update import join_delayed, plan_update
 from n5zarr.xarray.write_groups import GroupWriter, Target, is_named
@@ -127,8 +126,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     check_option("convention", convention, ("auto", *WRITTEN))
     check_option("mode", mode, (None, "w", "w-", "a", "r+"))
     require(region is None or append_dim is None, "append_dim: expected this or region, got both")
-    store, path = open_container(place, group, durability=durability)
-    check_writable_store(store, f"{store}: {path or '/'}")
+    store, path = open_container(place, group, durability=durability, writes=True)
     require(
         store.axis_order == "C" and store.zarr_format != 2 and not store.coords,
         f"location: expected a location of Zarr v3 in C order, got {store!r}",

@@ -38,10 +38,6 @@ _PARTS_OF_S0 = (
     "part, finish: expected none with to (--to); n5zarr convert (--part) copies a dataset to s0 of "
     "a group, beside which n5zarr pyramid (--part) writes levels"
 )
-_ONLY_OF_N5 = (
-    "to (--to): expected a dataset of N5, got OME-Zarr: n5zarr convert copies it, and the levels "
-    "of an image are written beside its first one"
-)
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
