@@ -19,7 +19,7 @@ from n5zarr.errors import (
     N5Warning,
     option_error,
 )
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
@@ -306,8 +306,7 @@ def check_places(source: SourceTree, target: Destination) -> None:
         (``kind="option"``).
     """
     check_outside(source, target.storage, target.path)
-    names = target.path.split("/") if target.path else []
-    for above in ("/".join(names[:n]) for n in range(len(names))):
+    for above in groups_above(target.path):
         got = _unfit(target, above)
         require(
             got is None, f"{target}: expected groups of its format above it, got {got} at /{above}"

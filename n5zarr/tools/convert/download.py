@@ -17,29 +17,28 @@ from dataclasses import dataclass, field
 from itertools import batched, product
 from typing import TYPE_CHECKING, ClassVar, Self, override
 
-from n5zarr._zarr import sync
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import grid_position_rows
-from n5zarr.container.walk import PathPatterns, Selection, Walk
+from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_n5
-from n5zarr.format.path import join, normalize_path
+from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.files import is_unfinished
+from n5zarr.storage.files import is_unfinished, stamp
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import read_each
+from n5zarr.storage.requests import Remove, RemoveTree, read_each, request_each
 from n5zarr.storage.secrets import shown
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.storage.url import is_url
 from n5zarr.store.location import open_container
-from n5zarr.store.missing_nodes import datasets_below, not_found, warn_of_links
+from n5zarr.store.missing_nodes import datasets_below, selected_nodes
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.box_in_levels import boxes_of
 from n5zarr.tools.convert.copies import Folder
 from n5zarr.tools.convert.target import Output
-from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, finish
+from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -157,7 +156,8 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         counts = load.all(blocks, progress)
     else:
         if overwrite:
-            part.remove(datasets)
+            part.storage.run(request_each(map(RemoveTree, datasets)))
+            part.storage.run(request_each([Remove(INCOMPLETE_JSON)]))
         ends: list[JSON] = [[side.start, side.stop] for side in box or ()]
         names: list[JSON] = list(datasets)
         job: dict[str, JSON] = {"download": str(source), "datasets": names, "box": ends}
@@ -216,9 +216,9 @@ class _Loading:
         counts = Counter(n_keys=len(keys))
         source, target = Folder(self.source.storage, ""), Folder(self.target.storage, "")
         for key in keys:
-            here = None if self.is_anew else self._size_here(key)
+            here = None if self.is_anew else stamp(f"{self.target.root}/{key}")
             size = source.size(key) if self.is_dry_run or here is not None else None
-            is_there = size is not None and size == here
+            is_there = here is not None and here[2] == size
             if not is_there and not self.is_dry_run:
                 (block,) = source.read([key])
                 size = None if block is None else target.write([(key, block)])
@@ -227,12 +227,6 @@ class _Loading:
                 if not is_there:
                     counts.update(n_loaded=1, n_bytes_loaded=size)
         return counts
-
-    def _size_here(self, key: str) -> int | None:
-        """Return the size of a block that is there; None if it is missing."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return (self.target.root / key).stat().st_size
-        return None
 
 
 # ---------------------------------------------------------------------- what to copy
@@ -245,13 +239,8 @@ def _datasets(
     wanted, found = PathPatterns([select] if select else []), {}
     for path in paths or [""]:
         top = join(node, normalize_path(path))
-        first = source.node(top)
-        if first is None:
-            raise not_found(source, top)
         # patterns are those of paths below `node`
-        selection = Selection(paths=wanted if top == node else None)
-        walk = Walk(source.container.nodes, source.run, selection, warn_of_links(source))
-        for below, _ in walk.run(top, first):
+        for below in selected_nodes(source, top, wanted if top == node else PathPatterns()):
             name = below.path.removeprefix(node).strip("/")
             if isinstance(below.node, DatasetView) and wanted.wants(name):
                 found[below.path] = below.node
@@ -264,10 +253,8 @@ def _datasets(
 
 def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, bytes]:
     """Read the documents of datasets and of all groups above; the outermost first."""
-    nodes = {"", *datasets}
-    for names in (path.split("/") for path in datasets):
-        nodes |= {"/".join(names[:n]) for n in range(len(names))}
-    keys = [join(path, ATTRIBUTES_JSON) for path in sorted(nodes, key=lambda p: (p in datasets, p))]
+    above = {group for path in datasets for group in groups_above(path)} - datasets.keys()
+    keys = [join(path, ATTRIBUTES_JSON) for path in [*sorted(above), *sorted(datasets)]]
     found = source.run(read_each(keys))
     return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
 
@@ -381,12 +368,6 @@ class _Part(Output):
             with suppress(OSError, ValueError, KeyError, TypeError):
                 return str(json.loads((self.container.root / name).read_bytes())["download"])
         return None
-
-    def remove(self, datasets: Iterable[str]) -> None:
-        """Remove datasets, and the mark of an interrupted run."""
-        for path in datasets:
-            sync(self.container.delete_dir(path))
-        finish(self.store, "")
 
     @override
     def commit(self) -> None:

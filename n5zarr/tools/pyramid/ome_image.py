@@ -22,7 +22,7 @@ from n5zarr.conventions.ome_draft import from_06, intrinsic_of, is_06, level_tra
 from n5zarr.conventions.ome_zarr import image_in, level_paths, ome_part, paths_in, read_levels
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.order import to_c
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
@@ -302,9 +302,8 @@ def _read(location: OmeLocation) -> OmeImage:
 
 def _group_of(location: OmeLocation) -> tuple[Mapping[str, JSON], str]:
     """Return attributes and path of the group of an image; its first level may be given."""
-    names = location.path.split("/") if location.path else []
-    for n in range(len(names), -1, -1):
-        path, inner = "/".join(names[:n]), "/".join(names[n:])
+    for path in (location.path, *reversed(groups_above(location.path))):
+        inner = location.path.removeprefix(path).removeprefix("/")
         attributes = _attributes(location, path)
         image = image_in(attributes)
         if image is not None and inner in ("", *level_paths(image)[:1]):
@@ -343,9 +342,8 @@ def _update(key: str, change: Callable[[bytes | None], bytes]) -> Steps[None]:
 
 def consolidate_again(location: OmeLocation) -> None:
     """Write consolidated metadata again where the group, or one above it, has some."""
-    names = location.path.split("/") if location.path else []
     store = location.storage.store.with_read_only(read_only=False)
-    for path in ("/".join(names[:n]) for n in range(len(names), -1, -1)):
+    for path in (location.path, *reversed(groups_above(location.path))):
         name = "zarr.json" if location.zarr_format == 3 else ".zmetadata"
         data = sync(store.get(join(path, name), cpu.buffer_prototype))
         is_old = location.zarr_format == 2 and data is not None
