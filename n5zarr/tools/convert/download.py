@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import batched, product
 from typing import TYPE_CHECKING, ClassVar, Self, override
 
+from n5zarr.arrays.boxes import places_in
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import grid_position_rows
 from n5zarr.container.walk import PathPatterns
@@ -268,10 +269,7 @@ def _positions(
     server does not list, and of a small part, all of the grid are returned.
     """
     dataset = view.dataset
-    places = [
-        range(part.start // size, -(-part.stop // size)) if part else range(0)
-        for part, size in zip(to_n5(box), dataset.block_size, strict=True)
-    ]
+    places = places_in(to_n5(box), dataset.block_size)
     n_positions = math.prod(map(len, places))
     if n_positions > _FEW or to_n5(tuple(map(len, box))) == dataset.dimensions:
         try:
