@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, ClassVar, Self, override
 from n5zarr.arrays.boxes import places_in
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import grid_position_rows
+from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.errors import N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_n5
@@ -247,8 +248,7 @@ def _datasets(
                 found[below.path] = below.node
     if not found:
         like = f" like {select!r}; in it: {datasets_below(source, node)}" if select else ""
-        message = f"expected datasets, got none{like}"
-        raise N5UnrepresentableError(message, kind="option", where=f"{source}: /{node}")
+        raise option_error(f"expected datasets, got none{like}", where=f"{source}: /{node}")
     return found
 
 
@@ -321,14 +321,14 @@ class _Part(Output):
             The directory is not local, or not apart from the source (``kind="option"``).
         """
         path = os.fspath(directory)
-        if is_url(path):
-            message = f"directory: expected a local path, got {shown(path)}"
-            raise N5UnrepresentableError(message, kind="option")
+        require(not is_url(path), f"directory: expected a local path, got {shown(path)}")
         target = N5Store(path)
         # files of the source would be replaced, or removed
-        if overlap(places_behind(source.storage), places_behind(target.storage)) is not None:
-            message = f"expected a directory apart from the source, got {target.root}"
-            raise N5UnrepresentableError(message, kind="option", where=str(source))
+        require(
+            overlap(places_behind(source.storage), places_behind(target.storage)) is None,
+            f"expected a directory apart from the source, got {target.root}",
+            str(source),
+        )
         return cls(target.storage, "", target, str(source))
 
     def check(self, datasets: Iterable[str], *, overwrite: bool) -> None:
@@ -341,24 +341,27 @@ class _Part(Output):
         """
         root, before = self.container.root, self._source_before()
         others = root.is_dir() and any(not is_unfinished(file.name) for file in root.iterdir())
-        if before is None and others:
-            message = "expected a new directory, or one of an earlier download, got other files"
-            raise N5UnrepresentableError(message, kind="option", where=str(root))
+        require(
+            before is not None or not others,
+            "expected a new directory, or one of an earlier download, got other files",
+            str(root),
+        )
         if overwrite:
             return
-        if before not in (None, self.source):  # sizes do not tell other blocks
-            message = (
-                f"expected a part of {self.source}, got one of {before}; overwrite=True "
-                "(--overwrite) removes its datasets first"
-            )
-            raise N5UnrepresentableError(message, kind="option", where=str(root))
+        require(
+            before in (None, self.source),  # sizes do not tell other blocks
+            f"expected a part of {self.source}, got one of {before}; overwrite=True "
+            "(--overwrite) removes its datasets first",
+            str(root),
+        )
         for key in (join(path, ATTRIBUTES_JSON) for path in datasets):
-            if (root / key).is_file() and (root / key).read_bytes() != self.documents[key]:
-                message = (
-                    "expected the document of the source, got another one: the dataset differs or "
-                    "has changed; overwrite=True (--overwrite) removes it first"
-                )
-                raise N5UnrepresentableError(message, kind="option", where=str(root / key))
+            file = root / key
+            require(
+                not file.is_file() or file.read_bytes() == self.documents[key],
+                "expected the document of the source, got another one: the dataset differs or "
+                "has changed; overwrite=True (--overwrite) removes it first",
+                str(file),
+            )
 
     def _source_before(self) -> str | None:
         """Return the source of an earlier download, unfinished or not; None if there was none."""
