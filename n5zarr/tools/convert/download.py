@@ -39,7 +39,7 @@ from n5zarr.store.missing_nodes import datasets_below, selected_nodes
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.box_in_levels import boxes_of
 from n5zarr.tools.convert.copies import Folder
-from n5zarr.tools.convert.target import Output
+from n5zarr.tools.convert.target import Output, put_missing
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -375,7 +375,7 @@ class _Part(Output):
         """Name the source; write missing documents: those of groups may have been changed since."""
         named = json.dumps({"download": self.source}).encode()
         Folder(self.storage, "").write([(_DOWNLOAD_JSON, named)])
-        self.write_missing(self.documents)
+        put_missing(self.storage, self.documents)
 
 
 def _warn_of_axes(

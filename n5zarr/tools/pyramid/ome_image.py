@@ -6,7 +6,6 @@ import json
 import re
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal, override
 
 import numpy as np
@@ -26,7 +25,7 @@ from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
-from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget
+from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget, put_missing
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
 from n5zarr.tools.pyramid.image import Level, PyramidImage
 from n5zarr.tools.pyramid.methods import choose_method
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
-    from n5zarr.storage.requests import Steps
     from n5zarr.store.ome_place import OmeLocation
     from n5zarr.tools.pyramid.choose import ChosenLevel
     from n5zarr.tools.pyramid.image import Wanted
@@ -168,8 +166,8 @@ class OmeImage(PyramidImage):
         for level in reversed(levels):
             own = level.own_documents
             self.storage.run(put_each(own.items()))
-            for key in [key for key in level.documents if key not in own]:
-                self.storage.run(_update(key, partial(_kept, level.documents[key])))
+            above = {key: data for key, data in level.documents.items() if key not in own}
+            put_missing(self.storage, above)
         self._list(levels, wanted.method)
         consolidate_again(self.location)
 
@@ -214,7 +212,8 @@ class OmeImage(PyramidImage):
             holder["multiscales"] = [change(first), *others]
             return json.dumps(document, indent=2).encode()
 
-        self.storage.run(_update(join(self.group, _document(self.location)), changed))
+        key = join(self.group, _document(self.location))
+        self.storage.run(request_each([Update(key, changed)]))
 
     def _levels_of_labels(self) -> dict[str, int]:
         """Return the number of levels of each of its label images, by path below its group."""
@@ -330,14 +329,6 @@ async def _holds_only_chunks(store: Store, path: str) -> bool:
         if not _CHUNK.fullmatch(key.removeprefix(f"{path}/")):
             return False
     return True
-
-
-def _kept(new: bytes, old: bytes | None) -> bytes:
-    return new if old is None else old
-
-
-def _update(key: str, change: Callable[[bytes | None], bytes]) -> Steps[None]:
-    yield [Update(key, change)]
 
 
 def consolidate_again(location: OmeLocation) -> None:
