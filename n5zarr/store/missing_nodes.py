@@ -116,7 +116,7 @@ def datasets_below(store: N5Store, path: str) -> str:
 
 
 def selected_nodes(store: N5Store, path: str, paths: PathPatterns) -> Iterator[WalkNode]:
-    """Yield a node and those below it that patterns select; warn of links that are not followed.
+    """Find a node and those below it that patterns select; warn of links that are not followed.
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def selected_nodes(store: N5Store, path: str, paths: PathPatterns) -> Iterator[W
     path : str
         The node, normalised.
     paths : PathPatterns
-        Nodes to yield, by their paths below the first one, with those above and below them.
+        Nodes to find, by their paths below the first one, with those above and below them.
 
     Raises
     ------
@@ -137,8 +137,7 @@ def selected_nodes(store: N5Store, path: str, paths: PathPatterns) -> Iterator[W
         warnings.warn(f"{store}: /{link}: omitted, as it is {why}", N5Warning, stacklevel=2)
 
     walk = Walk(store.container.nodes, store.run, Selection(paths=paths), warn)
-    for found, _ in walk.run(path, existing_node(store, path)):
-        yield found
+    return (found for found, _ in walk.run(path, existing_node(store, path)))
 
 
 def check_group(store: N5Store, path: str) -> None:

@@ -158,8 +158,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         counts = load.all(blocks, progress)
     else:
         if overwrite:
-            part.storage.run(request_each(map(RemoveTree, datasets)))
-            part.storage.run(request_each([Remove(INCOMPLETE_JSON)]))
+            part.storage.run(request_each([*map(RemoveTree, datasets), Remove(INCOMPLETE_JSON)]))
         ends: list[JSON] = [[side.start, side.stop] for side in box or ()]
         names: list[JSON] = list(datasets)
         job: dict[str, JSON] = {"download": str(source), "datasets": names, "box": ends}
