@@ -22,6 +22,7 @@ __all__ = [
     "boxes",
     "least_box",
     "n_boxes",
+    "places_in",
     "touched_boxes",
 ]
 
@@ -89,6 +90,18 @@ def box_at(place: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> B
     """
     each = zip(place, step, shape, strict=True)
     return tuple(slice(p * size, min((p + 1) * size, n)) for p, size, n in each)
+
+
+def places_in(box: Sequence[slice | range], step: Sequence[int]) -> list[range]:
+    """Return the positions of a regular grid whose boxes touch a box, along each axis.
+
+    Examples
+    --------
+    >>> places_in((slice(3, 7), slice(4, 4)), (2, 5))
+    [range(1, 4), range(0, 0)]
+    """
+    each = zip(box, step, strict=True)
+    return [range(p.start // n, -(-p.stop // n)) if p.start < p.stop else range(0) for p, n in each]
 
 
 def n_boxes(shape: Sequence[int], step: Sequence[int]) -> int:

@@ -12,7 +12,7 @@ import zarr
 from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from n5zarr._zarr import sync
-from n5zarr.arrays.boxes import StoredChunks, n_boxes, touched_boxes
+from n5zarr.arrays.boxes import StoredChunks, n_boxes, places_in, touched_boxes
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.format.order import N5Tuple, from_presented
@@ -133,9 +133,7 @@ def stored_blocks(
 
 def _in_grid(view: DatasetView, within: Sequence[slice]) -> list[range]:
     """Return the part of the grid of blocks that touches a box of the array, N5 order."""
-    sides = zip(within, view.chunk_shape, strict=True)
-    places = [range(part.start // size, -(-part.stop // size)) for part, size in sides]
-    own = from_presented(places, view.axis_order)
+    own = from_presented(places_in(within, view.chunk_shape), view.axis_order)
     grid = view.dataset.grid
     # the array lacks the axis of the parts of elements, and that of a scalar
     return [*map(range, grid[: len(grid) - len(own)]), *own]

@@ -9,13 +9,13 @@ import zarr
 
 from n5zarr.arrays.group import as_zarr, values_of
 from n5zarr.container.node_names import Broken
-from n5zarr.container.walk import PathPatterns, Selection, Unreadable, Walk
+from n5zarr.container.walk import PathPatterns, Unreadable
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.store.bdv_xml import named_by
 from n5zarr.store.locating import Located, locate
 from n5zarr.store.made_datasets import MadeDatasets
-from n5zarr.store.missing_nodes import existing_node, warn_of_links
+from n5zarr.store.missing_nodes import selected_nodes
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -64,12 +64,9 @@ def _tree(
     shown = store
     if not given:  # every reader of Zarr decodes these chunks
         shown = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)
-    node = existing_node(shown, path)
     arrays: dict[str, ArraySource] = {}
     groups, refused = {}, {}
-    selection = Selection(paths=paths)
-    walk = Walk(shown.container.nodes, shown.run, selection, leave_out=warn_of_links(store))
-    for found, _ in walk.run(path, node):
+    for found in selected_nodes(shown, path, paths):
         below = found.path.removeprefix(path).lstrip("/")
         if isinstance(found.node, Broken | Unreadable):
             refused[below] = found.node.error

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from n5zarr.container.foreign import check_n5
-from n5zarr.container.walk import Walk
+from n5zarr.container.walk import Selection, Walk
 from n5zarr.errors import ErrorsAt, N5Error, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import groups_above, join
@@ -19,12 +19,13 @@ from n5zarr.store.flows import root_message
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Iterator
 
     from n5zarr.container.memory import Node
+    from n5zarr.container.walk import PathPatterns, WalkNode
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["check_group", "datasets_below", "existing_node", "not_found", "warn_of_links"]
+__all__ = ["check_group", "datasets_below", "existing_node", "not_found", "selected_nodes"]
 
 _DATASETS = 4  # number of datasets in a message
 _NODES = 1000  # largest number of nodes in the search for them
@@ -113,19 +114,29 @@ def datasets_below(store: N5Store, path: str) -> str:
     return ", ".join(paths[:_DATASETS]) + (", ..." if len(paths) > _DATASETS else "")
 
 
-def warn_of_links(store: N5Store) -> Callable[[str, str], None]:
-    """Make the function that warns of links that a walk does not follow.
+def selected_nodes(store: N5Store, path: str, paths: PathPatterns) -> Iterator[WalkNode]:
+    """Find a node and those below it that patterns select; warn of links that are not followed.
 
     Parameters
     ----------
     store : N5Store
         The container.
+    path : str
+        The node, normalised.
+    paths : PathPatterns
+        Nodes to find, by their paths below the first one, with those above and below them.
+
+    Raises
+    ------
+    FileNotFoundError
+        The node does not exist.
     """
 
-    def warn(path: str, why: str) -> None:
-        warnings.warn(f"{store}: /{path}: omitted, as it is {why}", N5Warning, stacklevel=2)
+    def warn(link: str, why: str) -> None:
+        warnings.warn(f"{store}: /{link}: omitted, as it is {why}", N5Warning, stacklevel=2)
 
-    return warn
+    walk = Walk(store.container.nodes, store.run, Selection(paths=paths), warn)
+    return (found for found, _ in walk.run(path, existing_node(store, path)))
 
 
 def check_group(store: N5Store, path: str) -> None:

@@ -19,7 +19,7 @@ from n5zarr.errors import (
     N5Warning,
     option_error,
 )
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.interface import Storage
-    from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.convert.copies import ArrayCopy
     from n5zarr.tools.convert.target import Destination, Layout
 
@@ -306,8 +305,7 @@ def check_places(source: SourceTree, target: Destination) -> None:
         (``kind="option"``).
     """
     check_outside(source, target.storage, target.path)
-    names = target.path.split("/") if target.path else []
-    for above in ("/".join(names[:n]) for n in range(len(names))):
+    for above in groups_above(target.path):
         got = _unfit(target, above)
         require(
             got is None, f"{target}: expected groups of its format above it, got {got} at /{above}"
@@ -327,15 +325,8 @@ def _unfit(target: Destination, path: str) -> str | None:
     return "a group of Zarr v3" if target.zarr_format == 2 and v3 is not None else None
 
 
-def check_writable(storage: Storage, container: N5Store | None) -> None:
+def check_writable(target: Destination) -> None:
     """Raise unless a destination is writable and its blocks are always whole.
-
-    Parameters
-    ----------
-    storage : Storage
-        The keys of the destination.
-    container : N5Store or None
-        The container, if it is one.
 
     Raises
     ------
@@ -344,8 +335,9 @@ def check_writable(storage: Storage, container: N5Store | None) -> None:
     N5UnrepresentableError
         Blocks are written in place (``kind="option"``).
     """
+    storage = target.storage
     message = f"{storage}: expected a writable destination, got"
-    if storage.read_only or (container is not None and container.read_only):
+    if storage.read_only or (isinstance(target, N5Destination) and target.container.read_only):
         raise N5UnsupportedError(f"{message} a read-only one", kind="read-only")
     if not storage.store.supports_deletes:
         way = "an archive, which does not support removal; write to a directory, then pack it"

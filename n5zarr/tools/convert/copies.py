@@ -379,10 +379,8 @@ def is_same(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
         return False
     if one.dtype.kind in "OTUSVmM" or other.dtype.kind in "OTUSVmM":
         return bool(one.tolist() == other.tolist())
-    dtype = one.dtype.newbyteorder("=")
-    one, other = np.ascontiguousarray(one, dtype), np.ascontiguousarray(other, dtype)
-    same: bool = one.tobytes() == other.tobytes()
-    return same
+    first, second = (np.ascontiguousarray(x, one.dtype.newbyteorder("=")) for x in (one, other))
+    return bool(first.tobytes() == second.tobytes())
 
 
 def opaque_folders(found: SourceTree, target: Destination) -> dict[str, Folder]:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, ClassVar, override
 import numpy as np
 
 from n5zarr.arrays.box import Box
-from n5zarr.arrays.boxes import boxes
+from n5zarr.arrays.boxes import boxes, places_in
 from n5zarr.arrays.encoder import join_shard
 from n5zarr.arrays.label_multisets import LabelDataset
 from n5zarr.arrays.placing import read_on_host
@@ -121,8 +121,7 @@ class ValueCopy(ArrayCopy):
         steps = self.steps(self.size.most)
         touched = stored_boxes(self.source.shape, steps, [self.source.values])
         for box in boxes(self.source.shape, steps[0]) if touched is None else touched:
-            each = zip(box, self.target.unit, strict=True)
-            units = list(product(*(range(s.start // u, -(-s.stop // u)) for s, u in each)))
+            units = list(product(*places_in(box, self.target.unit)))
             missing = units
             if not owned.is_all:
                 keys = list(map(self.target.key, units))
@@ -136,9 +135,7 @@ class ValueCopy(ArrayCopy):
     @override
     def pieces(self, part: tuple[BoxSlices, list[BoxSlices], int]) -> Iterator[Piece]:
         if self.files is not None:
-            each = zip(part[0], self.target.unit, strict=True)
-            units = product(*(range(s.start // u, -(-s.stop // u)) for s, u in each))
-            keys = list(map(self.target.key, units))
+            keys = list(map(self.target.key, product(*places_in(part[0], self.target.unit))))
             yield Piece(f"{keys[0]} {keys[-1]}", keys, self.files.behind(part[0]), keys[0])
 
     @override

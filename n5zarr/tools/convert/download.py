@@ -17,29 +17,30 @@ from dataclasses import dataclass, field
 from itertools import batched, product
 from typing import TYPE_CHECKING, ClassVar, Self, override
 
-from n5zarr._zarr import sync
+from n5zarr.arrays.boxes import places_in
 from n5zarr.container.axes import read_placed
 from n5zarr.container.block_listing import grid_position_rows
-from n5zarr.container.walk import PathPatterns, Selection, Walk
-from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.container.options import require
+from n5zarr.container.walk import PathPatterns
+from n5zarr.errors import N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple, to_n5
-from n5zarr.format.path import join, normalize_path
+from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.storage.asking_once import asking_once
-from n5zarr.storage.files import is_unfinished
+from n5zarr.storage.files import is_unfinished, stamp
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import read_each
+from n5zarr.storage.requests import Remove, RemoveTree, read_each, request_each
 from n5zarr.storage.secrets import shown
 from n5zarr.storage.store_locations import overlap, places_behind
 from n5zarr.storage.url import is_url
 from n5zarr.store.locating import open_container
-from n5zarr.store.missing_nodes import datasets_below, not_found, warn_of_links
+from n5zarr.store.missing_nodes import datasets_below, selected_nodes
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.box_in_levels import boxes_of
 from n5zarr.tools.convert.copies import Folder
-from n5zarr.tools.convert.target import Output
-from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, finish
+from n5zarr.tools.convert.target import Output, put_missing
+from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON
 from n5zarr.tools.jobs.run import run_tasks
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -157,7 +158,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         counts = load.all(blocks, progress)
     else:
         if overwrite:
-            part.remove(datasets)
+            part.storage.run(request_each([*map(RemoveTree, datasets), Remove(INCOMPLETE_JSON)]))
         ends: list[JSON] = [[side.start, side.stop] for side in box or ()]
         names: list[JSON] = list(datasets)
         job: dict[str, JSON] = {"download": str(source), "datasets": names, "box": ends}
@@ -216,9 +217,9 @@ class _Loading:
         counts = Counter(n_keys=len(keys))
         source, target = Folder(self.source.storage, ""), Folder(self.target.storage, "")
         for key in keys:
-            here = None if self.is_anew else self._size_here(key)
+            here = None if self.is_anew else stamp(f"{self.target.root}/{key}")
             size = source.size(key) if self.is_dry_run or here is not None else None
-            is_there = size is not None and size == here
+            is_there = here is not None and here[2] == size
             if not is_there and not self.is_dry_run:
                 (block,) = source.read([key])
                 size = None if block is None else target.write([(key, block)])
@@ -227,12 +228,6 @@ class _Loading:
                 if not is_there:
                     counts.update(n_loaded=1, n_bytes_loaded=size)
         return counts
-
-    def _size_here(self, key: str) -> int | None:
-        """Return the size of a block that is there; None if it is missing."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            return (self.target.root / key).stat().st_size
-        return None
 
 
 # ---------------------------------------------------------------------- what to copy
@@ -245,29 +240,21 @@ def _datasets(
     wanted, found = PathPatterns([select] if select else []), {}
     for path in paths or [""]:
         top = join(node, normalize_path(path))
-        first = source.node(top)
-        if first is None:
-            raise not_found(source, top)
         # patterns are those of paths below `node`
-        selection = Selection(paths=wanted if top == node else None)
-        walk = Walk(source.container.nodes, source.run, selection, warn_of_links(source))
-        for below, _ in walk.run(top, first):
+        for below in selected_nodes(source, top, wanted if top == node else PathPatterns()):
             name = below.path.removeprefix(node).strip("/")
             if isinstance(below.node, DatasetView) and wanted.wants(name):
                 found[below.path] = below.node
     if not found:
         like = f" like {select!r}; in it: {datasets_below(source, node)}" if select else ""
-        message = f"expected datasets, got none{like}"
-        raise N5UnrepresentableError(message, kind="option", where=f"{source}: /{node}")
+        raise option_error(f"expected datasets, got none{like}", where=f"{source}: /{node}")
     return found
 
 
 def _documents(source: N5Store, datasets: Mapping[str, DatasetView]) -> dict[str, bytes]:
     """Read the documents of datasets and of all groups above; the outermost first."""
-    nodes = {"", *datasets}
-    for names in (path.split("/") for path in datasets):
-        nodes |= {"/".join(names[:n]) for n in range(len(names))}
-    keys = [join(path, ATTRIBUTES_JSON) for path in sorted(nodes, key=lambda p: (p in datasets, p))]
+    above = {group for path in datasets for group in groups_above(path)} - datasets.keys()
+    keys = [join(path, ATTRIBUTES_JSON) for path in [*sorted(above), *sorted(datasets)]]
     found = source.run(read_each(keys))
     return {key: data for key, data in zip(keys, found, strict=True) if data is not None}
 
@@ -281,10 +268,7 @@ def _positions(
     server does not list, and of a small part, all of the grid are returned.
     """
     dataset = view.dataset
-    places = [
-        range(part.start // size, -(-part.stop // size)) if part else range(0)
-        for part, size in zip(to_n5(box), dataset.block_size, strict=True)
-    ]
+    places = places_in(to_n5(box), dataset.block_size)
     n_positions = math.prod(map(len, places))
     if n_positions > _FEW or to_n5(tuple(map(len, box))) == dataset.dimensions:
         try:
@@ -336,14 +320,14 @@ class _Part(Output):
             The directory is not local, or not apart from the source (``kind="option"``).
         """
         path = os.fspath(directory)
-        if is_url(path):
-            message = f"directory: expected a local path, got {shown(path)}"
-            raise N5UnrepresentableError(message, kind="option")
+        require(not is_url(path), f"directory: expected a local path, got {shown(path)}")
         target = N5Store(path)
         # files of the source would be replaced, or removed
-        if overlap(places_behind(source.storage), places_behind(target.storage)) is not None:
-            message = f"expected a directory apart from the source, got {target.root}"
-            raise N5UnrepresentableError(message, kind="option", where=str(source))
+        require(
+            overlap(places_behind(source.storage), places_behind(target.storage)) is None,
+            f"expected a directory apart from the source, got {target.root}",
+            str(source),
+        )
         return cls(target.storage, "", target, str(source))
 
     def check(self, datasets: Iterable[str], *, overwrite: bool) -> None:
@@ -356,24 +340,27 @@ class _Part(Output):
         """
         root, before = self.container.root, self._source_before()
         others = root.is_dir() and any(not is_unfinished(file.name) for file in root.iterdir())
-        if before is None and others:
-            message = "expected a new directory, or one of an earlier download, got other files"
-            raise N5UnrepresentableError(message, kind="option", where=str(root))
+        require(
+            before is not None or not others,
+            "expected a new directory, or one of an earlier download, got other files",
+            str(root),
+        )
         if overwrite:
             return
-        if before not in (None, self.source):  # sizes do not tell other blocks
-            message = (
-                f"expected a part of {self.source}, got one of {before}; overwrite=True "
-                "(--overwrite) removes its datasets first"
-            )
-            raise N5UnrepresentableError(message, kind="option", where=str(root))
+        require(
+            before in (None, self.source),  # sizes do not tell other blocks
+            f"expected a part of {self.source}, got one of {before}; overwrite=True "
+            "(--overwrite) removes its datasets first",
+            str(root),
+        )
         for key in (join(path, ATTRIBUTES_JSON) for path in datasets):
-            if (root / key).is_file() and (root / key).read_bytes() != self.documents[key]:
-                message = (
-                    "expected the document of the source, got another one: the dataset differs or "
-                    "has changed; overwrite=True (--overwrite) removes it first"
-                )
-                raise N5UnrepresentableError(message, kind="option", where=str(root / key))
+            file = root / key
+            require(
+                not file.is_file() or file.read_bytes() == self.documents[key],
+                "expected the document of the source, got another one: the dataset differs or "
+                "has changed; overwrite=True (--overwrite) removes it first",
+                str(file),
+            )
 
     def _source_before(self) -> str | None:
         """Return the source of an earlier download, unfinished or not; None if there was none."""
@@ -382,18 +369,12 @@ class _Part(Output):
                 return str(json.loads((self.container.root / name).read_bytes())["download"])
         return None
 
-    def remove(self, datasets: Iterable[str]) -> None:
-        """Remove datasets, and the mark of an interrupted run."""
-        for path in datasets:
-            sync(self.container.delete_dir(path))
-        finish(self.store, "")
-
     @override
     def commit(self) -> None:
         """Name the source; write missing documents: those of groups may have been changed since."""
         named = json.dumps({"download": self.source}).encode()
         Folder(self.storage, "").write([(_DOWNLOAD_JSON, named)])
-        self.write_missing(self.documents)
+        put_missing(self.storage, self.documents)
 
 
 def _warn_of_axes(

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING, Any
 import zarr
 from zarr.storage import StorePath
 
-from n5zarr.container.walk import Selection, Walk
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.model import MisfitError
 from n5zarr.conventions.ome_zarr import image_in, level_paths
 from n5zarr.conventions.zarr_order import in_order_of_n5, in_order_of_zarr
 from n5zarr.errors import N5Warning, option_error
-from n5zarr.format.path import join
+from n5zarr.format.path import groups_above, join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
 from n5zarr.store.locating import open_container
-from n5zarr.store.missing_nodes import existing_node, warn_of_links
+from n5zarr.store.missing_nodes import existing_node, selected_nodes
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.zarr_view.element import Content
@@ -137,8 +136,7 @@ def reordered(tree: SourceTree, *, to_n5: bool) -> SourceTree:
     for path, array in tree.arrays.items():
         own = convert(array.attributes, len(array.shape), array.dimension_names)
         arrays[path] = replace(array, attributes=own)
-        names = path.split("/")
-        for group in ("/".join(names[:n]) for n in range(len(names))):
+        for group in groups_above(path):
             largest[group] = max(largest.get(group, array), array, key=lambda a: len(a.shape))
     groups = {}
     for path, attributes in tree.groups.items():
@@ -162,11 +160,9 @@ def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
         The container or node does not exist.
     """
     store, path = open_container(place, read_only=True)
-    node = existing_node(store, path)
+    existing_node(store, path)
     if store.storage.root is not None:  # zarr says nothing of links
-        selection = Selection(paths=paths)
-        walk = Walk(store.container.nodes, store.run, selection, warn_of_links(store))
-        deque(walk.run(path, node), maxlen=0)
+        deque(selected_nodes(store, path, paths), maxlen=0)
     shown = N5Store(store.storage, codecs="portable", coords=True)
     tree = zarr_tree(zarr.open(StorePath(shown, path), mode="r"), shown.storage, paths)
     return replace(tree, arrays={p: _with_blocks(shown, a) for p, a in tree.arrays.items()})

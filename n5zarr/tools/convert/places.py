@@ -127,8 +127,7 @@ def open_destination(
     check_option("ome_version", ome_version, (None, *OME_FORMATS))
     of_version = OME_FORMATS[ome_version or DEFAULT_VERSION]
     found = _open_destination(place, to, _ZARR_FORMATS.get(to, of_version))
-    container = found.container if isinstance(found, N5Destination) else None
-    check_writable(found.storage, container)
+    check_writable(found)
     return found
 
 

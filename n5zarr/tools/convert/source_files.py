@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import zarr
 
+from n5zarr.arrays.boxes import places_in
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
@@ -68,8 +69,7 @@ class SourceFiles:
 
     def behind(self, box: Sequence[slice]) -> list[str]:
         """Return the files of the chunks that touch a box, stored or not."""
-        each = zip(box, self.unit, strict=True)
-        positions = product(*(range(s.start // u, -(-s.stop // u)) for s, u in each))
+        positions = product(*places_in(box, self.unit))
         return [f"{self.root}/{self._key(position)}" for position in positions]
 
     def _key(self, position: tuple[int, ...]) -> str:

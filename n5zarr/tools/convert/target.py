@@ -26,7 +26,6 @@ from n5zarr.images.zarr_documents import create_group, create_like
 from n5zarr.storage.requests import (
     List,
     RemoveTree,
-    Steps,
     Update,
     get_each,
     put_each,
@@ -52,7 +51,15 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
     from n5zarr.storage.interface import Storage
 
-__all__ = ["ArrayTarget", "Destination", "Layout", "Output", "ZarrDestination", "ZarrTarget"]
+__all__ = [
+    "ArrayTarget",
+    "Destination",
+    "Layout",
+    "Output",
+    "ZarrDestination",
+    "ZarrTarget",
+    "put_missing",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,11 +212,6 @@ class Output(ABC):
     def commit(self) -> None:
         """Write the documents."""
 
-    def write_missing(self, documents: Mapping[str, bytes]) -> None:
-        """Write the documents that do not exist, one after the other."""
-        for key, value in documents.items():
-            self.storage.run(_put_if_missing(key, value))
-
 
 @dataclass(eq=False)
 class Destination(Output):
@@ -301,15 +303,19 @@ class Destination(Output):
             if self._is_own(key):
                 self.storage.run(put_each([(key, value)]))
             else:
-                self.write_missing({key: value})
+                put_missing(self.storage, {key: value})
 
     def _is_own(self, key: str) -> bool:
         """Whether a document is of the destination, and not of a group above it."""
         return not self.path or key.startswith(f"{self.path}/")
 
 
-def _put_if_missing(key: str, value: bytes) -> Steps[None]:
-    yield [Update(key, lambda old: value if old is None else old)]
+def put_missing(storage: Storage, documents: Mapping[str, bytes]) -> None:
+    """Write the documents that do not exist, one after the other."""
+    for key, value in documents.items():
+        # it is answered at once
+        update = Update(key, lambda old: value if old is None else old)  # noqa: B023
+        storage.run(request_each([update]))
 
 
 @dataclass(eq=False)

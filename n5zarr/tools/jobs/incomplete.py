@@ -63,7 +63,6 @@ __all__ = [
     "Piece",
     "begin",
     "confirm",
-    "finish",
     "keys_below",
     "left_beside",
     "read_incomplete",
@@ -248,11 +247,6 @@ def confirm(name: str, path: str, run: str, keys: Iterable[str] = ()) -> Steps[N
         if n_names is not None:
             left = join(path, *names[:n_names])
             yield [Remove(left), RemoveTree(left)]
-
-
-def finish(store: Store, path: str) -> None:
-    """Remove the mark: all documents are written."""
-    sync(store.delete(join(path, INCOMPLETE_JSON)))
 
 
 def keys_below(store: Store, path: str) -> set[str]:

@@ -6,7 +6,6 @@ import json
 import re
 import warnings
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, Literal, override
 
 import numpy as np
@@ -26,7 +25,7 @@ from n5zarr.format.path import groups_above, join
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
-from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget
+from n5zarr.tools.convert.target import Layout, ZarrDestination, ZarrTarget, put_missing
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, read_incomplete
 from n5zarr.tools.pyramid.image import Level, PyramidImage
 from n5zarr.tools.pyramid.methods import choose_method
@@ -167,8 +166,8 @@ class OmeImage(PyramidImage):
         for level in reversed(levels):
             own = level.own_documents
             self.storage.run(put_each(own.items()))
-            above = [(key, data) for key, data in level.documents.items() if key not in own]
-            self.storage.run(request_each(Update(key, partial(_kept, d)) for key, d in above))
+            above = {key: data for key, data in level.documents.items() if key not in own}
+            put_missing(self.storage, above)
         self._list(levels, wanted.method)
         consolidate_again(self.location)
 
@@ -330,10 +329,6 @@ async def _holds_only_chunks(store: Store, path: str) -> bool:
         if not _CHUNK.fullmatch(key.removeprefix(f"{path}/")):
             return False
     return True
-
-
-def _kept(new: bytes, old: bytes | None) -> bytes:
-    return new if old is None else old
 
 
 def consolidate_again(location: ZarrLocation) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from n5zarr.arrays.boxes import box_at, boxes
+from n5zarr.arrays.boxes import box_at, boxes, places_in
 from n5zarr.arrays.cells import read_cells
 from n5zarr.arrays.kernel import Cells
 from n5zarr.arrays.placing import read_on_host
@@ -130,8 +130,7 @@ class Pass:
     ) -> Iterator[tuple[tuple[int, ...], str, BoxSlices]]:
         """Yield position, key and box of each block of a region of a level; see :meth:`regions`."""
         level, target = [self.source, *self.levels][number], self.targets[number]
-        pairs = zip(region, level.block, strict=True)
-        for position in product(*(range(s.start // b, -(-s.stop // b)) for s, b in pairs)):
+        for position in product(*places_in(region, level.block)):
             yield position, target.key(position), box_at(position, level.block, level.shape)
 
     def piece(self, task: PassTask) -> Piece | None:
