@@ -22,7 +22,7 @@ import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
 
 from n5zarr._zarr import max_workers
-from n5zarr.arrays.batch import BatchBox
+from n5zarr.arrays.box import BatchBox, Groups
 from n5zarr.arrays.native import addresses
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.buffers import REUSED, BufferLike, Scratch, scratch
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from n5zarr._zarr import BatchItem
-    from n5zarr.arrays.box import Groups
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.format.order import AxisOrder
 

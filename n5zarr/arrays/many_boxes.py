@@ -1,10 +1,13 @@
-"""Read many boxes of one shape at once, each block once: for training, meshes, points."""
+"""Read many boxes, or cells of elements as one each, and each block once.
+
+Many boxes of one shape: for training, meshes, points. Cells: a coarser level of an image.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from operator import index
+from operator import index, mod
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,21 +16,22 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.arrays import kernel
-from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.box import Groups
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
-from n5zarr.arrays.placing import fill, memory_of
+from n5zarr.arrays.boxes import BoxSlices, box_at
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
+from n5zarr.arrays.placing import fill, memory_of, read_on_host
 from n5zarr.errors import option_error
+from n5zarr.format.order import present
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
     from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
 
-__all__ = ["read_boxes", "read_grouped"]
+__all__ = ["read_boxes", "read_cells", "read_grouped"]
 
 
 def read_boxes(
@@ -181,6 +185,52 @@ def read_grouped(
     starts_n5, places_n5 = (np.ascontiguousarray(each[:, order]) for each in groups[:2])
     in_n5_order = groups._replace(starts=starts_n5, places=places_n5)
     return groups, kernel.read_boxes(dataset, in_n5_order, out, fill_value)
+
+
+def read_cells(
+    array: AnyArray,
+    box: BoxSlices,
+    cells: kernel.Cells,
+    out: np.ndarray,
+    combine: Callable[[np.ndarray], np.ndarray],
+) -> bool:
+    """Read a box, and combine each cell of its elements into one, without an array of the box.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        Any array.
+    box : tuple of slice
+        Begins at a cell, and ends after one or with the array; without steps.
+    cells : Cells
+        The cells.
+    out : numpy.ndarray
+        Receives an element for each cell; of the dtype of the array.
+    combine : callable
+        Does the same with an array, for blocks that the kernel leaves.
+
+    Returns
+    -------
+    bool
+        False if nothing was read: the array is no local dataset, its blocks cut cells, or the
+        kernel does not combine such elements.
+    """
+    dataset = dataset_of_array(array) if cells.can_do(array.dtype) else None
+    if dataset is None or not kernel.can_do(dataset):
+        return False
+    chunks = dataset.view.chunk_shape
+    if any(map(mod, chunks, cells.factors)):
+        return False
+    start = tuple(part.start for part in box)
+    fill_value = fill_value_of(array.async_array.metadata)
+    for position in kernel.read_box(dataset, start, out, fill_value, cells=cells):
+        block = box_at(present(position, dataset.view.axis_order), chunks, array.shape)
+        each = zip(block, box, strict=True)
+        wanted = tuple(slice(max(b.start, s.start), min(b.stop, s.stop)) for b, s in each)
+        places = zip(wanted, start, cells.factors, strict=True)
+        own = tuple(slice((s.start - n) // f, -((n - s.stop) // f)) for s, n, f in places)
+        out[own] = combine(read_on_host(array, wanted))
+    return True
 
 
 def _groups_of_any(

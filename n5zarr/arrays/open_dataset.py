@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.arrays.batch import chunk_coords
-from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.n5_store import N5Store
 
@@ -16,13 +16,23 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
+    from n5zarr._zarr import ArrayMetadata, ArraySpec
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["OpenDataset", "dataset_at", "dataset_of_array", "is_local"]
+__all__ = [
+    "OpenDataset",
+    "chunk_coords",
+    "dataset_at",
+    "dataset_of_array",
+    "fill_value_of",
+    "is_local",
+]
+
+_SEPARATOR = re.compile(r"[/.]")
 
 
 class OpenDataset(NamedTuple):
@@ -75,12 +85,28 @@ class OpenDataset(NamedTuple):
 
     def extent(self, position: N5Tuple) -> N5Tuple:
         """Return the extent of the part of a block that is inside the dataset."""
-        dataset = self.view.dataset
-        return block_extent(dataset.dimensions, dataset.block_size, position)
+        return self.view.dataset.extent_of(position)
 
     def where(self, position: N5Tuple) -> str:
         """Return the name of a block for messages: container, dataset and position."""
         return self.store.container.chunks.block_name(self.path, position)
+
+
+def chunk_coords(key: str, ndim: int) -> tuple[int, ...]:
+    """Parse the coordinates in Zarr's chunk grid at the end of a chunk's key.
+
+    Examples
+    --------
+    >>> chunk_coords("em/s0/c/2/1/0", 3), chunk_coords("em/s0/2.1.0", 3)
+    ((2, 1, 0), (2, 1, 0))
+    """
+    return tuple(map(int, _SEPARATOR.split(key)[-ndim:]))
+
+
+def fill_value_of(array: ArraySpec | ArrayMetadata) -> object:
+    """Return the value of the elements of missing blocks, from the description of an array."""
+    value: object = array.fill_value
+    return 0 if value is None else value
 
 
 def is_local(store: N5Store) -> bool:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from n5zarr._zarr import MISSING, PRESENT
-from n5zarr.arrays.batch import fill_value_of
+from n5zarr.arrays.open_dataset import OpenDataset, fill_value_of
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_numeric, pad_or_truncate
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from zarr.abc.codec import GetResult
 
     from n5zarr._zarr import BatchItem
-    from n5zarr.arrays.open_dataset import OpenDataset
 
 __all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from zarr.buffer import cpu
 
 from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
-from n5zarr.arrays.batch import merged
+from n5zarr.arrays.python_writing import BlockWriter, merged
 from n5zarr.arrays.workers import NoThreadError, on_thread, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.storage.requests import Ends, Get, Steps
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import BatchItem
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
-    from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.format.order import N5Tuple
     from n5zarr.store.n5_store import N5Store
 
