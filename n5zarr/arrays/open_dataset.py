@@ -6,6 +6,7 @@ import re
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.format.compression import Raw
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.n5_store import N5Store
@@ -24,7 +25,9 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = [
+    "SMALL_BLOCK",
     "OpenDataset",
+    "blocks_of_array",
     "chunk_coords",
     "dataset_at",
     "dataset_of_array",
@@ -32,11 +35,14 @@ __all__ = [
     "is_local",
 ]
 
+SMALL_BLOCK = 2**17
+"""Bytes of an uncompressed block that one thread reads or writes faster than two."""
+
 _SEPARATOR = re.compile(r"[/.]")
 
 
 class OpenDataset(NamedTuple):
-    """A dataset whose blocks hold the elements of a Zarr array unchanged.
+    """A dataset and its blocks.
 
     Parameters
     ----------
@@ -65,6 +71,16 @@ class OpenDataset(NamedTuple):
     def durability(self) -> Durability:
         """The way to write blocks."""
         return self.store.storage.durability
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether blocks are not compressed."""
+        return isinstance(self.view.dataset.compression, Raw)
+
+    @property
+    def is_worth_threads(self) -> bool:
+        """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
+        return not self.is_raw or self.view.full_n_bytes >= SMALL_BLOCK
 
     def holds(self, chunk_shape: tuple[int, ...], dtype: np.dtype) -> bool:
         """Whether the dataset, which may have been replaced, has an array's chunks and elements."""
@@ -143,6 +159,16 @@ def dataset_of_array(
         reason = "the dataset with these chunks and elements no longer exists"
     tell(reason)
     return None
+
+
+def blocks_of_array(array: AnyArray) -> OpenDataset | None:
+    """Return the dataset whose blocks are the chunks, or shards, of an array; None if none is."""
+    store = array.store
+    if not isinstance(store, N5Store):
+        return None
+    steps = store.dataset_of(array.path, array.metadata.zarr_format, as_blocks=True)
+    found = store.run(steps)
+    return None if found is None else OpenDataset(store, *found)
 
 
 def dataset_at(

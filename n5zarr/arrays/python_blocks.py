@@ -23,7 +23,6 @@ from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5BlockError, N5Error
-from n5zarr.format.compression import Raw
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage import files
 
@@ -34,10 +33,9 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr import BatchItem
 
-__all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]
+__all__ = ["BlockReader", "read_blocks", "share_out"]
 
 _LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
-SMALL_BLOCK = 2**17  # bytes: one thread copies smaller uncompressed blocks faster than two
 _SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
 
 
@@ -51,7 +49,7 @@ def read_blocks(
     list
         For each item, whether its block is present; None for one that zarr has to read.
     """
-    return share_out(reader.read, items, n_workers if reader.is_worth_threads else 1)
+    return share_out(reader.read, items, n_workers if reader.dataset.is_worth_threads else 1)
 
 
 def share_out[Item, Result](
@@ -120,13 +118,8 @@ class BlockReader:
         self._shape = view.chunk_shape
         self._n_elements = math.prod(self._shape_c)
         self._transposed = view.axis_order == "F"
-        self.is_raw = isinstance(self._compression, Raw)
+        self.is_raw = dataset.is_raw
         self.has_slabs = self.is_raw and self._n_bytes >= _SLAB_BLOCK
-
-    @property
-    def is_worth_threads(self) -> bool:
-        """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
-        return not self.is_raw or self._n_bytes >= SMALL_BLOCK
 
     def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
         """Read blocks of local files into the output; see :func:`read_blocks`."""

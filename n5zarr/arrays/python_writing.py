@@ -10,12 +10,11 @@ import numpy as np
 from zarr.buffer import cpu
 
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
-from n5zarr.arrays.python_blocks import SMALL_BLOCK, share_out
+from n5zarr.arrays.python_blocks import share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.errors import ErrorsAt, N5BlockError
 from n5zarr.format.block import BlockHeader
-from n5zarr.format.compression import Raw
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, request_each
 from n5zarr.storage.writing import FileWriter
@@ -63,7 +62,7 @@ def write_blocks(
 
     # one for all blocks: it syncs each directory once
     with FileWriter(dataset.durability, dataset.store.container.warn) as file_writer:
-        return share_out(write, items, n_workers if writer.is_worth_threads else 1)
+        return share_out(write, items, n_workers if dataset.is_worth_threads else 1)
 
 
 class _OutgrownError(Exception):
@@ -105,12 +104,6 @@ class BlockWriter:
         self.value = value
         self._view = dataset.view
         self._attributes = dataset.view.dataset
-        self._is_raw = isinstance(self._attributes.compression, Raw)
-
-    @property
-    def is_worth_threads(self) -> bool:
-        """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
-        return not self._is_raw or self._view.full_n_bytes >= SMALL_BLOCK
 
     def writes_whole(self, item: BatchItem, drop_axes: tuple[int, ...]) -> bool:
         """Whether the value has all elements of a block, so that no old ones need to be read.
