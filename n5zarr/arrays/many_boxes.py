@@ -5,7 +5,6 @@ Many boxes of one shape: for training, meshes, points. Cells: a coarser level of
 
 from __future__ import annotations
 
-import asyncio
 import threading
 from operator import index, mod
 from typing import TYPE_CHECKING, Any, cast
@@ -20,6 +19,7 @@ from n5zarr.arrays.box import Groups
 from n5zarr.arrays.boxes import BoxSlices, box_at
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
 from n5zarr.arrays.placing import fill, memory_of, read_on_host
+from n5zarr.arrays.remote_blocks import run_each
 from n5zarr.errors import option_error
 from n5zarr.format.order import present
 from n5zarr.store.n5_store import N5Store
@@ -290,7 +290,6 @@ async def _read_each(
     """Read of each block the part that its boxes want; an error ends the other reads."""
     store = array.store
     n_at_once = store.concurrency if isinstance(store, N5Store) else None
-    limit = asyncio.Semaphore(n_at_once or zarr.config.get("async.concurrency"))
 
     async def read(k: int) -> None:
         members = groups.of_block(k)
@@ -299,29 +298,22 @@ async def _read_each(
             corner = groups.places[k] * chunk_shape
             begins, ends = np.maximum(begins, corner), np.minimum(ends, corner + chunk_shape)
         origin, stop = begins.min(axis=0), ends.max(axis=0)
-        async with limit:
-            if output.has_ended:
-                return
-            try:
-                values: Any = await array.async_array.getitem(
-                    _slices(origin, stop), prototype=cpu.buffer_prototype
-                )
-            except Exception as err:
-                first = members[0]
-                err.add_note(f"for box {first}, from {groups.starts[first].tolist()}")
-                raise
-            for member, begin, end in zip(members.tolist(), begins, ends, strict=True):
-                start = groups.starts[member]
-                part = _slices(begin - start, end - start)
-                output.put(member, part, values[_slices(begin - origin, end - origin)])
+        if output.has_ended:
+            return
+        try:
+            values: Any = await array.async_array.getitem(
+                _slices(origin, stop), prototype=cpu.buffer_prototype
+            )
+        except Exception as err:
+            first = members[0]
+            err.add_note(f"for box {first}, from {groups.starts[first].tolist()}")
+            raise
+        for member, begin, end in zip(members.tolist(), begins, ends, strict=True):
+            start = groups.starts[member]
+            part = _slices(begin - start, end - start)
+            output.put(member, part, values[_slices(begin - origin, end - origin)])
 
-    reads = [asyncio.ensure_future(read(k)) for k in range(len(groups.ends))]
-    try:
-        await asyncio.gather(*reads)
-    finally:
-        for each in reads:
-            each.cancel()
-        await asyncio.gather(*reads, return_exceptions=True)
+    await run_each(read, len(groups.ends), n_at_once or zarr.config.get("async.concurrency"))
 
 
 def _slices(begin: np.ndarray, end: np.ndarray) -> tuple[slice, ...]:
