@@ -73,14 +73,10 @@ class OpenDataset(NamedTuple):
         return self.store.storage.durability
 
     @property
-    def is_raw(self) -> bool:
-        """Whether blocks are not compressed."""
-        return isinstance(self.view.dataset.compression, Raw)
-
-    @property
     def is_worth_threads(self) -> bool:
         """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
-        return not self.is_raw or self.view.full_n_bytes >= SMALL_BLOCK
+        is_raw = isinstance(self.view.dataset.compression, Raw)
+        return not is_raw or self.view.full_n_bytes >= SMALL_BLOCK
 
     def holds(self, chunk_shape: tuple[int, ...], dtype: np.dtype) -> bool:
         """Whether the dataset, which may have been replaced, has an array's chunks and elements."""

@@ -38,6 +38,7 @@ from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, update_chunks, write_remote
 from n5zarr.arrays.workers import on_thread
 from n5zarr.errors import N5Error
+from n5zarr.format.compression import Raw
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.element import Content
 
@@ -313,7 +314,7 @@ def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> b
 
 def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:
     """Whether reading takes less time than passing it to a thread."""
-    if dataset.is_raw:
+    if isinstance(dataset.view.dataset.compression, Raw):
         return bool(math.prod(out.shape) * out.dtype.itemsize <= _FEW_RAW_BYTES)
     return len(batch) * dataset.view.full_n_bytes <= _FEW_BYTES
 

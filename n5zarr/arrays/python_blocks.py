@@ -23,6 +23,7 @@ from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.format.compression import Raw
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage import files
 
@@ -118,7 +119,7 @@ class BlockReader:
         self._shape = view.chunk_shape
         self._n_elements = math.prod(self._shape_c)
         self._transposed = view.axis_order == "F"
-        self.is_raw = dataset.is_raw
+        self.is_raw = isinstance(self._compression, Raw)
         self.has_slabs = self.is_raw and self._n_bytes >= _SLAB_BLOCK
 
     def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
