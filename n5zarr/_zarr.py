@@ -158,36 +158,24 @@ def _zarrs_loop(_: int) -> asyncio.AbstractEventLoop:
     return sync(running())
 
 
-class _Loop:
-    """An event loop of n5zarr's own, for codecs that only exist as coroutines.
+@cache
+def _own_loop() -> asyncio.AbstractEventLoop:
+    """Start an event loop of n5zarr's own, for codecs that only exist as coroutines.
 
     Zarr's loop would deadlock: it may be waiting for the store that decodes here.
     """
-
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    def get(self) -> asyncio.AbstractEventLoop:
-        with self._lock:
-            if self._loop is None:
-                self._loop = asyncio.new_event_loop()
-                threading.Thread(target=self._loop.run_forever, daemon=True).start()
-            return self._loop
-
-    def forget(self) -> None:
-        """Drop the loop in a forked process, which does not have its thread."""
-        self._lock, self._loop = threading.RLock(), None
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    return loop
 
 
-_LOOP = _Loop()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_LOOP.forget)
+if hasattr(os, "register_at_fork"):  # a forked process does not have the loop's thread
+    os.register_at_fork(after_in_child=_own_loop.cache_clear)
 
 
 def on_own_loop[T](coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine on n5zarr's own event loop, and wait for the result."""
-    return asyncio.run_coroutine_threadsafe(coroutine, _LOOP.get()).result()
+    return asyncio.run_coroutine_threadsafe(coroutine, _own_loop()).result()
 
 
 # ------------------------------------------------------------------------------ documents

@@ -18,11 +18,10 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import ArrayV3Metadata, chunk_spec, max_workers
 from n5zarr.arrays import kernel
-from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.box import Box, Points, Rows, box_of_chunks, points_of, points_of_mask, rows_of
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
 from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks

@@ -1,5 +1,9 @@
 """Boxes: parse selections into them, and group boxes of one shape by the blocks that hold them.
 
+zarr passes chunks to a codec pipeline in batches, which may form a box, too. An item of a batch is
+the chunk's store path, its specification, the selection in the chunk, the selection in the output,
+and whether the chunk is complete.
+
 A selection of many positions (points, lists along an axis, chunks) that is out of bounds, or of
 another kind, is None: zarr then handles it, or says what is wrong.
 """
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from n5zarr.arrays.open_dataset import OpenDataset
 
 __all__ = [
+    "BatchBox",
     "Box",
     "Groups",
     "Points",
@@ -144,6 +149,33 @@ def _bounds(part: object, n: int) -> tuple[int, int, int] | None:
         return None
     begin = index(part) + (n if part < 0 else 0)
     return (begin, begin + 1, 1) if 0 <= begin < n else None
+
+
+class BatchBox(NamedTuple):
+    """A batch that is one box of elements.
+
+    Parameters
+    ----------
+    start, shape : tuple of int
+        First element and extent of the box in the array.
+    selection : tuple of slice or None
+        Place of the box in the output; None for an axis that the output does not have.
+    """
+
+    start: tuple[int, ...]
+    shape: tuple[int, ...]
+    selection: tuple[slice | None, ...]
+
+    def within(self, output: np.ndarray) -> np.ndarray | None:
+        """Return a view of the part of the output, with all axes of the array.
+
+        None if the output does not have the size of the box.
+        """
+        kept = [part for part in self.selection if part is not None]
+        if output.ndim != len(kept):
+            return None
+        part: np.ndarray = output[self.selection]
+        return part if part.shape == self.shape else None
 
 
 class Groups(NamedTuple):

@@ -74,10 +74,8 @@ def boxes(shape: Sequence[int], step: Sequence[int]) -> Iterator[BoxSlices]:
     >>> [[(s.start, s.stop) for s in box] for box in boxes((3, 5), (2, 5))]
     [[(0, 2), (0, 5)], [(2, 3), (0, 5)]]
     """
-    starts = [range(0, n, size) for n, size in zip(shape, step, strict=True)]
-    for corner in product(*starts):
-        ends = (min(c + s, n) for c, s, n in zip(corner, step, shape, strict=True))
-        yield tuple(slice(c, e) for c, e in zip(corner, ends, strict=True))
+    for place in product(*map(range, _counts(shape, step))):
+        yield box_at(place, step, shape)
 
 
 def box_at(place: Sequence[int], step: Sequence[int], shape: Sequence[int]) -> BoxSlices:

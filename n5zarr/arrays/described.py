@@ -8,10 +8,11 @@ import zarr
 
 from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, sync
 from n5zarr.arrays.html import html_of
+from n5zarr.arrays.open_dataset import OpenDataset, blocks_of_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
-from n5zarr.format.order import N5Tuple, from_presented
+from n5zarr.format.order import N5Tuple
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
     from n5zarr.store.info import Info
-    from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["DescribedArray", "own_info"]
 
@@ -81,8 +81,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         found = _dataset_of(self)
         if found is None:
             return super().nchunks_initialized
-        store, path, view = found
-        return sum(map(len, stored_rows(store.run, path, view.dataset.grid)))
+        return sum(map(len, stored_rows(found.store.run, found.path, found.view.dataset.grid)))
 
     @override
     def resize(self, new_shape: ShapeLike) -> None:
@@ -102,24 +101,13 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
             return
         store, path, view = found
         sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
-        store.run(remove_outside(path, view.dataset, _dimensions(view, self.shape)))
+        now = view.with_other_axes(self.shape, view.dataset.dimensions)
+        store.run(remove_outside(path, view.dataset, N5Tuple(now)))
 
 
-def _dataset_of(array: AnyArray) -> tuple[N5Store, str, DatasetView] | None:
+def _dataset_of(array: AnyArray) -> OpenDataset | None:
     """Return the dataset whose blocks are the chunks of an array; None if there is none."""
-    store = array.store
-    if not isinstance(store, N5Store) or array.shards is not None:
-        return None
-    steps = store.dataset_of(array.path, array.metadata.zarr_format, as_blocks=True)
-    found = store.run(steps)
-    return None if found is None else (store, found[0], found[1])
-
-
-def _dimensions(view: DatasetView, shape: tuple[int, ...]) -> N5Tuple:
-    """Return the dimensions of the dataset of an array that has another shape now."""
-    own, before = from_presented(shape, view.axis_order), view.dataset.dimensions
-    # the array lacks the axis of the parts of elements, and that of a scalar
-    return N5Tuple((*before[: len(before) - len(own)], *own))
+    return None if array.shards is not None else blocks_of_array(array)
 
 
 def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:

@@ -18,6 +18,7 @@ from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.container.options import require
 from n5zarr.errors import N5FormatError, option_error
+from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
 
 __all__ = ["read_fragment_segments", "segments_of", "write_fragment_segments"]
 
@@ -140,8 +140,8 @@ def write_fragment_segments(  # noqa: PLR0913 - what Paintera has, and access
         array = create_array(
             store,
             path=where,
-            shape=_in_order(store, (2, n)),
-            chunks=_in_order(store, (1, max(n, 1))),
+            shape=present((n, 2), store.axis_order),
+            chunks=present((max(n, 1), 1), store.axis_order),
             dtype="uint64",
             overwrite=overwrite,
         )
@@ -235,7 +235,3 @@ def _checked(fragments: npt.ArrayLike, segments: npt.ArrayLike | None) -> np.nda
     repeated = unique[n_times > 1]
     require(not len(repeated), f"fragments: expected each once, got {repeated[:1]} repeatedly")
     return table
-
-
-def _in_order(store: N5Store, shape: tuple[int, int]) -> tuple[int, int]:
-    return shape if store.axis_order == "C" else shape[::-1]

@@ -100,20 +100,15 @@ class N5Group(zarr.Group):
 
     @override
     def keys(self) -> Generator[str]:
-        found = _kinds_below(self, 0)
-        yield from super().keys() if found is None else (name for name, _ in found)
+        yield from _names_in(self, object) or super().keys()
 
     @override
     def group_keys(self) -> Generator[str, None]:
-        found = _kinds_below(self, 0)
-        own = (name for name, node in found or () if isinstance(node, GroupAttributes))
-        yield from super().group_keys() if found is None else own
+        yield from _names_in(self, GroupAttributes) or super().group_keys()
 
     @override
     def array_keys(self) -> Generator[str, None]:
-        found = _kinds_below(self, 0)
-        own = (name for name, node in found or () if isinstance(node, DatasetView))
-        yield from super().array_keys() if found is None else own
+        yield from _names_in(self, DatasetView) or super().array_keys()
 
     @override
     def group_values(self) -> Generator[zarr.Group, None]:
@@ -306,6 +301,12 @@ def _kinds_below(group: zarr.Group, max_depth: int | None) -> Iterator[tuple[str
     node = None if store.storage.has_stamps else store.container.memory.node(path)
     node = node or store.node(path)  # another program may have turned it into a dataset
     return _walk_below(store, path, node, max_depth) if isinstance(node, GroupAttributes) else None
+
+
+def _names_in(group: zarr.Group, kind: type) -> Iterator[str] | None:
+    """Yield the names of the children of a kind; None if zarr has to list them."""
+    found = _kinds_below(group, 0)
+    return None if found is None else (name for name, node in found if isinstance(node, kind))
 
 
 def _tree_of(

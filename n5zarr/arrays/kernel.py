@@ -22,10 +22,11 @@ import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
 
 from n5zarr._zarr import max_workers
-from n5zarr.arrays.batch import BatchBox
+from n5zarr.arrays.box import BatchBox, Groups
 from n5zarr.arrays.native import addresses
+from n5zarr.arrays.open_dataset import SMALL_BLOCK, OpenDataset
 from n5zarr.arrays.workers import work_together
-from n5zarr.codecs.buffers import REUSED, BufferLike, Scratch, scratch
+from n5zarr.codecs.buffers import REUSED, Scratch, scratch
 from n5zarr.codecs.compress import codec_of, decompress_reused
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
@@ -37,8 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from n5zarr._zarr import BatchItem
-    from n5zarr.arrays.box import Groups
-    from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.format.order import AxisOrder
 
 __all__ = [
@@ -57,7 +56,6 @@ _RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
 _DURABILITIES = get_args(Durability.__value__)  # in the order of _kernel.c
 _METHODS = ("mean", "mode")  # in the order of _kernel.c
 _WORTH_THREADS = 2**18  # bytes
-_SMALL = 2**17  # bytes of an uncompressed block that one thread reads faster than two
 
 
 def _load() -> Any:  # noqa: ANN401 - a module without types
@@ -190,22 +188,21 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
     else:
         n_stored, n_elements = _most_packed(n_bytes), n_bytes
-    n_stored += len(dataset.view.full_header)
     arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step, cells)
-    more = () if cells is None else (cells.numbers(dataset.view.axis_order),)
-
-    def read(taken: packed[int]) -> list[N5Tuple]:
-        with scratch() as memory:
-            stored = memory.bytes(n_stored, "read")
-            elements = memory.bytes(n_elements, "elements")
-            decompress = _decoder(compression, memory)
-            buffers = taken, stored, elements, decompress
-            left: list[N5Tuple] = _kernel.read_box(*arguments, *buffers, *more)
-        return left
-
     if reads_rows:
-        n_bytes = 0 if n_bytes < _SMALL else out.nbytes // n_blocks
-    left = _on_threads(read, n_blocks, n_blocks * n_bytes, n_workers)
+        n_bytes = 0 if n_bytes < SMALL_BLOCK else out.nbytes // n_blocks
+    more = None if cells is None else (lambda _: (cells.numbers(dataset.view.axis_order),))
+    sizes = n_stored, n_elements
+    left = _on_threads(
+        _kernel.read_box,
+        dataset,
+        arguments,
+        sizes,
+        n_blocks,
+        n_bytes,
+        more=more,
+        n_workers=n_workers,
+    )
     _tell("read", dataset, start, out.shape, n_blocks, left)
     return left
 
@@ -235,23 +232,18 @@ def read_boxes(
     view, compression = dataset.view, dataset.view.dataset.compression
     n_bytes, n_groups = view.full_n_bytes, len(groups.ends)
     is_raw = isinstance(compression, Raw)
-    n_stored = len(view.full_header) + (n_bytes if is_raw else _most_packed(n_bytes))
+    sizes = n_bytes if is_raw else _most_packed(n_bytes), n_bytes
     # N5 order, then the boxes: out.T for axes in C order
     boxes_last = out if view.axis_order == "C" else np.moveaxis(out, 0, -1)
     zeros = (0,) * view.ndim
     arguments, _ = _first_arguments(dataset, zeros, boxes_last, fill_value)
     boxes = tuple(numbers.reshape(-1) for numbers in groups)
 
-    def read(taken: packed[int]) -> list[N5Tuple]:
-        with scratch() as memory:
-            stored = memory.bytes(n_stored, "read")
-            elements, whole = memory.bytes(n_bytes, "elements"), memory.bytes(n_bytes, "whole")
-            left: list[N5Tuple] = _kernel.read_boxes(
-                *arguments, taken, stored, elements, _decoder(compression, memory), (*boxes, whole)
-            )
-        return left
+    def more(memory: Scratch) -> tuple[Any, ...]:
+        return ((*boxes, memory.bytes(n_bytes, "whole")),)
 
-    left = [position[0] for position in _on_threads(read, n_groups, n_groups * n_bytes)]
+    found = _on_threads(_kernel.read_boxes, dataset, arguments, sizes, n_groups, n_bytes, more=more)
+    left = [position[0] for position in found]
     _tell("read", dataset, zeros, out.shape, n_groups, left)
     return left
 
@@ -302,7 +294,6 @@ def write_box(
         Grid positions of the blocks that are left to Python.
     """
     compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
-    n_stored = _most_packed(n_bytes) + len(dataset.view.full_header)
     item_size = dataset.view.dataset.data_type.item_size
     codec = codec_of(compression)
     pack = _or_none(partial(codec.compress, compression=compression, item_size=item_size))
@@ -315,16 +306,12 @@ def write_box(
             parameters = (0, 0, 0, "")
     arguments, n_blocks = _first_arguments(dataset, start, value, fill_value, step)
 
-    def write(taken: packed[int]) -> list[N5Tuple]:
+    def more(_: Scratch) -> tuple[Any, ...]:
         durability = _DURABILITIES.index(dataset.durability)
-        options = (pack, keep_empty, durability, *parameters, os.urandom(8).hex())
-        with scratch() as memory:
-            stored, elements = memory.bytes(n_stored, "read"), memory.bytes(n_bytes, "elements")
-            buffers = (taken, stored, elements, _decoder(compression, memory))
-            left: list[N5Tuple] = _kernel.write_box(*arguments, *buffers, options)
-        return left
+        return ((pack, keep_empty, durability, *parameters, os.urandom(8).hex()),)
 
-    left = _on_threads(write, n_blocks, n_blocks * n_bytes)
+    sizes = _most_packed(n_bytes), n_bytes
+    left = _on_threads(_kernel.write_box, dataset, arguments, sizes, n_blocks, n_bytes, more=more)
     if dataset.durability == "durable":
         sync_directories(_directories(dataset, start, step or (1,) * len(start), value.shape))
     _tell("write", dataset, start, value.shape, n_blocks, left)
@@ -348,13 +335,6 @@ def _directories(
         for n in range(len(axes) + 1)
         for position in product(*axes[:n])
     }
-
-
-def _decoder(
-    compression: Compression, memory: Scratch
-) -> Callable[[memoryview, int], BufferLike | None]:
-    """Return the function that decodes payloads for which the kernel has no library."""
-    return _or_none(partial(decompress_reused, compression=compression, memory=memory))
 
 
 def _or_none[**P, Result](function: Callable[P, Result]) -> Callable[P, Result | None]:
@@ -423,20 +403,41 @@ def _first_arguments(
     return arguments, n_blocks
 
 
-def _on_threads(
-    work: Callable[[packed[int]], list[N5Tuple]],
+def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
+    function: Callable[..., list[N5Tuple]],
+    dataset: OpenDataset,
+    arguments: tuple[Any, ...],
+    sizes: tuple[int, int],
     n_blocks: int,
     n_bytes: int,
+    *,
+    more: Callable[[Scratch], tuple[Any, ...]] | None = None,
     n_workers: int | None = None,
 ) -> list[N5Tuple]:
-    """Run ``work`` on this thread and others, each claiming blocks until none remain."""
+    """Call a function of the kernel on several threads, each claiming blocks until none remain.
+
+    ``sizes`` are the bytes of memory for a payload and for elements; ``n_bytes`` those that a block
+    costs. ``more`` makes the last arguments, from the memory of a thread.
+    """
+    compression = dataset.view.dataset.compression
+    n_stored = sizes[0] + len(dataset.view.full_header)
     taken = packed("q", (0,))
-    if n_blocks == 1 or n_bytes < _WORTH_THREADS:  # asking for the number of cores takes longer
-        return work(taken)
+
+    def work() -> list[N5Tuple]:
+        with scratch() as memory:
+            stored, elements = memory.bytes(n_stored, "read"), memory.bytes(sizes[1], "elements")
+            # for payloads for which the kernel has no library
+            unpack = _or_none(partial(decompress_reused, compression=compression, memory=memory))
+            last = () if more is None else more(memory)
+            return function(*arguments, taken, stored, elements, unpack, *last)
+
+    # asking for the number of cores takes longer
+    if n_blocks == 1 or n_blocks * n_bytes < _WORTH_THREADS:
+        return work()
     left: list[N5Tuple] = []
 
     def take() -> None:
-        left.extend(work(taken))
+        left.extend(work())
 
     def stop() -> None:
         taken[0] = n_blocks

@@ -9,11 +9,12 @@ import math
 from functools import partial
 from itertools import batched, product
 from operator import add, index, mul
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 
 from n5zarr.arrays.box import Box
+from n5zarr.arrays.open_dataset import OpenDataset
 from n5zarr.codecs.label_multiset import encode_multisets
 from n5zarr.codecs.multiset_merging import joined, pasted, transposed, used_only
 from n5zarr.codecs.multisets import LabelMultisets
@@ -21,7 +22,6 @@ from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.options import require
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.grid import block_extent, block_path
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.place import place_of
@@ -111,7 +111,7 @@ def read_label_multisets(
     wanted, shape = Box.of(box, dataset.view.shape, may_be_empty=True), dataset.view.shape
     if wanted is None or wanted.step is not None:
         message = f"box: expected integers and slices without steps inside of {shape}, got {box!r}"
-        raise option_error(message, where=dataset.where)
+        raise option_error(message, where=dataset.name)
     found = dataset.read(wanted)
     lists = np.squeeze(found.lists, axis=wanted.dropped)
     return LabelMultisets(lists, found.offsets, found.labels, found.counts)
@@ -167,7 +167,7 @@ def write_label_multisets(
     place = place_of(location, storage_options, backend)
     store, node = open_container(place, path)
     dataset = LabelDataset.at(store, node)
-    check_writable_store(store, dataset.where)
+    check_writable_store(store, dataset.name)
     shape = dataset.view.shape
     corner = (0,) * len(shape) if start is None else tuple(map(index, start))
     box = Box(corner, tuple(map(add, corner, multisets.shape)))
@@ -175,28 +175,14 @@ def write_label_multisets(
         len(corner) == len(multisets.shape) == len(shape)
         and all(0 <= a <= b <= n for a, b, n in zip(*box[:2], shape, strict=True)),
         f"start: expected a box inside of {shape}, got {corner} with the shape {multisets.shape}",
-        dataset.where,
+        dataset.name,
     )
     if multisets.lists.size:
         dataset.write(box, multisets)
 
 
-class LabelDataset(NamedTuple):
-    """A dataset of label multisets; boxes and shapes in the order of its array.
-
-    Parameters
-    ----------
-    store : N5Store
-        The container.
-    path : str
-        Path of the dataset in the container.
-    view : DatasetView
-        The dataset as a Zarr array.
-    """
-
-    store: N5Store
-    path: str
-    view: DatasetView
+class LabelDataset(OpenDataset):
+    """A dataset of label multisets; boxes and shapes in the order of its array."""
 
     @classmethod
     def at(cls, store: N5Store, path: str) -> Self:
@@ -219,7 +205,7 @@ class LabelDataset(NamedTuple):
         raise N5UnsupportedError(message, kind="data-type", where=f"{store}: {path or '/'}")
 
     @property
-    def where(self) -> str:
+    def name(self) -> str:
         """Name of the dataset, for messages."""
         return f"{self.store}: {self.path or '/'}"
 
@@ -227,7 +213,7 @@ class LabelDataset(NamedTuple):
         """Read a box, which may be empty."""
         parts = []
         for some in batched(self._positions(box) if all(box.shape) else (), _AT_ONCE):
-            blocks = self.store.run(get_each([self._key(position) for position in some]))
+            blocks = self.store.run(get_each([self.key(position) for position in some]))
             for position, stored in zip(some, blocks, strict=True):
                 data = None if stored is None else memoryview(stored)
                 part, own = self._parts(box, position)
@@ -238,16 +224,16 @@ class LabelDataset(NamedTuple):
         """Write a box."""
         for some in batched(self._positions(box), _AT_ONCE):
             changes = [partial(self._changed, box, multisets, p) for p in some]
-            keys = map(self._key, some)
+            keys = map(self.key, some)
             self.store.run(request_each(map(Update, keys, changes)))
 
     def get(self, position: N5Tuple) -> bytes | None:
         """Read the block at a grid position."""
-        return self.store.run(read_key(self._key(position)))
+        return self.store.run(read_key(self.key(position)))
 
     def put(self, position: N5Tuple, block: bytes) -> None:
         """Write the block at a grid position."""
-        self.store.run(request_each([Put(self._key(position), block)]))
+        self.store.run(request_each([Put(self.key(position), block)]))
 
     def encoded(self, multisets: LabelMultisets) -> bytes:
         """Encode a block."""
@@ -260,11 +246,10 @@ class LabelDataset(NamedTuple):
         dataset = self.view.dataset
         part, own = self._parts(box, position)
         new = used_only(multisets, own)
-        with ErrorsAt(self._name(position)):
+        with ErrorsAt(self.where(position)):
             if stored is not None:
                 check_not_sharded(*in_memory(stored), dataset.data_type, dataset.compression)
-            extent = block_extent(dataset.dimensions, dataset.block_size, position)
-            if new.lists.size != math.prod(extent):
+            if new.lists.size != math.prod(self.extent(position)):
                 before = None if stored is None else memoryview(stored)
                 new = pasted(self._block(before, position), part, new)
             if new.is_background:
@@ -273,7 +258,7 @@ class LabelDataset(NamedTuple):
 
     def _block(self, stored: memoryview | None, position: N5Tuple) -> LabelMultisets:
         """Decode the part of a block inside the dataset."""
-        with ErrorsAt(self._name(position)):
+        with ErrorsAt(self.where(position)):
             return self._presented(stored_multisets(stored, self.view, position))
 
     def _presented(self, multisets: LabelMultisets) -> LabelMultisets:
@@ -289,12 +274,6 @@ class LabelDataset(NamedTuple):
         part = box.within(place, size)
         block = Box(tuple(map(mul, place, size)), part.stop)
         return part.relative_to(block), part.relative_to(box)
-
-    def _key(self, position: N5Tuple) -> str:
-        return join(self.path, block_path(position))
-
-    def _name(self, position: N5Tuple) -> str:
-        return self.store.container.chunks.block_name(self.path, position)
 
 
 def labels_to_write(

@@ -1,10 +1,12 @@
-"""Read many boxes of one shape at once, each block once: for training, meshes, points."""
+"""Read many boxes, or cells of elements as one each, and each block once.
+
+Many boxes of one shape: for training, meshes, points. Cells: a coarser level of an image.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from operator import index
+from operator import index, mod
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,21 +15,23 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.arrays import kernel
-from n5zarr.arrays.batch import fill_value_of
 from n5zarr.arrays.box import Groups
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
-from n5zarr.arrays.placing import fill, memory_of
+from n5zarr.arrays.boxes import BoxSlices, box_at
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
+from n5zarr.arrays.placing import fill, memory_of, read_on_host
+from n5zarr.arrays.remote_blocks import run_each
 from n5zarr.errors import option_error
+from n5zarr.format.order import present
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy.typing as npt
     from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
 
-__all__ = ["read_boxes", "read_grouped"]
+__all__ = ["read_boxes", "read_cells", "read_grouped"]
 
 
 def read_boxes(
@@ -183,6 +187,52 @@ def read_grouped(
     return groups, kernel.read_boxes(dataset, in_n5_order, out, fill_value)
 
 
+def read_cells(
+    array: AnyArray,
+    box: BoxSlices,
+    cells: kernel.Cells,
+    out: np.ndarray,
+    combine: Callable[[np.ndarray], np.ndarray],
+) -> bool:
+    """Read a box, and combine each cell of its elements into one, without an array of the box.
+
+    Parameters
+    ----------
+    array : zarr.Array
+        Any array.
+    box : tuple of slice
+        Begins at a cell, and ends after one or with the array; without steps.
+    cells : Cells
+        The cells.
+    out : numpy.ndarray
+        Receives an element for each cell; of the dtype of the array.
+    combine : callable
+        Does the same with an array, for blocks that the kernel leaves.
+
+    Returns
+    -------
+    bool
+        False if nothing was read: the array is no local dataset, its blocks cut cells, or the
+        kernel does not combine such elements.
+    """
+    dataset = dataset_of_array(array) if cells.can_do(array.dtype) else None
+    if dataset is None or not kernel.can_do(dataset):
+        return False
+    chunks = dataset.view.chunk_shape
+    if any(map(mod, chunks, cells.factors)):
+        return False
+    start = tuple(part.start for part in box)
+    fill_value = fill_value_of(array.async_array.metadata)
+    for position in kernel.read_box(dataset, start, out, fill_value, cells=cells):
+        block = box_at(present(position, dataset.view.axis_order), chunks, array.shape)
+        each = zip(block, box, strict=True)
+        wanted = tuple(slice(max(b.start, s.start), min(b.stop, s.stop)) for b, s in each)
+        places = zip(wanted, start, cells.factors, strict=True)
+        own = tuple(slice((s.start - n) // f, -((n - s.stop) // f)) for s, n, f in places)
+        out[own] = combine(read_on_host(array, wanted))
+    return True
+
+
 def _groups_of_any(
     array: AnyArray, starts: np.ndarray, shape: tuple[int, ...]
 ) -> tuple[Groups, tuple[int, ...]]:
@@ -240,7 +290,6 @@ async def _read_each(
     """Read of each block the part that its boxes want; an error ends the other reads."""
     store = array.store
     n_at_once = store.concurrency if isinstance(store, N5Store) else None
-    limit = asyncio.Semaphore(n_at_once or zarr.config.get("async.concurrency"))
 
     async def read(k: int) -> None:
         members = groups.of_block(k)
@@ -249,29 +298,22 @@ async def _read_each(
             corner = groups.places[k] * chunk_shape
             begins, ends = np.maximum(begins, corner), np.minimum(ends, corner + chunk_shape)
         origin, stop = begins.min(axis=0), ends.max(axis=0)
-        async with limit:
-            if output.has_ended:
-                return
-            try:
-                values: Any = await array.async_array.getitem(
-                    _slices(origin, stop), prototype=cpu.buffer_prototype
-                )
-            except Exception as err:
-                first = members[0]
-                err.add_note(f"for box {first}, from {groups.starts[first].tolist()}")
-                raise
-            for member, begin, end in zip(members.tolist(), begins, ends, strict=True):
-                start = groups.starts[member]
-                part = _slices(begin - start, end - start)
-                output.put(member, part, values[_slices(begin - origin, end - origin)])
+        if output.has_ended:
+            return
+        try:
+            values: Any = await array.async_array.getitem(
+                _slices(origin, stop), prototype=cpu.buffer_prototype
+            )
+        except Exception as err:
+            first = members[0]
+            err.add_note(f"for box {first}, from {groups.starts[first].tolist()}")
+            raise
+        for member, begin, end in zip(members.tolist(), begins, ends, strict=True):
+            start = groups.starts[member]
+            part = _slices(begin - start, end - start)
+            output.put(member, part, values[_slices(begin - origin, end - origin)])
 
-    reads = [asyncio.ensure_future(read(k)) for k in range(len(groups.ends))]
-    try:
-        await asyncio.gather(*reads)
-    finally:
-        for each in reads:
-            each.cancel()
-        await asyncio.gather(*reads, return_exceptions=True)
+    await run_each(read, len(groups.ends), n_at_once or zarr.config.get("async.concurrency"))
 
 
 def _slices(begin: np.ndarray, end: np.ndarray) -> tuple[slice, ...]:

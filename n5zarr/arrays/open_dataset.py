@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
-from n5zarr.arrays.batch import chunk_coords
-from n5zarr.format.grid import block_extent, block_path
+from n5zarr.format.compression import Raw
+from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.n5_store import N5Store
 
@@ -16,17 +17,32 @@ if TYPE_CHECKING:
     import numpy as np
     from zarr.types import AnyArray
 
+    from n5zarr._zarr import ArrayMetadata, ArraySpec
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["OpenDataset", "dataset_at", "dataset_of_array", "is_local"]
+__all__ = [
+    "SMALL_BLOCK",
+    "OpenDataset",
+    "blocks_of_array",
+    "chunk_coords",
+    "dataset_at",
+    "dataset_of_array",
+    "fill_value_of",
+    "is_local",
+]
+
+SMALL_BLOCK = 2**17
+"""Bytes of an uncompressed block that one thread reads or writes faster than two."""
+
+_SEPARATOR = re.compile(r"[/.]")
 
 
 class OpenDataset(NamedTuple):
-    """A dataset whose blocks hold the elements of a Zarr array unchanged.
+    """A dataset and its blocks.
 
     Parameters
     ----------
@@ -56,6 +72,12 @@ class OpenDataset(NamedTuple):
         """The way to write blocks."""
         return self.store.storage.durability
 
+    @property
+    def is_worth_threads(self) -> bool:
+        """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
+        is_raw = isinstance(self.view.dataset.compression, Raw)
+        return not is_raw or self.view.full_n_bytes >= SMALL_BLOCK
+
     def holds(self, chunk_shape: tuple[int, ...], dtype: np.dtype) -> bool:
         """Whether the dataset, which may have been replaced, has an array's chunks and elements."""
         native = self.view.data_type.dtype.newbyteorder("=")
@@ -75,12 +97,28 @@ class OpenDataset(NamedTuple):
 
     def extent(self, position: N5Tuple) -> N5Tuple:
         """Return the extent of the part of a block that is inside the dataset."""
-        dataset = self.view.dataset
-        return block_extent(dataset.dimensions, dataset.block_size, position)
+        return self.view.dataset.extent_of(position)
 
     def where(self, position: N5Tuple) -> str:
         """Return the name of a block for messages: container, dataset and position."""
         return self.store.container.chunks.block_name(self.path, position)
+
+
+def chunk_coords(key: str, ndim: int) -> tuple[int, ...]:
+    """Parse the coordinates in Zarr's chunk grid at the end of a chunk's key.
+
+    Examples
+    --------
+    >>> chunk_coords("em/s0/c/2/1/0", 3), chunk_coords("em/s0/2.1.0", 3)
+    ((2, 1, 0), (2, 1, 0))
+    """
+    return tuple(map(int, _SEPARATOR.split(key)[-ndim:]))
+
+
+def fill_value_of(array: ArraySpec | ArrayMetadata) -> object:
+    """Return the value of the elements of missing blocks, from the description of an array."""
+    value: object = array.fill_value
+    return 0 if value is None else value
 
 
 def is_local(store: N5Store) -> bool:
@@ -117,6 +155,16 @@ def dataset_of_array(
         reason = "the dataset with these chunks and elements no longer exists"
     tell(reason)
     return None
+
+
+def blocks_of_array(array: AnyArray) -> OpenDataset | None:
+    """Return the dataset whose blocks are the chunks, or shards, of an array; None if none is."""
+    store = array.store
+    if not isinstance(store, N5Store):
+        return None
+    steps = store.dataset_of(array.path, array.metadata.zarr_format, as_blocks=True)
+    found = store.run(steps)
+    return None if found is None else OpenDataset(store, *found)
 
 
 def dataset_at(

@@ -31,8 +31,7 @@ from n5zarr._zarr import (
     zarrs_pipeline,
 )
 from n5zarr.arrays import kernel
-from n5zarr.arrays.batch import BatchBox, fill_value_of
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, is_local
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.arrays.placing import fill, host_batch, host_buffer
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr._zarr import ArrayMetadata, ArraySpec, BatchItem, ChunkGridMetadata, ZDType
+    from n5zarr.arrays.box import BatchBox
     from n5zarr.format.order import N5Tuple
 
 __all__ = ["N5CodecPipeline", "make_default"]

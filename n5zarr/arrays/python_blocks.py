@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from n5zarr._zarr import MISSING, PRESENT
-from n5zarr.arrays.batch import fill_value_of
+from n5zarr.arrays.open_dataset import OpenDataset, fill_value_of
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.block import decode_numeric, pad_or_truncate
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
@@ -33,12 +33,10 @@ if TYPE_CHECKING:
     from zarr.abc.codec import GetResult
 
     from n5zarr._zarr import BatchItem
-    from n5zarr.arrays.open_dataset import OpenDataset
 
-__all__ = ["SMALL_BLOCK", "BlockReader", "read_blocks", "share_out"]
+__all__ = ["BlockReader", "read_blocks", "share_out"]
 
 _LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
-SMALL_BLOCK = 2**17  # bytes: one thread copies smaller uncompressed blocks faster than two
 _SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
 
 
@@ -52,7 +50,7 @@ def read_blocks(
     list
         For each item, whether its block is present; None for one that zarr has to read.
     """
-    return share_out(reader.read, items, n_workers if reader.is_worth_threads else 1)
+    return share_out(reader.read, items, n_workers if reader.dataset.is_worth_threads else 1)
 
 
 def share_out[Item, Result](
@@ -123,11 +121,6 @@ class BlockReader:
         self._transposed = view.axis_order == "F"
         self.is_raw = isinstance(self._compression, Raw)
         self.has_slabs = self.is_raw and self._n_bytes >= _SLAB_BLOCK
-
-    @property
-    def is_worth_threads(self) -> bool:
-        """Whether the work on a block outside the interpreter exceeds the cost of a thread."""
-        return not self.is_raw or self._n_bytes >= SMALL_BLOCK
 
     def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
         """Read blocks of local files into the output; see :func:`read_blocks`."""

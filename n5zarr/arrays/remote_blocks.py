@@ -15,15 +15,15 @@ from collections import deque
 from contextlib import contextmanager, suppress
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from zarr.buffer import cpu
 
 from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
-from n5zarr.arrays.batch import merged
+from n5zarr.arrays.python_writing import BlockWriter, merged
 from n5zarr.arrays.workers import NoThreadError, on_thread, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
-from n5zarr.storage.requests import Ends, Get, Steps
+from n5zarr.storage.requests import Ends, Get, get_each, request_each
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import BatchItem
     from n5zarr.arrays.open_dataset import OpenDataset
     from n5zarr.arrays.python_blocks import BlockReader
-    from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.format.order import N5Tuple
     from n5zarr.store.n5_store import N5Store
 
@@ -70,7 +69,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         if reader.has_slabs and takes_parts:
             results[k] = await _read_slab(reader, item, position)
         if results[k] is None:
-            block = await dataset.store.run_async(_get(dataset.key(position)))
+            (block,) = await dataset.store.run_async(get_each([dataset.key(position)]))
             stored = None if block is None else memoryview(block)
             if stored is None or stored.nbytes <= small:
                 results[k] = _put_block(reader, item, position, stored)
@@ -165,13 +164,14 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
     key, header = dataset.key(position), dataset.view.full_header
     rows = len(header) + slab.offset, slab.n_bytes
     # with a header of another size, the part may be outside the block, which is an error
-    start, part = await asyncio.gather(
+    start, parts = await asyncio.gather(
         _read_start(dataset, key),
-        dataset.store.run_async(_get(key, rows)),
+        dataset.store.run_async(request_each([Get(key, part=rows)])),
         return_exceptions=True,
     )
-    if isinstance(start, BaseException) or isinstance(part, BaseException):
+    if isinstance(start, BaseException) or isinstance(parts, BaseException):
         return None
+    (part,) = parts
     if start is None or part is None or bytes(start) != header or len(part) != slab.n_bytes:
         return None
     return await on_thread(reader.put_slab, item, slab, part)
@@ -185,12 +185,13 @@ async def _read_start(dataset: OpenDataset, key: str) -> BufferLike | None:
     header, n_bytes = dataset.view.full_header, dataset.view.full_n_bytes
     memory = dataset.store.container.memory
     if dataset.path in memory.without_trailer:
-        return await dataset.store.run_async(_get(key, (0, len(header))))
-    ends = await dataset.store.run_async(_ends(key, len(header)))
+        (start,) = await dataset.store.run_async(request_each([Get(key, part=(0, len(header)))]))
+        return cast("BufferLike | None", start)
+    (ends,) = await dataset.store.run_async(request_each([Ends(key, len(header), 0)]))
     if ends is None or ends[0] != len(header) + n_bytes:
         return None
     memory.without_trailer.add(dataset.path)
-    return ends[1][: len(header)]
+    return cast("bytes", ends[1])[: len(header)]
 
 
 async def write_remote(
@@ -215,18 +216,6 @@ async def write_remote(
 
     await run_each(write, len(items), store.concurrency)
     return left
-
-
-def _get(key: str, part: tuple[int, int] | None = None) -> Steps[BufferLike | None]:
-    (value,) = yield [Get(key, part=part)]
-    block: BufferLike | None = value
-    return block
-
-
-def _ends(key: str, first: int) -> Steps[tuple[int, bytes, bytes] | None]:
-    (answer,) = yield [Ends(key, first, 0)]
-    ends: tuple[int, bytes, bytes] | None = answer
-    return ends
 
 
 async def run_each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:

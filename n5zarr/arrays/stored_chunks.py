@@ -13,9 +13,10 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 
 from n5zarr._zarr import sync
 from n5zarr.arrays.boxes import StoredChunks, n_boxes, places_in, touched_boxes
+from n5zarr.arrays.open_dataset import blocks_of_array
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
-from n5zarr.format.order import N5Tuple, from_presented
+from n5zarr.format.order import N5Tuple
 from n5zarr.storage.url import is_of_one_key
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import ChunkNames
@@ -111,14 +112,10 @@ def stored_boxes(
 
 def _of_blocks(values: AnyArray, within: Sequence[slice] | None) -> StoredChunks | None:
     """List the blocks of an array that is a dataset."""
-    store = values.store
-    if not isinstance(store, N5Store):
+    found = blocks_of_array(values)
+    if found is None or found.view.shape != values.shape:
         return None
-    steps = store.dataset_of(values.path, values.metadata.zarr_format, as_blocks=True)
-    found = store.run(steps)
-    if found is None or found[1].shape != values.shape:
-        return None
-    return stored_blocks(store.run, *found, within)
+    return stored_blocks(found.store.run, found.path, found.view, within)
 
 
 def stored_blocks(
@@ -133,10 +130,8 @@ def stored_blocks(
 
 def _in_grid(view: DatasetView, within: Sequence[slice]) -> list[range]:
     """Return the part of the grid of blocks that touches a box of the array, N5 order."""
-    own = from_presented(places_in(within, view.chunk_shape), view.axis_order)
-    grid = view.dataset.grid
-    # the array lacks the axis of the parts of elements, and that of a scalar
-    return [*map(range, grid[: len(grid) - len(own)]), *own]
+    places = [*places_in(within, view.chunk_shape)]
+    return list(view.with_other_axes(places, [*map(range, view.dataset.grid)]))
 
 
 def _of_keys(values: AnyArray) -> StoredChunks | None:

@@ -164,9 +164,12 @@ def _payload(
 
 
 def stored_chunk(
-    data: memoryview, view: DatasetView, position: N5Tuple | None = None
+    data: memoryview,
+    view: DatasetView,
+    position: N5Tuple | None = None,
+    extent: N5Tuple | None = None,
 ) -> np.ndarray:
-    """Decode a block, and pad or crop it to full size.
+    """Decode a block, and pad or crop it.
 
     Parameters
     ----------
@@ -176,6 +179,8 @@ def stored_chunk(
         The dataset as a Zarr array.
     position : tuple of int, optional
         Position of the block in the grid, N5 order; by default, a position inside the dataset.
+    extent : tuple of int, optional
+        Extent of the chunk, N5 order; full size by default.
 
     Returns
     -------
@@ -188,14 +193,8 @@ def stored_chunk(
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    return _decode_stored(data, view, position, view.dataset.block_size)
-
-
-def _decode_stored(
-    data: memoryview, view: DatasetView, position: N5Tuple | None, extent: N5Tuple
-) -> np.ndarray:
     dataset = view.dataset
-    shape_c = to_c(extent)
+    shape_c = to_c(extent or dataset.block_size)
     fill_value: object = 0 if view.element is None else view.element.stored_fill
     match view.content:
         case Content.NUMBERS:
@@ -264,7 +263,7 @@ def make_chunk(
     N5BlockError
         The block does not fit the dataset or is damaged.
     """
-    chunk = _decode_stored(data, view, position, chunk_extent(view, position))
+    chunk = stored_chunk(data, view, position, chunk_extent(view, position))
     codec = codec_of(view.compression)
     match view.content:
         case Content.STRINGS:

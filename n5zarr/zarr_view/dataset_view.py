@@ -33,21 +33,9 @@ from n5zarr.codecs.compress import codec_of, within_zarr_limits
 from n5zarr.conventions.axis_names import derived_names
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader, BlockMode
-from n5zarr.format.compression import (
-    Compression,
-    Jpeg,
-    Raw,
-    compression_to_json,
-)
+from n5zarr.format.compression import Compression, Jpeg, Raw, compression_to_json
 from n5zarr.format.data_type import DataType
-from n5zarr.format.order import (
-    AxisOrder,
-    N5Tuple,
-    from_presented,
-    present,
-    to_c,
-    transposition,
-)
+from n5zarr.format.order import AxisOrder, N5Tuple, from_presented, present, to_c, transposition
 from n5zarr.zarr_view.chunk_grid import LONGEST_AXIS, ChunkGrid, grid_document
 from n5zarr.zarr_view.compressors import is_portable, keeps_elements, keeps_elements_v2, same_codecs
 from n5zarr.zarr_view.element import Content, Element
@@ -257,6 +245,11 @@ class DatasetView:
         """
         own = _SCALAR if self.is_scalar else from_presented(coords, self.axis_order)
         return own if self.kind.n_parts is None else N5Tuple((0, *own))
+
+    def with_other_axes[T](self, presented: Sequence[T], values_n5: Sequence[T]) -> tuple[T, ...]:
+        """Convert values for the axes of the array into N5 order, with the axes that it lacks."""
+        own = from_presented(presented, self.axis_order)
+        return (*values_n5[: len(values_n5) - len(own)], *own)
 
     @cached_property
     def dimension_names(self) -> tuple[str | None, ...] | None:

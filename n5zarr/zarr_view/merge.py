@@ -188,8 +188,6 @@ def _with_kind(raw: RawObject, record: Record, kind: Outcome | None, node: NodeC
             for key in DATASET_KEYS:
                 raw.remove(key)
             return replace(record.without_elements(), zarr_format=None)
-        case _:
-            pass
     return record
 
 
