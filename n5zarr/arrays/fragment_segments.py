@@ -22,7 +22,6 @@ from n5zarr.format.order import present
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -83,7 +82,7 @@ def read_fragment_segments(
     >>> n5zarr.segments_of([[1, 3], [5, 0]], table).tolist()
     [[1, 5], [5, 0]]
     """
-    store, node = open_container(place_of(location, storage_options, backend), path, read_only=True)
+    store, node = open_container(place_of(location, storage_options, backend), path, writes=False)
     found = existing_node(store, node, "a label source")
     if not isinstance(found, DatasetView):
         is_source = "painteraData" in found.attributes
@@ -132,9 +131,9 @@ def write_fragment_segments(  # noqa: PLR0913 - what Paintera has, and access
         already (``kind="option"``).
     """
     table = _checked(fragments, segments)
-    store, node = open_container(place_of(location, storage_options, backend), path)
+    place = place_of(location, storage_options, backend)
+    store, node = open_container(place, path, writes=True)
     where = join(node, DATASET)
-    check_writable_store(store, f"{store}: {where}")
     n = len(table)
     try:
         array = create_array(

@@ -27,7 +27,6 @@ from n5zarr.format.raw_json import RawObject
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.zarr_view.chunks import stored_multisets
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -106,7 +105,7 @@ def read_label_multisets(
     ((2, 5), {7: 1}, [0, 0, 0, 7, 7])
     """
     place = place_of(location, storage_options, backend)
-    store, node = open_container(place, path, read_only=True)
+    store, node = open_container(place, path, writes=False)
     dataset = LabelDataset.at(store, node)
     wanted, shape = Box.of(box, dataset.view.shape, may_be_empty=True), dataset.view.shape
     if wanted is None or wanted.step is not None:
@@ -165,9 +164,8 @@ def write_label_multisets(
     [[0, 0, 0], [0, 7, 9]]
     """
     place = place_of(location, storage_options, backend)
-    store, node = open_container(place, path)
+    store, node = open_container(place, path, writes=True)
     dataset = LabelDataset.at(store, node)
-    check_writable_store(store, dataset.name)
     shape = dataset.view.shape
     corner = (0,) * len(shape) if start is None else tuple(map(index, start))
     box = Box(corner, tuple(map(add, corner, multisets.shape)))

@@ -111,7 +111,6 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
             path,
             axis_order=axis_order,
             durability=durability,
-            read_only=mode == "r",
             writes=mode != "r",
         )
         if assume_metadata is not None:

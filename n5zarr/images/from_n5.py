@@ -60,7 +60,7 @@ def n5_tree(
 def _tree(
     located: Located, zarr_format: ZarrFormat, paths: PathPatterns, *, given: bool
 ) -> SourceTree:
-    store, path = located.open(read_only=True)
+    store, path = located.open(writes=False)
     shown = store
     if not given:  # every reader of Zarr decodes these chunks
         shown = N5Store(store.storage, codecs="portable", zarr_format=3, read_only=True)

@@ -19,7 +19,6 @@ from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.store.missing_nodes import existing_node, not_found
 from n5zarr.zarr_view.record import Record, restore_attributes
 
@@ -76,7 +75,7 @@ def get_attribute(
     8.0
     """
     place = place_of(location, storage_options, backend)
-    store, node = open_container(place, path, read_only=True)
+    store, node = open_container(place, path, writes=False)
     with ErrorsAt(f"{store}: {join(node, ATTRIBUTES_JSON)}"):
         document = store.run(read_document(node))
         restored = _restored(document or {}, is_root=not node)
@@ -205,8 +204,7 @@ def _update(
     change: Callable[[Mapping[str, JSON], AttributePath], JSON],
 ) -> None:
     """Change the users' attributes of a node, at a path outside N5's own keys."""
-    store, node = open_container(place, path)
-    check_writable_store(store)
+    store, node = open_container(place, path, writes=True)
     found = existing_node(store, node)
     is_group = isinstance(found, GroupAttributes)
     tokens = parse_attribute_path(key)

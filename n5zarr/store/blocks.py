@@ -31,7 +31,6 @@ from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, read_key, request_each
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.store.made_datasets import check_stored
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 
@@ -231,10 +230,8 @@ def _find(
     location: Location, path: str, grid_position: Sequence[int], *, read_only: bool
 ) -> tuple[N5Store, DatasetAttributes, str, str]:
     """Return the store, the document, the key of the block, and its name for messages."""
-    store, node = open_container(place_of(location), path, read_only=read_only)
+    store, node = open_container(place_of(location), path, writes=not read_only)
     where = f"{store}: {node or '/'}"
-    if not read_only:
-        check_writable_store(store, where)
     check_stored(store.storage.store, where, "n5zarr.open reads its elements")
     with ErrorsAt(f"{where}: {ATTRIBUTES_JSON}"):
         dataset = parse_attributes(store.run(read_document(node)))

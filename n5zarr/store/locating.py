@@ -34,8 +34,7 @@ class OpenOptions(TypedDict, total=False):
 
     axis_order: AxisOrder
     durability: Durability | None
-    read_only: bool
-    writes: bool
+    writes: bool | None
 
 
 @dataclass(frozen=True)
@@ -65,8 +64,7 @@ class Located:
         *,
         axis_order: AxisOrder = "C",
         durability: Durability | None = None,
-        read_only: bool = False,
-        writes: bool = False,
+        writes: bool | None = None,
     ) -> tuple[N5Store, str]:
         """Open the container; see :func:`open_container`."""
         place = root_of(self.place)
@@ -84,7 +82,7 @@ class Located:
                 zarr_format=3,
                 axis_order=axis_order,
                 durability=durability or "atomic",
-                read_only=read_only,
+                read_only=writes is False,
             )
         if writes:
             check_writable_store(store, f"{store}: {path or '/'}")
@@ -129,10 +127,9 @@ def open_container(
         The order of the axes; ``"C"`` reverses N5's. An :class:`N5Store` keeps its own.
     durability : {"atomic", "durable", "overwrite"}, optional
         The way to write local files; ``"atomic"`` by default. An :class:`N5Store` keeps its own.
-    read_only : bool, optional
-        Whether to refuse writing; a given :class:`N5Store` is not changed.
     writes : bool, optional
-        Whether the caller writes, so that the store must be writable.
+        Whether the caller writes, so that the store must be writable, or only reads, so that it is
+        opened read-only; by default neither. A given :class:`N5Store` is not changed.
 
     Returns
     -------

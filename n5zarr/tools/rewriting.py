@@ -30,7 +30,6 @@ from n5zarr.format.order import to_c
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update, read_each
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.tools.jobs.nodes import BlockTask, block_tasks, walk
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.blocks import form_of, has_values_outside
@@ -134,9 +133,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         The node itself is broken or not supported.
     """
     place = place_of(location, storage_options, backend)
-    store, node = open_container(place, path, read_only=dry_run)
-    if not dry_run:
-        check_writable_store(store)
+    store, node = open_container(place, path, writes=not dry_run)
     problems: list[Exception] = []
     found: dict[str, DatasetView] = {}
     for each in walk(store, node):

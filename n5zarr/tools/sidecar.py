@@ -26,7 +26,6 @@ from n5zarr.format.raw_json import as_java
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Remove, read_each, request_each
 from n5zarr.store.locating import open_container
-from n5zarr.store.location import check_writable_store
 from n5zarr.tools.jobs.nodes import walk
 from n5zarr.zarr_view.compressors import zarr_compressors
 from n5zarr.zarr_view.element import Content
@@ -126,8 +125,8 @@ def sidecar(
     >>> n5zarr.sidecar(copy, remove=True).n_removed
     7
     """
-    store, node_path = open_container(place_of(location, storage_options, backend), path)
-    check_writable_store(store)
+    place = place_of(location, storage_options, backend)
+    store, node_path = open_container(place, path, writes=True)
     wanted, left_out = _wanted(store, node_path, remove=remove)
     return Sidecars(str(store), *_write(store, wanted), left_out)
 

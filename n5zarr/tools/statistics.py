@@ -179,7 +179,7 @@ def block_statistics(  # noqa: PLR0913 - one keyword for each option
     (46, 184, 7680)
     """
     place = place_of(location, storage_options, backend)
-    store, node = open_container(place, path, read_only=True)
+    store, node = open_container(place, path, writes=False)
     with asking_once():
         view = _dataset(store, node)
     listing = _Listing(store, node, view)

@@ -91,7 +91,7 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
         found = locate(place)
         if found.kind != "n5":
             return found.kind == "bdv"
-        store, path = found.open(read_only=True)
+        store, path = found.open(writes=False)
         return store.node(path) is not None
     except (N5UnrepresentableError, OSError):  # another program's XML; nothing
         return False

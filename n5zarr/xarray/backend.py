@@ -251,7 +251,7 @@ class _NodeReader:
             convention in (None, *known),
             f"convention: expected one of {', '.join(known)}, got {convention!r}",
         )
-        store, path = open_container(place, group or "", axis_order=axis_order, read_only=True)
+        store, path = open_container(place, group or "", axis_order=axis_order, writes=False)
         if store is place.location:  # which may show other codecs, or coordinates
             store = N5Store(store.store, codecs="n5", read_only=True, axis_order=store.axis_order)
         return cls(

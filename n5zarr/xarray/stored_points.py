@@ -203,7 +203,7 @@ def open_points(place: Place, *, read_only: bool) -> tuple[XmlFile | None, N5Sto
     if file is not None:
         with ErrorsAt(str(file)):
             place = file.place_for(file.beside(posixpath.join(base_path(file.read()), CONTAINER)))
-    store, path = open_container(place, read_only=read_only)
+    store, path = open_container(place, writes=not read_only)
     require(not path, f"{store}: expected the XML, interestpoints.n5 or .zarr, got the node {path}")
     return file, store
 

@@ -143,7 +143,7 @@ def download(  # noqa: PLR0913 - what is copied, and what all long runs take
         another source, or it lies in the source, or the source in it (``kind="option"``).
     """
     place = place_of(location, storage_options, backend)
-    source, node = open_container(place, read_only=True)
+    source, node = open_container(place, writes=False)
     part = _Part.open(directory, source)
     is_part = bool(paths or select or node)
     with asking_once():

@@ -159,7 +159,7 @@ def coords_tree(place: Place, paths: PathPatterns) -> SourceTree:
     FileNotFoundError
         The container or node does not exist.
     """
-    store, path = open_container(place, read_only=True)
+    store, path = open_container(place, writes=False)
     existing_node(store, path)
     if store.storage.root is not None:  # zarr says nothing of links
         deque(selected_nodes(store, path, paths), maxlen=0)

@@ -238,7 +238,7 @@ def _open_side(
     if isinstance(location, zarr.Array | zarr.Group) and not isinstance(location.store, N5Store):
         return _side_of_zarr(location)
     store, path = open_container(
-        place_of(location, options, backend, one_of_two=True), read_only=True
+        place_of(location, options, backend, one_of_two=True), writes=False
     )
     try:
         return _side_of_n5(store, path, existing_node(store, path))

@@ -26,7 +26,7 @@ from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described, placed_datasets
 from n5zarr.store.levels import is_level
 from n5zarr.store.locating import locate, open_container
-from n5zarr.store.location import check_writable_store, root_of
+from n5zarr.store.location import root_of
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.set_geometry import set_geometry
@@ -60,7 +60,7 @@ def _open_writable(place: Place, path: str) -> tuple[N5Store, str]:
     N5UnsupportedError
         The store is read-only, or cannot delete (``kind="read-only"``).
     """
-    store, path = open_container(place, path)
+    store, path = open_container(place, path, writes=True)
     if store.codecs != "n5":  # a given store has its own codecs, which are slower
         store = N5Store(
             store.storage,
@@ -71,7 +71,6 @@ def _open_writable(place: Place, path: str) -> tuple[N5Store, str]:
             read_only=store.read_only,
         )
     where = f"{store}: {path or '/'}"
-    check_writable_store(store, where)
     if not store.store.supports_deletes:  # the marks of levels that are incomplete would remain
         message = f"expected a store that can delete, got a {type(store.store).__name__}"
         raise N5UnsupportedError(message, kind="read-only", where=where)
@@ -308,7 +307,7 @@ def copying(place: Place, path: str, group: Place, options: PyramidOptions) -> C
         The location is no dataset, or the group cannot hold it (``kind="option"``).
     """
     located = locate(place, path)
-    source, path = located.open(read_only=True)
+    source, path = located.open(writes=False)
     where = f"{source}: {path or '/'}"
     view = existing_node(source, path, "a dataset")
     if not isinstance(view, DatasetView):

@@ -186,7 +186,7 @@ def _checker(place: Place, path: str, *, deep: bool, expect_complete: bool) -> _
     ome = find_ome(place, path)
     if ome is not None:
         return OmeCheck(ome, deep, expect_complete)
-    with project_or_container(place, path, read_only=True) as (_, store, node):
+    with project_or_container(place, path, writes=False) as (_, store, node):
         return _Check(store, node, deep, expect_complete)
 
 

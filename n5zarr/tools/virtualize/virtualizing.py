@@ -190,7 +190,7 @@ def virtualize(  # noqa: PLR0913 - two places with their options, and what is wr
     written = out if is_url(out) else str(Path(local_path(out)).expanduser())
     target = _Target(written, _format(out, format), destination_options, message, overwrite)
     version = _zarr_format(target.format, zarr_format, chunk_grid)
-    store, node_path = open_container(place, path, read_only=True)
+    store, node_path = open_container(place, path, writes=False)
     check_stored(store.storage.store, str(store), "Zarr needs no references: zarr.open reads it")
     store = store.showing(version)
     container = url.rstrip("/") if url else url_of_container(store)

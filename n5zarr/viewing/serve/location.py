@@ -66,7 +66,7 @@ class ServedLocation:
     """
 
     def __init__(self, place: Place, *, labels: Sequence[str] = ()) -> None:
-        with asking_once(), project_or_container(place, read_only=True) as found:
+        with asking_once(), project_or_container(place, writes=False) as found:
             self.project, store, self.path = found
             existing_node(store, self.path)
         root = store.storage.root
