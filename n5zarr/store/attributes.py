@@ -17,6 +17,7 @@ from n5zarr.format.attributes import (
 )
 from n5zarr.format.path import join
 from n5zarr.format.version import VERSION_KEY
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node, not_found
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["get_attribute", "remove_attribute", "set_attribute"]
 
 
+@asking_once()
 def get_attribute(
     location: Location,
     path: str = "",

@@ -127,8 +127,8 @@ def find_zarr(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLo
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:
     """Recognise a node of Zarr; of a level by its name in N5, the group."""
-    found = storage.run(read_zarr_node(path, str(storage)))
-    if found is None and path:
+    is_n5, found = storage.run(_read_node(path, str(storage)))
+    if not (is_n5 or found) and path:
         found = storage.run(read_zarr_node(path.rpartition("/")[0], str(storage)))
     return found
 
@@ -143,10 +143,16 @@ def read_zarr_node(path: str, location: str) -> Steps[Foreign | None]:
     location : str
         Path or URL of the root, whose names tell what to expect.
     """
+    return (yield from _read_node(path, location))[1]
+
+
+def _read_node(path: str, location: str) -> Steps[tuple[bool, Foreign | None]]:
+    """Also return whether a document of N5 is there."""
     data = yield from read_key(join(path, ATTRIBUTES_JSON))
     if data is not None:
-        return (yield from zarr_instead(path, data, location))
+        found = yield from zarr_instead(path, data, location)
+        return found is None, found
     names = sorted(ZARR_DOCUMENTS)
     documents = yield from read_each([join(path, name) for name in names])
     there = {name: data for name, data in zip(names, documents, strict=True) if data is not None}
-    return zarr_node(there, there.get("zarr.json"))
+    return False, zarr_node(there, there.get("zarr.json"))

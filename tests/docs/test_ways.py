@@ -61,7 +61,7 @@ EVERYWHERE = re.compile(
 OPENS = re.compile(
     r"n5zarr\.(storage\.place\.place_of|storage\.opening\.open_storage|store\.location\.[a-z].*"
     r"|storage\.interface\.Storage\.run|container\.container\.Container\.node"
-    r"|store\.bdv_xml\.(xml_file|project_or_container)"
+    r"|store\.bdv_xml\.(xml_file|project_or_container)|store\.locating\.(locate|open_container)"
     r"|store\.n5_store\.N5Store\.__init__"
     r"|tools\.convert\.(convert\.convert|places\.[a-z_].*)|images\.from_n5\..*"
     r"|xarray\.(bdv\.open_described|backend\.(N5BackendEntrypoint|_NodeReader)\..*)"

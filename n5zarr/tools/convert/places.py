@@ -18,9 +18,9 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage
-from n5zarr.store.bdv_xml import xml_file
+from n5zarr.store.bdv_xml import locate as locate_project
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
-from n5zarr.store.locating import open_container
+from n5zarr.store.locating import Located, open_container
 from n5zarr.store.location import named_root, split_place
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
@@ -63,22 +63,24 @@ def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> S
     N5UnrepresentableError
         A document is not that of Zarr (``kind="option"``).
     """
-    if xml_file(place) is not None:
-        return n5_tree(place, zarr_format, paths)
+    project = locate_project(place)
+    if project is not None:
+        return n5_tree(project, zarr_format, paths)
     if isinstance(place.location, Path) and not place.path:
         found = _file_tree(place.location.absolute())
         if isinstance(found, SourceTree):
             return found
         place = found or place
-    if not (isinstance(place.location, N5Store) or place.is_named_n5):
-        storage = open_storage(replace(place, path=""), read_only=True)
-        node = storage.run(read_zarr_node(place.path, str(storage)))
-        if node is not None:
-            path = normalize_path(place.path)
-            with zarr_documents(join(str(storage), path)):  # Java writes what zarr refuses
-                opened = _open_zarr(StorePath(JavaZarrStore(storage.store), path), node)
-                return zarr_tree(opened, storage, paths)
-    return n5_tree(place, zarr_format, paths)
+    if isinstance(place.location, N5Store) or place.is_named_n5:
+        return n5_tree(Located("n5", place), zarr_format, paths)
+    storage = open_storage(replace(place, path=""), read_only=True)
+    node = storage.run(read_zarr_node(place.path, str(storage)))
+    if node is None:
+        return n5_tree(place, zarr_format, paths)
+    path = normalize_path(place.path)
+    with zarr_documents(join(str(storage), path)):  # Java writes what zarr refuses
+        opened = _open_zarr(StorePath(JavaZarrStore(storage.store), path), node)
+        return zarr_tree(opened, storage, paths)
 
 
 def _file_tree(path: Path) -> SourceTree | Place | None:
