@@ -17,12 +17,6 @@ from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
 
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
-    from n5zarr.arrays.fragment_segments import (
-        read_fragment_segments,
-        segments_of,
-        write_fragment_segments,
-    )
-    from n5zarr.arrays.label_multisets import read_label_multisets, write_label_multisets
     from n5zarr.arrays.many_boxes import read_boxes
     from n5zarr.arrays.opening import open_array, open_group
     from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
@@ -30,6 +24,12 @@ if TYPE_CHECKING:
     from n5zarr.codecs.multisets import LabelMultisets
     from n5zarr.codecs.single_block import decode_block, encode_block
     from n5zarr.conventions.bdv_registrations import ViewTransform
+    from n5zarr.paintera.fragment_segments import (
+        read_fragment_segments,
+        segments_of,
+        write_fragment_segments,
+    )
+    from n5zarr.paintera.label_multisets import read_label_multisets, write_label_multisets
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.store.attributes import get_attribute, remove_attribute, set_attribute
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
@@ -227,8 +227,8 @@ _MODULES = {
     "quarantine_blocks": "tools.validate.repairs",
     "read_block": "store.blocks",
     "read_boxes": "arrays.many_boxes",
-    "read_fragment_segments": "arrays.fragment_segments",
-    "read_label_multisets": "arrays.label_multisets",
+    "read_fragment_segments": "paintera.fragment_segments",
+    "read_label_multisets": "paintera.label_multisets",
     "rechunk": "tools.rechunk",
     "read_interest_points": "xarray.stored_points",
     "remove_attribute": "store.attributes",
@@ -236,7 +236,7 @@ _MODULES = {
     "repair_edges": "tools.rewriting",
     "restore_blocks": "tools.validate.repairs",
     "sample_path": "store.location",
-    "segments_of": "arrays.fragment_segments",
+    "segments_of": "paintera.fragment_segments",
     "Server": "viewing.serve.run",
     "serve": "viewing.serve.run",
     "set_attribute": "store.attributes",
@@ -248,8 +248,8 @@ _MODULES = {
     "validate": "tools.validate.check",
     "view": "viewing.serve.run",
     "write_block": "store.blocks",
-    "write_fragment_segments": "arrays.fragment_segments",
-    "write_label_multisets": "arrays.label_multisets",
+    "write_fragment_segments": "paintera.fragment_segments",
+    "write_label_multisets": "paintera.label_multisets",
     "write_interest_points": "xarray.interest_points",
     "ViewTransform": "conventions.bdv_registrations",
     "read_registrations": "store.register",

@@ -36,6 +36,7 @@ MAP_BEGINS, MAP_ENDS = "<!-- map -->", "<!-- end of the map -->"  # in CONTRIBUT
 # An entry may import the entries before it, and no other.
 LAYERS = (
     "errors",
+    "rooms",
     "_zarr",
     "format",
     "codecs",
@@ -49,6 +50,8 @@ LAYERS = (
     "images",
     "viewing",
     "tools",
+    "paintera",
+    "other_sources",
     "hdmf",
     "__init__",
     "cli",

@@ -12,7 +12,6 @@ import zarr
 from zarr.dtype import parse_dtype
 
 from n5zarr.arrays.group import with_fast_path
-from n5zarr.arrays.label_multisets import labels_to_write, make_multisets
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.codecs.compress import codec_of
@@ -24,6 +23,7 @@ from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
+from n5zarr.rooms import needed
 from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.levels import add_to_group, describe_new
@@ -144,7 +144,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     place = place_of(location, storage_options, backend)
     elements = None if data is None else np.asanyarray(memory_of().on_host(data))
     if label_multiset:
-        elements, dtype = labels_to_write(elements, dtype, fill_value)
+        elements, dtype = needed("step", "elements of label multisets")(elements, dtype, fill_value)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
     form = compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
@@ -184,7 +184,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     add_to_group(store, node, written)
     created = with_fast_path(array)
     if label_multiset:
-        make_multisets(store, node, elements)
+        needed("step", "create label multisets")(store, node, elements)
         created = open_array(store, "r+", path=node)
     if elements is not None:
         created[...] = elements

@@ -17,6 +17,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
+from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.n5_store import N5Store
 
 __all__ = ["open_array", "open_group", "open_node"]
 
@@ -111,7 +111,7 @@ def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorsto
             path,
             axis_order=axis_order,
             durability=durability,
-            writes=mode != "r",
+            writes=mode != "r" and not isinstance(place.location, N5Store),  # as zarr refuses it
         )
         if assume_metadata is not None:
             store = store.assuming(node, assume_metadata)

@@ -1,17 +1,17 @@
 """Look at a location once: what is there, and how it is shown as N5.
 
 Everything that reads takes what this module finds. Each format that can be shown as N5 has a
-function in its own module, which :data:`FORMATS` names.
+function that :mod:`n5zarr.rooms` names.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
+from n5zarr.rooms import ADDED, added
 from n5zarr.store.location import check_writable_store, root_of
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 __all__ = ["Located", "OpenOptions", "Shown", "locate", "open_container"]
 
 type Shown = Literal["n5", "bdv", "ome-zarr", "zarr", "zip"]
-
-# modules with a function `locate` of a place and a path, which returns None for what it leaves
-FORMATS = ("n5zarr.store.bdv_xml", "n5zarr.store.zip_place", "n5zarr.store.ome_place")
 
 
 class OpenOptions(TypedDict, total=False):
@@ -107,8 +104,9 @@ def locate(place: Place, path: str = "") -> Located:
     """
     if isinstance(place.location, N5Store | MadeDatasets):
         return Located("n5", place, path)
-    for name in FORMATS:
-        found: Located | None = import_module(name).locate(place, path)
+    for name in ADDED["location"]:
+        look = added("location", name)
+        found: Located | None = look and look(place, path)
         if found is not None:
             return found
     return Located("n5", place, path)

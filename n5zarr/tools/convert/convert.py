@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from n5zarr.container.options import listed
 from n5zarr.container.walk import PathPatterns
 from n5zarr.images.find import from_ome, images_in, ome_tree
+from n5zarr.rooms import needed
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (
@@ -23,7 +24,6 @@ from n5zarr.tools.convert.checks import (
 from n5zarr.tools.convert.copies import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.new_project import NewProject, Resaving
-from n5zarr.tools.convert.paintera import as_paintera
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
@@ -211,7 +211,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         resaving = None if new is None else Resaving.of(found, new)
         written = resaving.tree(found) if resaving else _as_written(found, target, form)
         given = RunOptions(scheduler, n_workers)
-        written = as_paintera(written, target, form.paintera_labels, given, is_read=not dry_run)
+        written = _with_label_sources(written, target, form, given, is_read=not dry_run)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
     if resaving is not None:
         beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
@@ -235,3 +235,14 @@ def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTre
     if to_zarr and container is not None and container.axis_order == "C":
         return reordered(found, to_n5=False)
     return found
+
+
+def _with_label_sources(
+    tree: SourceTree, target: Destination, form: Form, run: RunOptions, *, is_read: bool
+) -> SourceTree:
+    """Make label sources of Paintera of the arrays that the user selects."""
+    if not form.paintera_labels:
+        return tree
+    step = needed("step", "convert to label sources")
+    made: SourceTree = step(tree, target, form.paintera_labels, run, is_read=is_read)
+    return made

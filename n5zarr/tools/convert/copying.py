@@ -7,7 +7,7 @@
 - :class:`ChunkCopy`: chunks and codecs are the same: copies payloads unchanged; those of blocks
   are a :class:`PayloadCopy`, which compares them without zarr;
 - :class:`ShardCopy`: the same inside the shards to write: joins payloads;
-- :class:`MultisetCopy`: label multisets of N5 to other blocks, with all labels and counts;
+- that of label multisets of N5 to other blocks, with all labels and counts, which a room adds;
 - :class:`ValueCopy`: decodes and encodes boxes of whole units.
 """
 
@@ -23,19 +23,17 @@ from typing import TYPE_CHECKING, ClassVar, override
 
 import numpy as np
 
-from n5zarr.arrays.box import Box
 from n5zarr.arrays.boxes import boxes, places_in
 from n5zarr.arrays.encoder import join_shard
-from n5zarr.arrays.label_multisets import LabelDataset
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.codecs.block import format_block, parse_block
 from n5zarr.codecs.compress import codec_of
-from n5zarr.codecs.label_multiset import payload_of_multisets
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.zarr_documents import read_chunks
+from n5zarr.rooms import needed
 from n5zarr.tools.convert.copies import (
     BATCH,
     SMALL,
@@ -82,7 +80,8 @@ def copy_of(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCo
         if target.array.chunks == source.chunks:
             return BlockCopy(source, target, size, source.blocks)
         if source.holds_multisets and target.blocks.view.content is Content.LABELS:
-            return MultisetCopy(source, target, size, source.blocks)
+            make: type[BlockCopy] = needed("step", "copy label multisets")  # has its fields
+            return make(source, target, size, source.blocks)
     elif source.encoded is not None and source.shape:
         written = target.encoded
         if _has_equal_chunks(written, source.encoded):
@@ -152,44 +151,6 @@ class ValueCopy(ArrayCopy):
             inner = tuple(slice(p.start - s.start, p.stop - s.start) for p, s in ends)
             n_bytes += self.target.write(each, values[inner])
         return Copied(n_units, n_bytes)
-
-
-@dataclass(frozen=True, eq=False)
-class MultisetCopy(ValueCopy):
-    """Copies label multisets of N5 to blocks of another size.
-
-    Parameters
-    ----------
-    blocks : N5Blocks
-        The blocks of the source.
-    """
-
-    target: N5Target
-    blocks: N5Blocks
-
-    @property
-    def _datasets(self) -> tuple[LabelDataset, LabelDataset]:
-        both = self.blocks, self.target.blocks
-        one, other = (LabelDataset(each.store, each.path, each.view) for each in both)
-        return one, other
-
-    @override
-    def copy(self, part: tuple[BoxSlices, list[BoxSlices], int]) -> Copied:
-        _, written, n_units = part
-        source, target = self._datasets
-        for box in map(_as_box, written):
-            target.write(box, source.read(box))
-        return Copied(n_units)
-
-    @override
-    def compare(self, part: BoxSlices) -> None:
-        one, other = (payload_of_multisets(d.read(_as_box(part))) for d in self._datasets)
-        if one != other:
-            raise self.differing(f"[{', '.join(f'{s.start}:{s.stop}' for s in part)}]")
-
-
-def _as_box(part: BoxSlices) -> Box:
-    return Box(tuple(s.start for s in part), tuple(s.stop for s in part))
 
 
 class ChunkCopy(ArrayCopy):

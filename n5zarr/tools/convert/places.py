@@ -17,6 +17,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
+from n5zarr.rooms import added
 from n5zarr.storage.opening import open_storage
 from n5zarr.store.bdv_xml import locate as locate_project
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
@@ -26,8 +27,6 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
 from n5zarr.store.zip_place import place_in_zip
 from n5zarr.tools.convert.checks import check_writable
-from n5zarr.tools.convert.from_hdf5 import hdf5_tree
-from n5zarr.tools.convert.from_tiff import tiff_tree
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.target import Destination, ZarrDestination
 from n5zarr.tools.convert.target_n5 import N5Destination
@@ -85,13 +84,15 @@ def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> S
 
 def _file_tree(path: Path) -> SourceTree | Place | None:
     """Open a file in another format, or return the place in an archive; None for a directory."""
-    if format_of_name(path.name) == "tiff":
-        return tiff_tree(str(path))
     for above in (path, *path.parents):
         kind = format_of_name(above.name)
-        if kind in ("hdf5", "zip") and above.is_file():
-            inner = "/".join(path.parts[len(above.parts) :])
-            return hdf5_tree(str(above), inner) if kind == "hdf5" else place_in_zip(above, inner)
+        inner = "/".join(path.parts[len(above.parts) :])
+        read = added("source file", kind or "")
+        tree: SourceTree | None = read and read(str(above), inner)
+        if tree is not None:
+            return tree
+        if kind == "zip" and above.is_file():
+            return place_in_zip(above, inner)
     return None
 
 

@@ -27,6 +27,7 @@ from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.images.source import N5Blocks
+from n5zarr.rooms import needed
 from n5zarr.storage.requests import Remove, RemoveTree, list_each, put_each, request_each
 from n5zarr.store.geometry import geometry
 from n5zarr.store.levels import describe_group, is_level
@@ -36,7 +37,6 @@ from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.nodes import check_no_links
 from n5zarr.tools.pyramid.image import Level, PyramidImage
 from n5zarr.tools.pyramid.methods import choose_method
-from n5zarr.tools.pyramid.multisets import describe_labels
 from n5zarr.zarr_view.element import Content
 from n5zarr.zarr_view.record import Record
 
@@ -285,7 +285,8 @@ class N5Image(PyramidImage):
             written = {"s0": first, **written}
         describe_group(store, self.group, written)
         if wanted.method == "multiset":
-            describe_labels(store, self.group, self.placed.view.dataset.attributes)
+            describe = needed("step", "describe a label source")
+            describe(store, self.group, self.placed.view.dataset.attributes)
 
     @override
     def warn(self, levels: Sequence[Level], method: Method) -> None:

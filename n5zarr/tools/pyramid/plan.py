@@ -19,6 +19,7 @@ from n5zarr.container.options import require
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
+from n5zarr.rooms import needed
 from n5zarr.storage.requests import Remove, read_each, request_each
 from n5zarr.tools.jobs.incomplete import (
     MAX_MEMORY,
@@ -29,7 +30,6 @@ from n5zarr.tools.jobs.incomplete import (
     remove_left,
 )
 from n5zarr.tools.jobs.parts import WORKERS, Owned
-from n5zarr.tools.pyramid.multisets import MultisetPass
 from n5zarr.tools.pyramid.schedule import Limits, next_pass, tasks
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class LevelPlan:
         if self.wanted.method != "multiset":
             return next_pass(self.image, source, self.levels[n_made:], limits)
         level = self.levels[n_made]  # block by block
-        return MultisetPass(
+        made: Pass = needed("step", "levels of label multisets")(
             image=self.image,
             source=source,
             levels=(level,),
@@ -185,6 +185,7 @@ class LevelPlan:
             max_entries=self.wanted.max_entries,
             memory=limits.memory,
         )
+        return made
 
     def _unchanged(
         self,

@@ -11,13 +11,13 @@ from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.arrays.boxes import box_shape, boxes, least_box
-from n5zarr.arrays.label_multisets import largest_id
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
 from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
+from n5zarr.paintera.label_multisets import largest_id
 from n5zarr.store.geometry import geometry
 from n5zarr.tools.convert.target_n5 import N5Destination
 

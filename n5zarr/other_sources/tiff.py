@@ -39,8 +39,8 @@ class _Scale(NamedTuple):
     first: float = 0.0
 
 
-def tiff_tree(file: str) -> SourceTree:
-    """Find all images in a TIFF file, or in the files that match a pattern.
+def tiff_tree(file: str, path: str = "") -> SourceTree | None:
+    """Find all images in a TIFF file, or in the files that match a pattern; None below a file.
 
     One image becomes one array, a pyramid the levels ``s0``, ``s1``, ..., several images a group
     each, with the names of OME where they have names.
@@ -49,6 +49,8 @@ def tiff_tree(file: str) -> SourceTree:
     ----------
     file : str
         The local file, or a pattern such as ``stack/*.tif`` for files of one slice each.
+    path : str, optional
+        A path in the file, of which TIFF has none.
 
     Raises
     ------
@@ -59,6 +61,8 @@ def tiff_tree(file: str) -> SourceTree:
     N5MissingDependencyError
         tifffile is not installed.
     """
+    if path:
+        return None
     if any(letter in file for letter in "*?[") and not Path(file).exists():
         if not any(glob.iglob(file)):  # noqa: PTH207 - the pattern may be absolute
             raise FileNotFoundError(f"{file}: expected files that match the pattern, got none")

@@ -7,6 +7,7 @@ import math
 import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["hdf5_tree"]
 
 
-def hdf5_tree(file: str, path: str) -> SourceTree:
-    """Find all datasets and groups at a place in an HDF5 file.
+def hdf5_tree(file: str, path: str) -> SourceTree | None:
+    """Find all datasets and groups at a place in an HDF5 file; None if there is no such file.
 
     Parameters
     ----------
@@ -49,6 +50,8 @@ def hdf5_tree(file: str, path: str) -> SourceTree:
     N5MissingDependencyError
         h5py is not installed.
     """
+    if not Path(file).is_file():
+        return None
     h5py = import_h5py()
     opened = hdf5_file(file)
     with opened.opened() as store:

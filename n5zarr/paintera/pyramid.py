@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.boxes import boxes
-from n5zarr.arrays.label_multisets import LabelDataset
 from n5zarr.codecs.multiset_merging import downsampled, joined, used_only
 from n5zarr.errors import ErrorsAt
+from n5zarr.paintera.label_multisets import LabelDataset
 from n5zarr.tools.pyramid.work import Pass
 
 if TYPE_CHECKING:
