@@ -24,7 +24,6 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
     # functions of a place and a path; None for a location that they leave to the next one
     "location": {
         "bdv": "n5zarr.store.bdv_xml:locate",
-        "zip": "n5zarr.store.zip_place:locate",
         "zarr": "n5zarr.store.ome_place:locate",
     },
     # functions of a path and a path in the file that return a `SourceTree`, or None likewise

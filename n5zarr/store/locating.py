@@ -14,6 +14,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.rooms import ADDED, added
 from n5zarr.store.location import check_writable_store, root_of
 from n5zarr.store.made_datasets import MadeDatasets
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Located", "OpenOptions", "Shown", "locate", "open_container"]
 
-type Shown = Literal["n5", "bdv", "ome-zarr", "zarr", "zip"]
+type Shown = Literal["n5", "bdv", "ome-zarr"]
 
 
 class OpenOptions(TypedDict, total=False):
@@ -83,6 +84,8 @@ class Located:
             )
         if writes:
             check_writable_store(store, f"{store}: {path or '/'}")
+            if self.description is not None:  # nothing is created that only a document names
+                existing_node(store, place.path)
         return store, path
 
 
@@ -92,8 +95,7 @@ def locate(place: Place, path: str = "") -> Located:
     Parameters
     ----------
     place : Place
-        A container, or a location in one: of N5, of Zarr or OME-Zarr, in an archive, or the XML of
-        a project.
+        A container, or a location in one: of N5 or OME-Zarr, or the XML of a project.
     path : str, optional
         Node below it.
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote
 
 from zarr.abc.store import Store
-from zarr.storage import ZipStore
 
 from n5zarr.container.options import check_option
 from n5zarr.errors import N5UnsupportedError
@@ -193,6 +192,4 @@ def check_writable_store(store: N5Store, where: str = "") -> None:
         message = "expected a writable store, got a read-only one"
         if isinstance(shown, MadeDatasets):
             message = shown.refusal
-        elif isinstance(shown, ZipStore):
-            message += "; unpack the archive to change it"
         raise N5UnsupportedError(message, kind="read-only", where=where or str(store))

@@ -83,7 +83,7 @@ class OmeImages(MadeDatasets):
         Its format.
     """
 
-    refusal = "expected only reading of Zarr as N5; n5zarr.convert copies it to N5"
+    refusal = "expected only reading of OME-Zarr as N5; n5zarr.convert copies it to N5"
 
     def __init__(self, store: Store, name: str, zarr_format: ZarrFormat) -> None:
         super().__init__()

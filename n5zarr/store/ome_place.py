@@ -1,4 +1,4 @@
-"""Recognise Zarr and OME-Zarr at a location, and show it as N5 to read it."""
+"""Recognise OME-Zarr at a location, and show it as N5 to read it."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from n5zarr.storage.requests import read_each, read_key
 from n5zarr.storage.url import is_chain
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root, split_at_topmost
+from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_images import OmeImages
 
@@ -27,14 +28,14 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ZarrLocation", "find_ome", "find_zarr", "locate", "read_zarr_node"]
+__all__ = ["ZarrLocation", "find_ome", "locate", "read_zarr_node"]
 
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at
 
 
 def locate(place: Place, path: str = "") -> Located | None:
-    """Show a location of Zarr as one of N5, read only; None if there is anything else.
+    """Show a location of OME-Zarr as one of N5, read only; None if there is anything else.
 
     The root is the first path element that ends in ``.zarr``. Without one, it is the topmost
     directory of an unbroken chain, from the location upwards, in which each is a node of Zarr. A
@@ -43,16 +44,15 @@ def locate(place: Place, path: str = "") -> Located | None:
     Parameters
     ----------
     place : Place
-        A hierarchy of Zarr or a location in it, or anything else.
+        A hierarchy of OME-Zarr or a location in it, or anything else.
     path : str, optional
         Node below it.
     """
-    found = find_zarr(place, path)
+    found = find_ome(place, path)
     if found is None:
         return None
     images = found.images()
-    path = sync(images.n5_path(found.path))
-    return Located("ome-zarr" if found.is_ome() else "zarr", Place(images), path)
+    return Located("ome-zarr", Place(images), sync(images.n5_path(found.path)))
 
 
 class ZarrLocation(NamedTuple):
@@ -95,13 +95,7 @@ class ZarrLocation(NamedTuple):
 
 
 def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLocation | None:
-    """Find the hierarchy of OME-Zarr at a location; None if there is anything else."""
-    found = find_zarr(place, path, read_only=read_only)
-    return found if found and found.is_ome() else None
-
-
-def find_zarr(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLocation | None:
-    """Find the hierarchy of Zarr at a location; None if there is anything else.
+    """Find the hierarchy of OME-Zarr at a location; None if there is anything else.
 
     Parameters
     ----------
@@ -110,7 +104,7 @@ def find_zarr(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLo
     read_only : bool, optional
         Whether a store that is opened for a URL refuses to write.
     """
-    if isinstance(place.location, N5Store) or place.is_named_n5:
+    if isinstance(place.location, N5Store | MadeDatasets) or place.is_named_n5:
         return None
     if isinstance(place.location, str) and is_chain(place.location):
         return None
@@ -122,7 +116,8 @@ def find_zarr(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLo
     found = _node_of(storage, node)
     if found is None or found.zarr_format is None:
         return None
-    return ZarrLocation(storage, node, found.zarr_format)
+    location = ZarrLocation(storage, node, found.zarr_format)
+    return location if location.is_ome() else None
 
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:

@@ -360,7 +360,9 @@ def test_stores_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
 def test_images_of_ome_zarr_have_their_own_way(tmp_path: Path) -> None:
     image = tmp_path / "image.zarr"
     n5zarr.convert(n5zarr.sample_path(), image, ome=True, select="em/s0")
-    with pytest.raises(n5zarr.N5Error, match=r"only reading of Zarr as N5; n5zarr\.convert copies"):
+    with pytest.raises(
+        n5zarr.N5Error, match=r"only reading of OME-Zarr as N5; n5zarr\.convert copies"
+    ):
         n5zarr.build_pyramid(image / "em" / "s0", levels=1, to="g")
     with pytest.raises(n5zarr.N5Error, match="expected a dataset to copy, got a group"):
         n5zarr.build_pyramid(image / "em", levels=1, to=tmp_path / "new.n5" / "em")

@@ -6,26 +6,28 @@ import os
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
+from zipfile import BadZipFile, ZipFile
 
 import zarr
-from zarr.storage import StorePath
+from zarr.storage import StorePath, ZipStore
 
 from n5zarr.container.options import check_option
-from n5zarr.errors import option_error
-from n5zarr.format.foreign import format_of_name
+from n5zarr.errors import N5FormatError, option_error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
 from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
 from n5zarr.rooms import added
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.place import Place
 from n5zarr.store.bdv_xml import locate as locate_project
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
 from n5zarr.store.locating import Located, open_container
 from n5zarr.store.location import named_root, split_place
 from n5zarr.store.n5_store import N5Store
 from n5zarr.store.ome_place import read_zarr_node
-from n5zarr.store.zip_place import place_in_zip
 from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.target import Destination, ZarrDestination
@@ -39,7 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.container.walk import PathPatterns
     from n5zarr.format.foreign import Foreign
     from n5zarr.images.ome import OmeVersion
-    from n5zarr.storage.place import Place
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["TargetFormat", "open_destination", "open_source"]
@@ -92,8 +93,27 @@ def _file_tree(path: Path) -> SourceTree | Place | None:
         if tree is not None:
             return tree
         if kind == "zip" and above.is_file():
-            return place_in_zip(above, inner)
+            return _in_zip(above, inner)
     return None
+
+
+def _in_zip(path: Path, inner: str) -> Place:
+    """Return the place of a node in an archive, whose hierarchy may be in a directory of it.
+
+    Raises
+    ------
+    N5FormatError
+        The file is no archive, or holds neither N5 nor Zarr (``kind="foreign"``).
+    """
+    try:
+        with ZipFile(path) as archive:
+            root = root_in_zip(archive.namelist(), {ATTRIBUTES_JSON, *ZARR_DOCUMENTS})
+    except BadZipFile as err:
+        raise N5FormatError(f"{path}: expected a zip archive, got {err}", kind="foreign") from err
+    if root is None:
+        message = f"{path}: expected an archive of N5 or Zarr, got one without any of their files"
+        raise N5FormatError(message, kind="foreign")
+    return Place(ZipStore(path, mode="r"), join(root, inner))
 
 
 def _open_zarr(place: StorePath, node: Foreign) -> AnyArray | zarr.Group:
