@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import zarr
 from zarr.storage import StorePath
 
-from n5zarr.container.options import check_option
+from n5zarr.container.options import check_option, require
 from n5zarr.errors import option_error
 from n5zarr.format.foreign import format_of_name
 from n5zarr.format.path import join, normalize_path
@@ -18,6 +18,7 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
 from n5zarr.storage.opening import open_storage
+from n5zarr.storage.secrets import named
 from n5zarr.store.bdv_xml import locate as locate_project
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
 from n5zarr.store.locating import Located, open_container
@@ -61,7 +62,7 @@ def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> S
     FileNotFoundError
         The source does not exist.
     N5UnrepresentableError
-        A document is not that of Zarr (``kind="option"``).
+        A document is not that of Zarr, or a file has another format (``kind="option"``).
     """
     project = locate_project(place)
     if project is not None:
@@ -92,6 +93,13 @@ def _file_tree(path: Path) -> SourceTree | Place | None:
         if kind in ("hdf5", "zip") and above.is_file():
             inner = "/".join(path.parts[len(above.parts) :])
             return hdf5_tree(str(above), inner) if kind == "hdf5" else place_in_zip(above, inner)
+    require(
+        format_of_name(path.name) is not None or not path.is_file(),
+        "expected a directory of N5 or Zarr, or a file whose name ends as those of HDF5 or TIFF, "
+        "got another file; the cookbook, docs/cookbook.md#czi-lif-or-nd2-to-n5, has a recipe for "
+        "all that BioIO reads",
+        str(path),
+    )
     return None
 
 
@@ -158,7 +166,7 @@ def _split(place: Place, to: TargetFormat | None) -> Place:
 
 def _format(root: object, path: str) -> TargetFormat:
     """Return the format from the suffix of a root."""
-    text = str(root).rstrip("/")
+    text = named(str(root)).rstrip("/")  # without the query, too
     form = format_of_name(text.replace(os.sep, "/").rpartition("/")[2])
     got = ""
     if form in ("n5", "zarr"):
