@@ -270,17 +270,23 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
     except ImportError as err:
         raise N5MissingDependencyError("obstore", "backend='obstore'", "remote") from err
     parts = urlsplit(url)
+    made: ObstoreStore
     try:
         if parts.scheme in ("s3", "gs"):
             bucket, prefix = split_bucket(url)
             make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
-            return make(bucket, prefix=prefix, **options)
-        return stores.from_url(url, **options)
-    except Exception as err:
+            made = make(bucket, prefix=prefix, **options)
+        else:
+            made = stores.from_url(url, **options)
+        getattr(made, "config", None)  # panics for misplaced options, such as allow_http
+    except BaseException as err:
+        if not isinstance(err, Exception) and type(err).__name__ != "PanicException":
+            raise
         secrets = secrets_in(url, options)
         shown = f"{without_secrets(url, secrets)}: {words_of(err, secrets)}"
         message = f"backend='obstore': {shown}; {_way_out(parts.scheme, options)}"
         raise N5UnsupportedError(message, kind="option") from cause_to_show(err, secrets)
+    return made
 
 
 def _way_out(scheme: str, options: Mapping[str, object]) -> str:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SAMPLE = Path(n5zarr.sample_path())
+COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook.md"
 VALUES = np.arange(1, 144, dtype="u2").reshape(11, 13)
 
 
@@ -487,3 +488,14 @@ def test_a_group_of_the_other_format_takes_no_copy(
         n5zarr.convert(SAMPLE / "em/s1", tmp_path / "a.zarr/g/inner", to=to)
     assert got in str(err.value)
     assert files_in(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["img.czi", "img.lif", "img.nd2", "img.jpg", "img"])
+def test_a_file_of_another_format_is_told(tmp_path: Path, name: str) -> None:
+    source = tmp_path / name
+    source.write_bytes(b"ZISRAWFILE")
+    with pytest.raises(N5UnrepresentableError, match=r"HDF5 or TIFF, .* BioIO") as err:
+        n5zarr.convert(source, tmp_path / "o.n5")
+    assert str(err.value).startswith(f"{source}: expected ")
+    assert "docs/cookbook.md#czi-lif-or-nd2-to-n5" in str(err.value)
+    assert "\n### CZI, LIF or ND2 to N5\n" in COOKBOOK.read_text()

@@ -411,11 +411,16 @@ def test_a_finished_run_is_compared_with_its_source(tmp_path: Path) -> None:
 PATHS = ["vol", "em/a b", "", ".hidden/vol", "x.n5/vol", "~vol", "s3"]
 
 
-def commands_for(given: str) -> list[str]:
-    """Return the commands that the error of a dataset with another name than ``s0`` prints."""
-    result = CliRunner().invoke(app, ["pyramid", given])
+def commands_for(given: str, *options: str) -> tuple[str, list[str]]:
+    """Return the commands that the error of a dataset with another name than ``s0`` prints.
+
+    The first copies the dataset; the others, if any, do without a copy.
+    """
+    result = CliRunner().invoke(app, ["pyramid", given, *options])
     assert result.exit_code == 2
-    return [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
+    copy, *more = [line.strip() for line in result.output.splitlines() if line.startswith("  ")]
+    assert not more or more.pop(0) == "or, without a copy:"
+    return copy, more
 
 
 def do_pyramid(command: str) -> None:
@@ -434,9 +439,10 @@ def test_the_command_in_the_message_copies(
     vol = volume(tmp_path / "c.n5" / path, noise((67, 71, 73)), (16, 16, 16))
     before = content(vol)
     given = f"c.n5/{path}".rstrip("/")
-    copy, *moves = commands_for(given)
+    copy, moves = commands_for(given)
     assert shlex.split(copy)[2] == given
-    assert [shlex.split(each)[0] for each in moves] == (["mkdir", "mv", "mv"] if path else [])
+    programs = ["mkdir", "mv", "mv", "n5zarr"] if path else []
+    assert [shlex.split(each)[0] for each in moves] == programs
     do_pyramid(copy)
     assert content(vol) == before
 
@@ -450,12 +456,30 @@ def test_the_commands_in_the_message_move(
     vol = volume(tmp_path / "c.n5" / path, noise((67, 71, 73)), (16, 16, 16), **PLACED)
     wanted = by_hand(vol, tmp_path / "wanted.n5" / vol.name)
     n5zarr.build_pyramid(wanted)
-    _, *moves = commands_for(f"c.n5/{path}")
+    _, (*moves, pyramid) = commands_for(f"c.n5/{path}")
     subprocess.run(["/bin/sh", "-ec", "\n".join(moves)], check=True)
-    do_pyramid(f"n5zarr pyramid {shlex.quote(f'c.n5/{path}')}")
+    do_pyramid(pyramid)
     assert content(vol) == content(wanted)
     assert not vol.with_name(f"{vol.name}-group").exists()
     np.testing.assert_array_equal(by_tensorstore(vol / "s0"), noise((67, 71, 73)))
+
+
+def test_the_commands_in_the_message_keep_the_options(tmp_path: Path) -> None:
+    vol = volume(tmp_path / "c.n5" / "vol")
+    options = ["--levels", "2", "--method", "mode", "--factors", "1,2,2", "--chunks", "4,4,4"]
+    options += ["--compression", '{"type": "gzip", "level": 2}', "--convention", "n5viewer"]
+    copy, (*_, pyramid) = commands_for(str(vol), *options, "--overwrite")
+    for command in (copy, pyramid):
+        kept = shlex.split(command)[3:]
+        kept = kept[2:] if "--to" in kept else kept
+        pairs = list(zip(options[::2], options[1::2], strict=True))
+        assert sorted(zip(kept[::2], kept[1::2], strict=True)) == sorted(pairs)
+    do_pyramid(copy)
+    with pytest.raises(n5zarr.N5Error) as caught:
+        n5zarr.build_pyramid(vol, levels=2, method="mode")
+    assert caught.value.__notes__[0].endswith(" --levels 2 --method mode")
+    assert caught.value.__notes__[1] == "or, without a copy:"
+    assert caught.value.__notes__[-1] == f"n5zarr pyramid {vol} --levels 2 --method mode"
 
 
 def _as_link(vol: Path) -> None:
@@ -481,10 +505,11 @@ def test_no_commands_move_what_others_know_by_its_path(
     tmp_path: Path, change: Callable[[Path], object]
 ) -> None:
     vol = volume(tmp_path / "c.n5" / "em" / "vol")
-    assert len(commands_for(str(vol))) == 4
+    assert commands_for(str(vol))[1]
     change(vol)
-    (copy,) = commands_for(str(vol))
+    copy, moves = commands_for(str(vol))
     assert "--to" in copy
+    assert not moves
 
 
 @pytest.mark.parametrize(
@@ -498,7 +523,8 @@ def test_no_commands_move_a_dataset_that_the_group_above_places(
     (vol.parent / "attributes.json").write_text(json.dumps(attributes))
     scale = n5zarr.geometry(tmp_path / "c.n5", f"em/{name}").scale
     assert scale == (40.0, 4.0, 4.0)
-    (copy,) = commands_for(str(vol))
+    copy, moves = commands_for(str(vol))
+    assert not moves
     done = CliRunner().invoke(app, [*shlex.split(copy)[1:], "--levels", "1"])
     assert done.exit_code == 0, done.output
     assert n5zarr.geometry(tmp_path / "c.n5", f"em/{name}-pyramid").scale == scale

@@ -146,6 +146,10 @@ def test_what_is_no_secret_stays() -> None:
     [
         ({"key": "AKIAKEY1"}, "expected those of obstore's store .*got key; those of"),
         ({"region": "x", "anon": True}, "got anon, region; those of fsspec"),
+        (  # of client_options: obstore takes it, and panics later
+            {"secret_access_key": "SECR3T", "allow_http": True},
+            "backend='obstore': .*client_options.*got allow_http, secret_access_key; those of",
+        ),
     ],
 )
 def test_options_of_the_other_library_are_named(given: Any, expected: str) -> None:
@@ -167,3 +171,24 @@ def test_a_name_of_a_folder_is_no_secret(backend: Any) -> None:
     stores = [N5Store(place, backend=backend, storage_options=options) for place in places]
     for store, place in zip(stores, places, strict=True):
         assert place in str(store)
+
+
+@pytest.mark.parametrize("end", ["copy", "d.zarr", "d.n5/s0", "r.json", "r.parq", "r.icechunk"])
+@pytest.mark.parametrize("command", ["convert", "virtualize", "pyramid --to"])
+def test_no_secret_of_a_destination_is_told(command: str, end: str) -> None:
+    url = f"http://user:PASSW0RD@127.0.0.1:9/{end}?X-Signature=S1GNED"
+    name, *option = command.split()
+    source = f"{n5zarr.sample_path()}/em/s0" if option else n5zarr.sample_path()
+    result = CliRunner().invoke(app, [name, source, *option, url])
+    assert result.exit_code == 2
+    assert "http://127.0.0.1:9" in result.output
+    check(result.output)
+
+
+def test_a_query_does_not_hide_the_format_of_a_destination() -> None:
+    query = "?X-Signature=S1GNED"
+    for end in ("d.n5/s0", "d.n5", "d.zarr"):
+        with pytest.raises(N5UnsupportedError, match=r"got a read-only one|read-only"):
+            n5zarr.convert(n5zarr.sample_path(), f"http://127.0.0.1:9/{end}{query}")
+    with pytest.raises(N5Error, match=r"ends in .*, got '.txt'"):
+        n5zarr.virtualize(n5zarr.sample_path(), f"http://127.0.0.1:9/r.txt{query}")

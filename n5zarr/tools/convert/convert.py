@@ -158,7 +158,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     FileNotFoundError
         The source does not exist.
     N5UnrepresentableError
-        The destination exists, cannot hold the source, or an option does not apply.
+        The source is a file of another format, the destination exists or cannot hold it, or an
+        option does not apply.
     N5Error
         The source is broken, or ``verify`` finds other values (``kind="differs"``).
 

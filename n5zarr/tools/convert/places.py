@@ -11,7 +11,7 @@ from zipfile import BadZipFile, ZipFile
 import zarr
 from zarr.storage import StorePath, ZipStore
 
-from n5zarr.container.options import check_option
+from n5zarr.container.options import check_option, require
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import ZARR_DOCUMENTS, format_of_name, root_in_zip
@@ -22,6 +22,7 @@ from n5zarr.images.source import SourceTree
 from n5zarr.rooms import added
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
+from n5zarr.storage.secrets import named
 from n5zarr.store.bdv_xml import locate as locate_project
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
 from n5zarr.store.locating import Located, open_container
@@ -61,7 +62,7 @@ def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> S
     FileNotFoundError
         The source does not exist.
     N5UnrepresentableError
-        A document is not that of Zarr (``kind="option"``).
+        A document is not that of Zarr, or a file has another format (``kind="option"``).
     """
     project = locate_project(place)
     if project is not None:
@@ -94,6 +95,13 @@ def _file_tree(path: Path) -> SourceTree | Place | None:
             return tree
         if kind == "zip" and above.is_file():
             return _in_zip(above, inner)
+    require(
+        format_of_name(path.name) is not None or not path.is_file(),
+        "expected a directory of N5 or Zarr, or a file whose name ends as those of HDF5 or TIFF, "
+        "got another file; the cookbook, docs/cookbook.md#czi-lif-or-nd2-to-n5, has a recipe for "
+        "all that BioIO reads",
+        str(path),
+    )
     return None
 
 
@@ -179,7 +187,7 @@ def _split(place: Place, to: TargetFormat | None) -> Place:
 
 def _format(root: object, path: str) -> TargetFormat:
     """Return the format from the suffix of a root."""
-    text = str(root).rstrip("/")
+    text = named(str(root)).rstrip("/")  # without the query, too
     form = format_of_name(text.replace(os.sep, "/").rpartition("/")[2])
     got = ""
     if form in ("n5", "zarr"):

@@ -183,10 +183,9 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
 
 def _of_n5(place: Place, path: str, group: Place | None, options: PyramidOptions) -> Pyramid:
     """Write levels of an image of N5, whose ``s0`` may have to be copied before."""
-    convention = options.convention
     with asking_once():
         copied = None if group is None else copying(place, path, group, options)
-        image = find_finest(place, path, convention) if copied is None else copied.image
+        image = find_finest(place, path, options) if copied is None else copied.image
     if copied is None:
         return _build(image, options)
     planned = _build(image, replace(options, dry_run=True))
@@ -194,7 +193,7 @@ def _of_n5(place: Place, path: str, group: Place | None, options: PyramidOptions
     if options.dry_run:
         return replace(planned, source=copied.source)
     copied.run(options, planned.removed)
-    made = _build(find_finest(copied.place, "", convention), options)
+    made = _build(find_finest(copied.place, "", options), options)
     return replace(made, source=copied.source, removed=planned.removed)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ from n5zarr.format.version import VERSION_KEY
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each, put_each, read_each, read_key
+from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url
 from n5zarr.store.geometry import described, placed_datasets
 from n5zarr.store.levels import is_level
@@ -41,7 +44,7 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from n5zarr.container.axes import Placed
     from n5zarr.errors import N5UnrepresentableError
@@ -89,8 +92,8 @@ def _is_inner(to: str) -> bool:
     return not is_location and not any(map(format_of_name, to.split("/")))
 
 
-def find_finest(place: Place, path: str, convention: str) -> N5Image:
-    """Open a container, and find ``s0``.
+def find_finest(place: Place, path: str, options: PyramidOptions) -> N5Image:
+    """Open a container, and find ``s0``; errors print commands with the options of the user.
 
     Raises
     ------
@@ -110,13 +113,17 @@ def find_finest(place: Place, path: str, convention: str) -> N5Image:
             where=where,
         )
     if finest.rpartition("/")[2] != "s0":
-        raise _other_name(store, path, None if isinstance(place.location, Store) else given)
+        raise _other_name(
+            store, path, None if isinstance(place.location, Store) else given, options
+        )
     _check_elements(view, f"{store}: {finest}")
     (placed,) = placed_datasets(store, finest)
-    return N5Image.of(store, placed, convention)
+    return N5Image.of(store, placed, options.convention)
 
 
-def _other_name(store: N5Store, path: str, given: str | None) -> N5UnrepresentableError:
+def _other_name(
+    store: N5Store, path: str, given: str | None, options: PyramidOptions
+) -> N5UnrepresentableError:
     """Make the error of a dataset with another name than ``s0``, with the commands that help."""
     group, _, name = path.rpartition("/")
     message = (
@@ -135,11 +142,26 @@ def _other_name(store: N5Store, path: str, given: str | None) -> N5Unrepresentab
         f"{message}: to={to!r} (--to) copies it to s0 of another group{way}", where=where
     )
     if given is not None:
-        given = f"./{given}" if given.startswith("-") else given  # which is no option
-        err.add_note(f"n5zarr pyramid {shlex.quote(given)} --to {shlex.quote(to)}")
-    for command in moves:
-        err.add_note(command)
+        given = named(f"./{given}" if given.startswith("-") else given)  # which is no option
+        command, chosen = f"n5zarr pyramid {shlex.quote(given)}", _options_of_levels(options)
+        err.add_note(f"{command} --to {shlex.quote(to)}{chosen}")
+        for line in ["or, without a copy:", *moves, f"{command}{chosen}"] if moves else []:
+            err.add_note(line)
     return err
+
+
+def _options_of_levels(options: PyramidOptions) -> str:
+    """Return the options of the levels as in a command, without those that have their default."""
+    text = ""
+    for name in ("factors", "levels", "method", "convention", "compression", "chunks"):
+        value = getattr(options, name)
+        if isinstance(value, tuple | list):
+            value = ",".join(map(str, value))
+        elif isinstance(value, Mapping):
+            value = json.dumps({**value})
+        if value not in (None, "auto"):
+            text += f" --{name} {shlex.quote(str(value))}"
+    return text
 
 
 def _moves(store: N5Store, path: str) -> list[str]:
@@ -368,10 +390,11 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
         return replace(root_of(place), path=normalize_path(to))
     found = place_of(to, **access, one_of_two=True)
     is_zarr = any(format_of_name(name) == "zarr" for name in found.names)
+    name = named(str(to))
     require(
         found.is_named_n5 or not is_zarr,
-        f"to (--to): expected a group of N5, got {to}; n5zarr convert SOURCE {to} --ome and then "
-        f"n5zarr pyramid {to} make a pyramid of OME-Zarr",
+        f"to (--to): expected a group of N5, got {name}; n5zarr convert SOURCE {name} --ome and "
+        f"then n5zarr pyramid {name} make a pyramid of OME-Zarr",
     )
     return found
 

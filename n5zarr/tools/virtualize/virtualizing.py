@@ -16,7 +16,7 @@ from n5zarr.storage.choosing import store_of_url
 from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
 from n5zarr.storage.served import served
-from n5zarr.storage.url import is_url, local_path
+from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.locating import open_container
 from n5zarr.store.made_datasets import check_stored
 from n5zarr.tools.jobs.run import RunOptions
@@ -252,8 +252,9 @@ class _Target:
         is_json = self.format == "json"
         document: bytes | None = None
         if is_url(self.out):
-            folder, _, name = self.out.rstrip("/").rpartition("/")
-            store = store_of_url(folder, self.options, read_only=True, backend="fsspec")
+            address, query = split_query(self.out)
+            folder, _, name = address.rstrip("/").rpartition("/")
+            store = store_of_url(folder + query, self.options, read_only=True, backend="fsspec")
             store = served(store, forbidden_is_missing=True)
             key = name if is_json else f"{name}/{_PARQUET_DOCUMENT}"
             value = sync(store.get(key, cpu.buffer_prototype))
@@ -286,10 +287,10 @@ def _format(out: str, given: ReferenceFormat | None) -> ReferenceFormat:
     if given is not None:
         check_option("format", given, get_args(ReferenceFormat.__value__))
         return given
-    suffix = PurePosixPath(out.rstrip("/")).suffix.lower()
+    suffix = PurePosixPath(split_query(out)[0].rstrip("/")).suffix.lower()
     require(
         suffix in _SUFFIXES,
-        f"{out}: expected a name that ends in {', '.join(_SUFFIXES)}, got {suffix!r}; "
+        f"{named(out)}: expected a name that ends in {', '.join(_SUFFIXES)}, got {suffix!r}; "
         "format= (--format) chooses the format",
     )
     return _SUFFIXES[suffix]
