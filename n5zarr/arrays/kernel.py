@@ -203,6 +203,7 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         more=more,
         n_workers=n_workers,
     )
+    dataset.check_missing()  # the kernel does not report missing blocks
     _tell("read", dataset, start, out.shape, n_blocks, left)
     return left
 
@@ -244,6 +245,7 @@ def read_boxes(
 
     found = _on_threads(_kernel.read_boxes, dataset, arguments, sizes, n_groups, n_bytes, more=more)
     left = [position[0] for position in found]
+    dataset.check_missing()
     _tell("read", dataset, zeros, out.shape, n_groups, left)
     return left
 

@@ -6,6 +6,7 @@ import re
 from operator import lt
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.container.missing_blocks import check_missing
 from n5zarr.format.compression import Raw
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
@@ -86,6 +87,11 @@ class OpenDataset(NamedTuple):
     def position(self, key: str) -> N5Tuple:
         """Return the grid position of the block of a chunk from the chunk's key."""
         return self.view.grid_position(chunk_coords(key, self.view.ndim))
+
+    def check_missing(self) -> None:
+        """Raise if blocks may be missing because the local files are shards; looks at one, once."""
+        if self.path not in self.store.container.memory.plain:
+            self.store.run(check_missing(self.store.container.nodes, self.path))
 
     def key(self, position: N5Tuple) -> str:
         """Return the key of a block in the container."""

@@ -50,7 +50,11 @@ def read_blocks(
     list
         For each item, whether its block is present; None for one that zarr has to read.
     """
-    return share_out(reader.read, items, n_workers if reader.dataset.is_worth_threads else 1)
+    n_workers = n_workers if reader.dataset.is_worth_threads else 1
+    results = share_out(reader.read, items, n_workers)
+    if MISSING in results:
+        reader.dataset.check_missing()
+    return results
 
 
 def share_out[Item, Result](

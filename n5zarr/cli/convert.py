@@ -108,7 +108,7 @@ def _levels_text(made: Pyramid, verb: str, part: str | None) -> Iterator[Rendera
         yield "s0 is small enough: no levels"
         return
     if made.removed:
-        yield f"{', '.join(made.removed)} {verb} removed"
+        yield f"{'to be removed' if verb == 'would be' else 'removed'}: {', '.join(made.removed)}"
     yield f"{verb} made with {made.method}, described as {made.convention}:"
     table = Table.grid(*(Column(overflow="fold") for _ in range(6)), padding=(0, 2, 0, 0))
     table.add_row("", "shape", "of s0", "voxel size", "blocks", "size", style="dim")
@@ -144,6 +144,7 @@ def _list(values: Sequence[object]) -> str:
     n5zarr.download,
     directory={"metavar": "DIR"},
     paths={"metavar": "PATH", "names": ["--path"]},
+    select={"metavar": "GLOB"},
 )
 def download(**given: Any) -> Result:
     """Copy a part of a container to local files, as N5, byte for byte.

@@ -40,7 +40,7 @@ def tree(
     as_json: AsJson = False,
     size: Annotated[bool, typer.Option("--size", help="Count blocks and bytes stored.")] = False,
     depth: Annotated[
-        int | None, typer.Option(min=0, help="Number of levels below LOCATION.")
+        int | None, typer.Option(min=0, metavar="N", help="Number of levels below LOCATION.")
     ] = None,
     match: Annotated[
         str,
@@ -53,7 +53,9 @@ def tree(
     limit: Annotated[
         int | None,
         typer.Option(
-            min=0, help="Nodes of each group; 0: all. Default: as fit in 200 lines; in JSON all."
+            min=0,
+            metavar="N",
+            help="Nodes of each group; 0: all. Default: as fit in 200 lines; in JSON all.",
         ),
     ] = None,
     **access: Any,

@@ -17,6 +17,7 @@ from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container import codec_chain
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.container.memory import check_still_there, gone
+from n5zarr.container.missing_blocks import check_missing
 from n5zarr.container.node_names import ReplacedError
 from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -200,7 +201,10 @@ class Chunks:
             except N5BlockError:
                 pass
             (block,) = yield [Get(location.key, settled=True)]
-        return None if block is None else (yield from chunk_of(memoryview(block)))
+        if block is None:
+            yield from check_missing(self.nodes, chunk.path)
+            return None
+        return (yield from chunk_of(memoryview(block)))
 
     def _location_to_read(self, chunk: ChunkKey) -> Steps[BlockLocation | None]:
         """Locate the block of a chunk; None if no array has this chunk in its grid."""

@@ -46,7 +46,8 @@ _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while i
 LONGEST_AXIS = 2**27
 """Largest number of positions of an axis that gets a coordinate, which xarray loads: 1 GiB."""
 TOO_LONG = (
-    "gets no coordinate: its {} positions would fill the memory; select by index, as isel does"
+    "gets no coordinate: its {} positions would fill the memory; select by index: sel takes "
+    "indices along it, as isel does"
 )
 # units that xarray decodes as lengths of time; it does not decode the singular
 _TIME = ("days", "hours", "minutes", "seconds", "milliseconds", "microseconds", "nanoseconds")

@@ -122,6 +122,8 @@ class Memory:
         Warnings that the user has seen.
     without_trailer : set
         Paths of datasets of which an uncompressed block was seen to end with its elements.
+    plain : set
+        Paths of datasets of which a stored block was looked at, and is no shard.
     version_checked : bool
         Whether the version of the container has been checked.
     has_root : bool
@@ -139,6 +141,7 @@ class Memory:
         self.formats: dict[str, tuple[object, ZarrFormat | None]] = {}
         self.warned: set[str] = set()
         self.without_trailer: set[str] = set()
+        self.plain: set[str] = set()
         self._last_shard: tuple[str, bytes, BufferLike] | None = None
         self.version_checked = False
         self.has_root = False
@@ -263,7 +266,8 @@ class Memory:
                 kept.pop(known, None)
         for key in [key for key in list(self.served) if _is_below(key.path, path)]:
             self.served.pop(key, None)
-        self.without_trailer -= {p for p in self.without_trailer if _is_below(p, path)}
+        for paths in (self.without_trailer, self.plain):
+            paths -= {p for p in paths if _is_below(p, path)}
         self.has_root = self.has_root and path != ""
 
     def forget_attributes(self, path: str) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import index
-from typing import TYPE_CHECKING, Self, get_args
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import zarr
 
@@ -156,9 +156,19 @@ def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     require(value in known, f"{name}: expected one of {expected}, got {value!r}")
 
 
-def listed(given: str | Sequence[str]) -> list[str]:
-    """Return one text, or several, as a list."""
-    return [given] if isinstance(given, str) else list(given)
+def listed(name: str, given: Any) -> list[str]:  # noqa: ANN401 - what a user gives
+    """Return one text, or several, as a list.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It is neither (``kind="option"``).
+    """
+    is_one = isinstance(given, str) or not isinstance(given, Iterable)
+    texts = [given] if is_one else list(given)
+    if not all(isinstance(text, str) for text in texts):
+        raise option_error(f"{name}: expected a text, or a list of texts, got {given!r}")
+    return texts
 
 
 def check_compression(given: Mapping[str, JSON] | str) -> Compression:

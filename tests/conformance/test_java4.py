@@ -15,7 +15,7 @@ import n5zarr
 from n5zarr import N5Error, N5Store, N5Warning
 from n5zarr.arrays import kernel
 from n5zarr.arrays.pipeline import N5CodecPipeline
-from tests.shards import follow_recipe
+from tests.shards import follow_recipe, write_shards
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -159,6 +159,42 @@ def test_shards_are_read_by_the_recipe(tmp_path: Path, name: str) -> None:
     assert array.chunks == tuple(document["blockSize"])
     peer = zarr.open_array(N5Store(tmp_path / "plain.n5", codecs="portable"), path=name, mode="r")
     np.testing.assert_array_equal(peer[...], VALUES)
+
+
+def test_blocks_in_shards_are_not_missing(tmp_path: Path, way: str) -> None:
+    """Files of shards lie at other positions than most of their blocks, where no file is."""
+    root = tmp_path / "c.n5"
+    write_shards(root / "a", np.ones((53, 71), "u1"), (12, 8), (48, 32))
+    with pytest.raises(N5Error, match=r"a: block 0/0: .* a shard of Java N5 4 with 16 chunks"):
+        open_node("a", way, root)[50:, 50:]
+    if way in ("kernel", "python"):
+        array = n5zarr.open_array(root, path="a")
+        with pytest.raises(N5Error, match=r"a: block 0/0: .* a shard of Java N5 4"):
+            n5zarr.read_boxes(array, [[50, 60]], (2, 2))
+
+
+def test_blocks_in_shards_elsewhere_are_not_missing(tmp_path: Path) -> None:
+    """One more request, for the first block of the grid, tells shards from missing blocks."""
+    write_shards(tmp_path / "a", np.ones((53, 71), "u1"), (12, 8), (48, 32))
+    files = [p for p in tmp_path.rglob("*") if p.is_file()]
+    keys = {p.relative_to(tmp_path).as_posix(): p.read_bytes() for p in files}
+    held: dict[str, Any] = {
+        key: zarr.buffer.cpu.Buffer.from_bytes(value) for key, value in keys.items()
+    }
+    array: Any = n5zarr.open(zarr.storage.MemoryStore(held), path="a")
+    with pytest.raises(N5Error, match=r"a: block 0/0: .* a shard of Java N5 4"):
+        array[50:, 60:]
+
+
+def test_missing_blocks_beside_ordinary_ones(tmp_path: Path, way: str) -> None:
+    """A stored block is looked at once, and only if others are missing."""
+    made: Any = n5zarr.create_array(tmp_path / "c.n5/a", shape=(9, 9), chunks=(2, 2), dtype="u1")
+    assert not open_node("a", way, tmp_path / "c.n5")[...].any()
+    made[6:, 6:] = 7
+    array = open_node("a", way, tmp_path / "c.n5")
+    assert not array[:2, :2].any()
+    (tmp_path / "c.n5/a/3/3").write_bytes(b"")
+    assert not array[2:6, :2].any()
 
 
 @pytest.mark.parametrize("options", [{}, {"compression": "zstd"}, {"chunks": 3}], ids=str)

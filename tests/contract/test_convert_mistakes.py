@@ -253,6 +253,8 @@ def test_fill_values_that_n5_does_not_have_are_told(tmp_path: Path) -> None:
         ({"resume": True}, r"expected either overwrite .* or resume .*, got both"),
         ({"shards": 64}, r"shards .*: expected Zarr v3 as destination"),
         ({"labels": "labels/*"}, r"labels .*: expected only with ome=True"),
+        ({"select": 5}, "select: expected a text, or a list of texts, got 5"),
+        ({"exclude": ["a", 5]}, "exclude: expected a text, or a list of texts"),
         ({"level": 9}, "expected arrays to copy at level 9, got none"),
         ({"exclude": "*"}, "expected arrays to copy, got none"),
         ({"chunks": (16, 16)}, r"chunks: expected .* each of 3 axes, got \(16, 16\)"),

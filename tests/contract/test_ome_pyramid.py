@@ -318,6 +318,8 @@ def test_options_that_do_not_fit(tmp_path: Path) -> None:
         ({"chunks": [3, 4]}, "chunks: expected 4 numbers"),
         ({"factors": [2, 2]}, "factors: expected 4"),
         ({"compression": "jpeg"}, "jpeg"),
+        ({"max_num_entries": 3}, r"max_num_entries .*: expected label multisets"),
+        ({"overwrite": True, "resume": True}, "expected either overwrite"),
     ):
         with pytest.raises(N5Error, match=message):
             n5zarr.build_pyramid(tmp_path / "a.zarr", **options)

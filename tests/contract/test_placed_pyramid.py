@@ -309,6 +309,7 @@ def test_a_killed_process_loses_nothing(tmp_path: Path, stage: str) -> None:
     ("path", "options", "message"),
     [
         ("vol", {"to": "/"}, "got the root of the file system; '.' is this directory"),
+        ("vol", {"to": ""}, "expected a group or a location, got an empty name"),
         ("vol", {"to": "vol"}, "expected another group, got vol, which is the dataset or has it"),
         ("em/s0", {"to": "em"}, "expected another group, got em"),
         ("vol", {"to": "lone"}, r"lone/s0: expected a destination that does not exist"),

@@ -102,7 +102,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     exclude : str or sequence of str, optional
         Arrays to leave out.
     level : int, optional
-        Copy only this level of each pyramid ``s0``, ``s1``, ....
+        Copy only this level of each pyramid ``s0``, ``s1``, ...
     ome : bool, optional
         Write OME-Zarr: images with axes, units and scale.
 
@@ -180,11 +180,11 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     form = Form(
         ome=ome or to == "ome-zarr",
         ome_version=ome_version,
-        labels=listed(labels),
-        paintera_labels=listed(paintera_labels),
+        labels=listed("labels", labels),
+        paintera_labels=listed("paintera_labels", paintera_labels),
         coords=coords,
     )
-    paths = PathPatterns(listed(select), listed(exclude))
+    paths = PathPatterns(listed("select", select), listed("exclude", exclude))
     new = NewProject.at(place, to, ome_version, source_place)
     if new is not None:
         check_whole(form, paths, level)

@@ -39,6 +39,8 @@ _PARTS_OF_S0 = (
     "a group, beside which n5zarr pyramid (--part) writes levels"
 )
 
+_EACH = "a whole number for each axis"
+
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     location: Location,
@@ -81,8 +83,8 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         Copy the dataset to ``s0`` of this group: a path in the same container, or a location, with
         ``/`` or ``.`` at its beginning or a name that ends in ``.n5``.
     factors : sequence of int or "auto", optional
-        Number of elements to combine along each axis, in the order of the array (z, y, x; the
-        reverse of N5's), for each level. ``"auto"``: 2 along the spatial axes with the shortest
+        How many elements to combine at each level: one number for each axis, in the order of the
+        array (z, y, x; the reverse of N5's). ``"auto"``: 2 along the spatial axes with the shortest
         voxels; never along channels and time.
     levels : int or "auto", optional
         Number of levels; ``"auto"``: until one is at most a block, or 64 elements, long along each
@@ -97,15 +99,16 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     compression : mapping or str, optional
         As for :func:`n5zarr.create_array`; by default that of ``s0``.
     chunks : sequence of int, optional
-        Extent of a block, in the order of the array; by default that of ``s0``.
+        Extent of a block: one number for each axis, in the order of the array; by default that of
+        ``s0``.
     max_num_entries : int, optional
         For label multisets: how many labels of a voxel to keep, the most frequent ones; all if
         below 1.
     overwrite : bool, optional
         Whether to remove all existing coarser levels first; with ``to``, also ``s0``.
     resume : bool, optional
-        Whether to continue an interrupted run, and keep what it has written, or to compute the
-        levels of a finished one again and compare them.
+        Whether to continue an interrupted run, and keep what it has written. The levels of a
+        finished run are computed again and compared.
     part : str or (int, int), optional
         Do only one of several parts, such as ``"3/100"``: processes on one or more machines do a
         part each, with otherwise equal options; a part that was killed is repeated.
@@ -155,13 +158,15 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     access: dict[str, Any] = {"storage_options": storage_options, "backend": backend}
     place = place_of(location, **access, one_of_two=to is not None)
     options = PyramidOptions(
-        factors=None if _is_auto(factors) else _integers("factors", factors),
-        levels=None if _is_auto(levels) else _integers("levels", [levels])[0],
+        factors=None if _is_auto(factors) else _integers("factors", factors, f"{_EACH}, or 'auto'"),
+        levels=None
+        if _is_auto(levels)
+        else _integers("levels", [levels], "a number, or 'auto'")[0],
         method=method,
         convention=convention,
         compression=compression,
-        chunks=None if chunks is None else _integers("chunks", chunks),
-        max_num_entries=_integers("max_num_entries", [max_num_entries])[0],
+        chunks=None if chunks is None else _integers("chunks", chunks, _EACH),
+        max_num_entries=_integers("max_num_entries", [max_num_entries], "a number")[0],
         overwrite=overwrite,
         resume=resume,
         dry_run=dry_run,
@@ -174,6 +179,10 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         ),
     )
     require(options.run.division.is_whole or to is None, _PARTS_OF_S0)
+    require(
+        not (overwrite and resume),
+        "expected either overwrite (--overwrite) or resume (--resume), got both",
+    )
     ome = find_ome(place, path, read_only=False) if to is None else None
     if ome is not None:
         return _build(find_image(ome, convention), options)
@@ -257,8 +266,13 @@ def _plan(image: PyramidImage, options: PyramidOptions) -> LevelPlan:
     chosen = choose_levels(
         shape, chunks, image.voxel, factors=options.factors, n_levels=options.levels
     )
+    method = image.method(options.method)
+    require(
+        method == "multiset" or options.max_num_entries < 1,
+        "max_num_entries (--max-num-entries): expected label multisets, got an image",
+    )
     wanted = Wanted(
-        method=image.method(options.method),
+        method=method,
         chunks=chunks,
         compression=compression,
         is_chunked=options.chunks is not None,
@@ -275,11 +289,11 @@ def _is_auto(given: object) -> bool:
     return isinstance(given, str) and given == "auto"
 
 
-def _integers(name: str, values: Sequence[object] | str) -> tuple[int, ...]:
+def _integers(name: str, values: Sequence[object] | str, expected: str) -> tuple[int, ...]:
     try:
         return tuple(index(value) for value in values)  # type: ignore[arg-type] # raises TypeError
     except TypeError as err:
-        raise option_error(f"{name}: expected whole numbers or 'auto', got {values!r}") from err
+        raise option_error(f"{name}: expected {expected}, got {values!r}") from err
 
 
 def _result(plan: LevelPlan, removed: Sequence[str], *, is_written: bool) -> Pyramid:

@@ -257,10 +257,6 @@ class Copying:
 
     def check(self, options: PyramidOptions) -> None:
         """Raise if it cannot be done, before anything is written."""
-        require(
-            not (options.overwrite and options.resume),
-            "expected either overwrite (--overwrite) or resume (--resume), got both",
-        )
         if not (options.resume and self._is_copied()):
             self._run(options, dry_run=True)
 
@@ -381,6 +377,7 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     N5UnrepresentableError
         The dataset is in Zarr (``kind="option"``).
     """
+    require(to != "", "to (--to): expected a group or a location, got an empty name")
     require(
         to not in ("/", "\\"),
         "to (--to): expected a group or a location, got the root of the file system; '.' is this "

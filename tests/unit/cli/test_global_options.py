@@ -53,6 +53,7 @@ def test_help_fits_80_columns(words: tuple[str, ...], monkeypatch: pytest.Monkey
     assert max(map(len, lines)) == 80
     # rich cuts what does not fit with an ellipsis; typer writes three dots, and only in usages
     assert "…" not in short.output
+    assert "int range" not in short.output  # what typer shows without a metavar
     for option in ("--verbose", "--quiet", "-v", "-q", "-h"):
         assert any(f" {option} " in line for line in lines)
     # a paragraph is filled: no line ends where the next word would have fitted

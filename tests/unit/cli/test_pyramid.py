@@ -32,7 +32,7 @@ def test_the_plan_and_the_result_are_printed(group: str) -> None:
     options = ("--levels", "2", "--factors", "2,2,2", "--overwrite")
     assert run(group, *options, "--dry-run") == [
         f"{group.removesuffix('/em')}  /em",
-        "s1, s2 would be removed",
+        "to be removed: s1, s2",
         "would be made with mean, described as cosem:",
         "    shape         of s0      voxel size       blocks  size",
         "s1  (20, 48, 64)  (2, 2, 2)  (40, 16, 16) nm  8       60.0 KiB unpacked",
@@ -40,7 +40,7 @@ def test_the_plan_and_the_result_are_printed(group: str) -> None:
     ]
     assert n5zarr.open_array(group, path="s2").chunks == (10, 24, 32)  # the sample's
     done = run(group, *options)
-    assert done[1:3] == ["s1, s2 were removed", "were made with mean, described as cosem:"]
+    assert done[1:3] == ["removed: s1, s2", "were made with mean, described as cosem:"]
     assert [line.split("  ")[4] for line in done[4:]] == ["8 of 8", "1 of 1"]
     assert n5zarr.open_array(group, path="s2").chunks == (16, 40, 50)
 
