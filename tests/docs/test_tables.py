@@ -54,6 +54,11 @@ BY_HAND = {
         "tests/contract/test_viewers.py::test_big_data_viewer_finds_the_levels_of_a_setup",
         "tests/contract/test_viewers.py::test_tensorstore_finds_scale_and_unit",
     ),
+    "Locations": (
+        "tests/contract/test_locations.py::test_reading_takes_any_location",
+        "tests/contract/test_locations.py::test_blocks_of_n5_must_be_stored",
+        "tests/contract/test_locations.py::test_writing_in_place_names_the_way_out",
+    ),
 }
 
 

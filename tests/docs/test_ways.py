@@ -52,7 +52,7 @@ EVERYWHERE = re.compile(
     r"|format\.foreign\.format_of_name|container\.options\.(check_.*|require|listed)|.*\.__str__"
     r"|errors\.ErrorsAt\..*|container\.memory\.Memory\.(?!keep$|take_listed$).*|container\.chunks\.Chunks\._errors_of"
     r"|storage\.interface\.Storage\.answer_with|storage\.local\.LocalFiles\.(answer|_write)|storage\.locks\..*|storage\.requests\.logs_requests"
-    r"|storage\.files\.(_.*|check_.*|is_unfinished|is_coming|patiently|unfinished_name|HeldFile\..*)"
+    r"|storage\.files\.(_.*|check_.*|read_at|is_unfinished|is_coming|patiently|unfinished_name|HeldFile\..*)"
     r"|storage\.writing\.(_.*|sync_directories|FileWriter\.(_.*|note_directory)))"
 )
 
@@ -201,7 +201,7 @@ def test_a_chunk_is_written_as_its_page_says(store: N5Store) -> None:
     assert chunk is not None
     calls = calls_of(lambda: store.set_sync("a/c/1/1/1", chunk))
     made = "n5zarr.container.chunks.Chunks._make_block"
-    looked = "n5zarr.storage.writing._check.<locals>.read"  # begin and end of the replaced file
+    looked = "n5zarr.storage.files.read_at"  # begin and end of the replaced file
     ups = [FLOW_BEGINS + "_locating", made, looked, looked]
     check(calls, "the-way-of-a-chunk.md", "Writing a chunk", ups)
 
@@ -371,7 +371,7 @@ def test_a_way_from_a_user_is_as_its_page_says(store: N5Store, way: Way) -> None
 
 def test_a_conversion_parses_two_locations_and_does_all_else_once(store: N5Store) -> None:
     names = Counter(of_edges(traced(PARTS[0], store.root)))
-    twice = {"n5zarr.storage.place.place_of", "n5zarr.store.bdv_xml.xml_file"}
+    twice = {"n5zarr.storage.place.place_of"}
     assert {name: n for name, n in names.items() if n > 1} == dict.fromkeys(twice | KEYS, 2)
 
 

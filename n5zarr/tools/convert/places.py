@@ -89,8 +89,8 @@ def _file_tree(path: Path) -> SourceTree | Place | None:
     for above in (path, *path.parents):
         kind = format_of_name(above.name)
         inner = "/".join(path.parts[len(above.parts) :])
-        read = added("source file", kind or "")
-        tree: SourceTree | None = read and read(str(above), inner)
+        read = kind and added("source file", kind)
+        tree: SourceTree | None = read(str(above), inner) if read else None
         if tree is not None:
             return tree
         if kind == "zip" and above.is_file():

@@ -40,6 +40,7 @@ _PARTS_OF_S0 = (
 )
 
 _EACH = "a whole number for each axis"
+_LEVELS = "a number, or 'auto'"
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
@@ -99,8 +100,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     compression : mapping or str, optional
         As for :func:`n5zarr.create_array`; by default that of ``s0``.
     chunks : sequence of int, optional
-        Extent of a block: one number for each axis, in the order of the array; by default that of
-        ``s0``.
+        Extent of a block, a number for each axis, in the order of the array; by default as ``s0``.
     max_num_entries : int, optional
         For label multisets: how many labels of a voxel to keep, the most frequent ones; all if
         below 1.
@@ -159,9 +159,7 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     place = place_of(location, **access, one_of_two=to is not None)
     options = PyramidOptions(
         factors=None if _is_auto(factors) else _integers("factors", factors, f"{_EACH}, or 'auto'"),
-        levels=None
-        if _is_auto(levels)
-        else _integers("levels", [levels], "a number, or 'auto'")[0],
+        levels=None if _is_auto(levels) else _integers("levels", [levels], _LEVELS)[0],
         method=method,
         convention=convention,
         compression=compression,
