@@ -19,7 +19,7 @@ __all__ = ["check_missing"]
 def check_missing(nodes: Nodes, path: str) -> Steps[None]:
     """Look at one stored block of a dataset whose blocks are missing, once.
 
-    The first one, or on storage without stamps the one at the origin: that takes one request.
+    The one at the origin; if it is missing, the first one of local files, where listing is cheap.
 
     Parameters
     ----------
@@ -37,12 +37,13 @@ def check_missing(nodes: Nodes, path: str) -> Steps[None]:
     if path in plain or view is None:
         return
     n_levels = max(1, view.ndim)
-    block = (
-        (yield from _first_block(path, n_levels)) if nodes.has_stamps else "/".join("0" * n_levels)
-    )
-    if not block:
-        return
+    block = "/".join("0" * n_levels)
     (stored,) = yield [Get(join(path, block))]
+    if stored is None and nodes.has_stamps:
+        block = yield from _first_block(path, n_levels)
+        if not block:
+            return
+        (stored,) = yield [Get(join(path, block))]
     if stored is not None:
         with ErrorsAt(f"{nodes.name}: {path or '/'}: block {block}"):
             check_no_shard(memoryview(stored), view.dataset.data_type, view.dataset.compression)
