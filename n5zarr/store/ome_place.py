@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ZarrLocation", "find_ome", "locate", "read_zarr_node"]
+__all__ = ["OmeLocation", "find_ome", "locate", "read_zarr_node"]
 
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at
@@ -55,8 +55,8 @@ def locate(place: Place, path: str = "") -> Located | None:
     return Located("ome-zarr", Place(images), sync(images.n5_path(found.path)))
 
 
-class ZarrLocation(NamedTuple):
-    """A location in a hierarchy of Zarr.
+class OmeLocation(NamedTuple):
+    """A location in a hierarchy of OME-Zarr.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ class ZarrLocation(NamedTuple):
         return False
 
 
-def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLocation | None:
+def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLocation | None:
     """Find the hierarchy of OME-Zarr at a location; None if there is anything else.
 
     Parameters
@@ -116,7 +116,7 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> ZarrLoc
     found = _node_of(storage, node)
     if found is None or found.zarr_format is None:
         return None
-    location = ZarrLocation(storage, node, found.zarr_format)
+    location = OmeLocation(storage, node, found.zarr_format)
     return location if location.is_ome() else None
 
 

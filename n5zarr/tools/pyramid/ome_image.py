@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
-    from n5zarr.store.ome_place import ZarrLocation
+    from n5zarr.store.ome_place import OmeLocation
     from n5zarr.tools.pyramid.image import Wanted
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
@@ -58,7 +58,7 @@ class OmeImage(PyramidImage):
 
     Parameters
     ----------
-    location : ZarrLocation
+    location : OmeLocation
         The hierarchy, and the path of the group of the image.
     attributes : mapping
         Attributes of the group.
@@ -70,7 +70,7 @@ class OmeImage(PyramidImage):
         The same, for the documents of others.
     """
 
-    location: ZarrLocation
+    location: OmeLocation
     attributes: Mapping[str, JSON]
     paths: tuple[str, ...]
     array: AnyArray
@@ -226,12 +226,12 @@ class OmeImage(PyramidImage):
         return found
 
 
-def open_level(location: ZarrLocation, path: str) -> AnyArray:
+def open_level(location: OmeLocation, path: str) -> AnyArray:
     place = StorePath(location.storage.store, path)
     return zarr.open_array(place, mode="r", zarr_format=location.zarr_format)
 
 
-def find_image(location: ZarrLocation, convention: str) -> OmeImage:
+def find_image(location: OmeLocation, convention: str) -> OmeImage:
     """Read the image at a location: its group, or its finest level.
 
     Raises
@@ -257,7 +257,7 @@ def find_image(location: ZarrLocation, convention: str) -> OmeImage:
             raise option_error(str(err)) from err
 
 
-def _read(location: ZarrLocation) -> OmeImage:
+def _read(location: OmeLocation) -> OmeImage:
     attributes, path = _group_of(location)
     image = image_in(attributes)
     if image is None:
@@ -299,7 +299,7 @@ def _read(location: ZarrLocation) -> OmeImage:
     )
 
 
-def _group_of(location: ZarrLocation) -> tuple[Mapping[str, JSON], str]:
+def _group_of(location: OmeLocation) -> tuple[Mapping[str, JSON], str]:
     """Return attributes and path of the group of an image; its first level may be given."""
     for path in (location.path, *reversed(groups_above(location.path))):
         attributes = _attributes(location, path)
@@ -310,7 +310,7 @@ def _group_of(location: ZarrLocation) -> tuple[Mapping[str, JSON], str]:
     return {}, location.path
 
 
-def _attributes(location: ZarrLocation, path: str) -> Mapping[str, JSON]:
+def _attributes(location: OmeLocation, path: str) -> Mapping[str, JSON]:
     (data,) = location.storage.run(read_each([join(path, _document(location))]))
     try:
         document = mapping(json.loads(data or b"{}"))
@@ -319,7 +319,7 @@ def _attributes(location: ZarrLocation, path: str) -> Mapping[str, JSON]:
     return mapping(document.get("attributes")) if location.zarr_format == 3 else document
 
 
-def _document(location: ZarrLocation) -> str:
+def _document(location: OmeLocation) -> str:
     return "zarr.json" if location.zarr_format == 3 else ".zattrs"
 
 
@@ -331,7 +331,7 @@ async def _holds_only_chunks(store: Store, path: str) -> bool:
     return True
 
 
-def consolidate_again(location: ZarrLocation) -> None:
+def consolidate_again(location: OmeLocation) -> None:
     """Write consolidated metadata again where the group, or one above it, has some."""
     store = location.storage.store.with_read_only(read_only=False)
     for path in (location.path, *reversed(groups_above(location.path))):

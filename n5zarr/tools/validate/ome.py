@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.ome_place import ZarrLocation
+    from n5zarr.store.ome_place import OmeLocation
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.validate.findings import Finding, Severity
 
@@ -64,7 +64,7 @@ class OmeCheck:
 
     Parameters
     ----------
-    location : ZarrLocation
+    location : OmeLocation
         Where it begins.
     deep : bool
         Whether to decode every chunk.
@@ -72,7 +72,7 @@ class OmeCheck:
         Whether a missing chunk is an error.
     """
 
-    location: ZarrLocation
+    location: OmeLocation
     deep: bool
     expect_complete: bool = False
     counts: Counter[str] = field(default_factory=Counter)
