@@ -243,10 +243,12 @@ def import_optional(module: str, purpose: str, extra: str) -> Any:  # noqa: ANN4
     N5MissingDependencyError
         The package cannot be imported.
     """
+    package = module.partition(".")[0]
     try:
+        import_module(package)
         return import_module(module)
     except ImportError as err:
-        raise N5MissingDependencyError(module.partition(".")[0], purpose, extra) from err
+        raise N5MissingDependencyError(package, purpose, extra) from err
 
 
 class N5Warning(UserWarning):

@@ -255,7 +255,7 @@ def test_the_root_is_asked_for_where_no_name_tells(unnamed: Path) -> None:
         # what has no document is opened as it is
         first: Any = n5zarr.open(f"{proxy.url}/lab", path="25 um/s0")
         assert first.shape == (9, 7)
-        assert asked(proxy) == [lab, s0]
+        assert asked(proxy) == [s0, lab]
 
 
 def test_documents_above_that_may_not_be_seen_or_are_pages(unnamed: Path, s3_server: str) -> None:

@@ -18,9 +18,10 @@ from n5zarr.errors import N5FormatError
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
+from n5zarr.store.bdv_xml import locate as locate_project
 from n5zarr.store.geometry import described
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
-from n5zarr.store.locating import open_container
+from n5zarr.store.locating import Located
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
@@ -237,17 +238,17 @@ def _open_side(
     """
     if isinstance(location, zarr.Array | zarr.Group) and not isinstance(location.store, N5Store):
         return _side_of_zarr(location)
-    store, path = open_container(
-        place_of(location, options, backend, one_of_two=True), writes=False
-    )
+    place = place_of(location, options, backend, one_of_two=True)
+    # Zarr is compared as it is, not as N5
+    store, path = (locate_project(place) or Located("n5", place)).open(writes=False)
     try:
         return _side_of_n5(store, path, existing_node(store, path))
     except N5FormatError as err:
         if err.kind != "foreign":
             raise
-    place = StorePath(JavaZarrStore(store.storage.store), path)
+    node = StorePath(JavaZarrStore(store.storage.store), path)
     with zarr_documents(join(str(store.storage), path)):
-        return _side_of_zarr(zarr.open(place, mode="r"))
+        return _side_of_zarr(zarr.open(node, mode="r"))
 
 
 def _side_of_n5(store: N5Store, path: str, node: Node) -> _Side:
