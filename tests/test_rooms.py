@@ -22,8 +22,8 @@ MODULES = read_modules(REPOSITORY)
 BUDGETS = {"paintera": (400, 6), "other_sources": (290, 2)}
 # tests of what is nearest to each room
 NEAREST = {
-    "paintera": ["test_blocks.py", "test_build_pyramid.py", "test_opening.py", "test_download.py"],
-    "other_sources": ["test_convert_mistakes.py", "test_ome_zarr_source.py", "test_places.py"],
+    "paintera": ["test_blocks.py", "test_build_pyramid.py"],
+    "other_sources": ["test_convert_mistakes.py", "test_places.py"],
 }
 ABOVE = LAYERS[LAYERS.index("hdmf") :]
 
