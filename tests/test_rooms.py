@@ -67,7 +67,7 @@ def test_a_missing_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("name", BUDGETS)
 def test_all_else_works_without_a_room(name: str, tmp_path: Path) -> None:
-    for folder in ("n5zarr", "tests"):
+    for folder in ("n5zarr", "tests", "docs"):
         shutil.copytree(
             REPOSITORY / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__")
         )
