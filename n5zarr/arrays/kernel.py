@@ -15,7 +15,7 @@ from array import array as packed
 from functools import partial
 from importlib import import_module
 from itertools import product
-from operator import mul
+from operator import floordiv, mul
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 import numpy as np
@@ -203,7 +203,9 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         more=more,
         n_workers=n_workers,
     )
-    dataset.check_missing()  # the kernel does not report missing blocks
+    if not left:  # the kernel does not report missing blocks, but Python does
+        begin = from_presented(start, dataset.view.axis_order)
+        dataset.check_missing([*map(floordiv, begin, dataset.view.dataset.block_size)])
     _tell("read", dataset, start, out.shape, n_blocks, left)
     return left
 
@@ -245,7 +247,8 @@ def read_boxes(
 
     found = _on_threads(_kernel.read_boxes, dataset, arguments, sizes, n_groups, n_bytes, more=more)
     left = [position[0] for position in found]
-    dataset.check_missing()
+    if not left:
+        dataset.check_missing(groups.places[0])
     _tell("read", dataset, zeros, out.shape, n_groups, left)
     return left
 

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import re
 from operator import lt
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr._zarr import MISSING, PRESENT
 from n5zarr.container.missing_blocks import check_missing
 from n5zarr.format.compression import Raw
 from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     import numpy as np
+    from zarr.abc.codec import GetResult
     from zarr.types import AnyArray
 
     from n5zarr._zarr import ArrayMetadata, ArraySpec
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.dataset_view import DatasetView
@@ -88,10 +91,26 @@ class OpenDataset(NamedTuple):
         """Return the grid position of the block of a chunk from the chunk's key."""
         return self.view.grid_position(chunk_coords(key, self.view.ndim))
 
-    def check_missing(self) -> None:
-        """Raise if blocks may be missing because the local files are shards; looks at one, once."""
-        if self.path not in self.store.container.memory.plain:
+    def check_missing(self, read: Sequence[int] | None = None) -> None:
+        """Raise if blocks may be missing because the local files are shards; looks at one, once.
+
+        ``read`` is the grid position of a block that was read, if it is there, N5 order.
+        """
+        plain = self.store.container.memory.plain
+        if self.path in plain:
+            return
+        block = None if read is None else block_path(N5Tuple(tuple(map(int, read))))
+        if block and Path(self.directory, block).exists():
+            plain.add(self.path)
+        else:
             self.store.run(check_missing(self.store.container.nodes, self.path))
+
+    async def check_results(self, results: Sequence[GetResult | None]) -> None:
+        """Do the same for the results of a read; a block that was found is no shard."""
+        if PRESENT in results:
+            self.store.container.memory.plain.add(self.path)
+        elif MISSING in results:
+            await self.store.run_async(check_missing(self.store.container.nodes, self.path))
 
     def key(self, position: N5Tuple) -> str:
         """Return the key of a block in the container."""

@@ -24,7 +24,6 @@ from zarr.abc.codec import Codec, CodecPipeline
 from zarr.registry import register_pipeline
 
 from n5zarr._zarr import (
-    MISSING,
     PRESENT,
     default_pipeline,
     default_pipeline_name,
@@ -38,7 +37,6 @@ from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, update_chunks, write_remote
 from n5zarr.arrays.workers import on_thread
-from n5zarr.container.missing_blocks import check_missing
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.store.n5_store import N5Store
@@ -184,10 +182,7 @@ class N5CodecPipeline(CodecPipeline):
         reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
         if not is_local(dataset.store):
             results = await read_remote(reader, batch)
-            if MISSING in results:
-                await dataset.store.run_async(
-                    check_missing(dataset.store.container.nodes, dataset.path)
-                )
+            await dataset.check_results(results)
         elif _is_little(dataset, batch, out):
             # cheaper than passing the work to a thread; the loop must not wait for threads, since a
             # finalizer in a thread may wait for the loop

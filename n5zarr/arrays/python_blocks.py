@@ -52,7 +52,7 @@ def read_blocks(
     """
     n_workers = n_workers if reader.dataset.is_worth_threads else 1
     results = share_out(reader.read, items, n_workers)
-    if MISSING in results:
+    if MISSING in results and PRESENT not in results:
         reader.dataset.check_missing()
     return results
 

@@ -267,7 +267,7 @@ class Memory:
         for key in [key for key in list(self.served) if _is_below(key.path, path)]:
             self.served.pop(key, None)
         for paths in (self.without_trailer, self.plain):
-            paths -= {p for p in paths if _is_below(p, path)}
+            paths -= {p for p in list(paths) if _is_below(p, path)}
         self.has_root = self.has_root and path != ""
 
     def forget_attributes(self, path: str) -> None:

@@ -17,9 +17,10 @@ __all__ = ["check_missing"]
 
 
 def check_missing(nodes: Nodes, path: str) -> Steps[None]:
-    """Look at one stored block of a dataset whose blocks are missing, once.
+    """Look at one stored block of a dataset of which a read found none, once.
 
     The one at the origin; if it is missing, the first one of local files, where listing is cheap.
+    A read that finds a file parses it, and raises if it is a shard.
 
     Parameters
     ----------

@@ -167,6 +167,10 @@ def test_blocks_in_shards_are_not_missing(tmp_path: Path, way: str) -> None:
     write_shards(root / "a", np.ones((53, 71), "u1"), (12, 8), (48, 32))
     with pytest.raises(N5Error, match=r"a: block 0/0: .* a shard of Java N5 4 with 16 chunks"):
         open_node("a", way, root)[50:, 50:]
+    array = open_node("a", way, root)
+    for box in (np.s_[:], np.s_[50:, 50:], np.s_[:1, :1], np.s_[50:, 50:]):  # an error hides none
+        with pytest.raises(N5Error, match="a shard of Java N5 4"):
+            array[box]
     if way in ("kernel", "python"):
         array = n5zarr.open_array(root, path="a")
         with pytest.raises(N5Error, match=r"a: block 0/0: .* a shard of Java N5 4"):

@@ -184,7 +184,7 @@ def test_only_boxes_without_a_block_cost_a_request(
     clear(memory, "g/a/0/0")
     memory.asked.clear()
     assert array[:, :10].tolist() == [[0] * 5 + [7] * 5] * 3 + [[7] * 10] * 4
-    assert len(memory.asked) == 7  # with one that tells whether files are shards
+    assert len(memory.asked) == 6
     memory.asked.clear()
     assert np.unique(array[:2, :2]) == [0]
     assert memory.asked == ["g/a/0/0", "g/a/attributes.json"]
