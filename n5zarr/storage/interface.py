@@ -38,8 +38,6 @@ class Storage(ABC):
     ----------
     root : Path or None
         The resolved directory of the container; None unless it is in local files.
-    given : Path or None
-        The same directory by the user's name for it, which may be a link.
     durability : {"atomic", "durable", "overwrite"}
         The way to write files; other storage than local files replaces whole values.
     has_cache : bool
@@ -51,7 +49,6 @@ class Storage(ABC):
     """
 
     root: Path | None = None
-    given: Path | None = None
     durability: Durability = "atomic"
     has_cache = False
     has_stamps = False
@@ -73,6 +70,11 @@ class Storage(ABC):
         It returns None for a missing key, and raises the errors of :class:`Get`. A value costs half
         of the processor time that it costs with await.
         """
+        return None
+
+    @property
+    def given(self) -> Path | None:
+        """The directory of the container by the user's name for it, which may be a link."""
         return None
 
     @property

@@ -68,7 +68,6 @@ class LocalFiles(Storage):
         directory, which may itself be reached through a link.
     """
 
-    given: Path
     is_shared = True
     has_stamps = True
     supports_sync = True
@@ -82,8 +81,7 @@ class LocalFiles(Storage):
         durability: Durability = "atomic",
         confined: bool = False,
     ) -> None:
-        given = root.absolute()
-        self.given = given.parent.resolve() / given.name
+        self._given = root.absolute()
         self._root = root.resolve()
         self.root = None if confined else self._root  # so that no reader opens files itself
         self.durability = durability
@@ -95,6 +93,11 @@ class LocalFiles(Storage):
 
     def __str__(self) -> str:
         return str(self._root)
+
+    @property
+    @override
+    def given(self) -> Path:
+        return self._given.parent.resolve() / self._given.name  # rarely asked for, and slow
 
     @property
     @override
@@ -113,7 +116,7 @@ class LocalFiles(Storage):
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
         return type(self)(
-            self.given,
+            self._given,
             read_only=read_only,
             store_writes=self._store_writes,
             durability=self.durability,
