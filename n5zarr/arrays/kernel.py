@@ -181,18 +181,17 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
     list of tuple of int
         Grid positions of the blocks that are left to Python.
     """
-    compression, n_bytes = dataset.view.dataset.compression, dataset.view.full_n_bytes
-    reads_rows = isinstance(compression, Raw) and cells is None
+    view, n_bytes = dataset.view, dataset.view.full_n_bytes
+    reads_rows = isinstance(view.dataset.compression, Raw) and cells is None
     if reads_rows:
-        row = n_bytes // dataset.view.dataset.block_size[-1]
-        n_stored, n_elements = min(n_bytes, max(_kernel.GROUP, row)), 0
+        row = n_bytes // view.dataset.block_size[-1]
+        sizes = min(n_bytes, max(_kernel.GROUP, row)), 0
     else:
-        n_stored, n_elements = _most_packed(n_bytes), n_bytes
+        sizes = _most_packed(n_bytes), n_bytes
     arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step, cells)
     if reads_rows:
         n_bytes = 0 if n_bytes < SMALL_BLOCK else out.nbytes // n_blocks
-    more = None if cells is None else (lambda _: (cells.numbers(dataset.view.axis_order),))
-    sizes = n_stored, n_elements
+    more = None if cells is None else (lambda _: (cells.numbers(view.axis_order),))
     left = _on_threads(
         _kernel.read_box,
         dataset,
@@ -204,8 +203,7 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         n_workers=n_workers,
     )
     if not left:  # the kernel does not report missing blocks, but Python does
-        begin = from_presented(start, dataset.view.axis_order)
-        dataset.check_missing([*map(floordiv, begin, dataset.view.dataset.block_size)])
+        dataset.check_missing(view.grid_position(tuple(map(floordiv, start, view.chunk_shape))))
     _tell("read", dataset, start, out.shape, n_blocks, left)
     return left
 

@@ -15,6 +15,7 @@ import aiohttp
 import boto3
 import numpy as np
 import pytest
+from s3fs import S3FileSystem
 
 import n5zarr
 from n5zarr import N5Store
@@ -113,6 +114,7 @@ def fsspec_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
 def chosen_options(url: str, wait: float = PATIENCE) -> dict[str, Any]:
     """Return options of s3fs with which obstore reads; see also :func:`one_attempt`."""
     translated._SILENCE = wait  # as no option of s3fs that obstore can have
+    S3FileSystem.connect_timeout = S3FileSystem.read_timeout = wait  # reads in forked processes
     return {"key": "a", "secret": "b", "endpoint_url": url}
 
 
