@@ -33,7 +33,7 @@ import n5zarr
 from benchmarks.presentation import copy_keys
 from benchmarks.s3_server import s3_server
 from n5zarr import N5Store
-from n5zarr.store.inspect import describe_each
+from n5zarr.metadata.inspect import describe_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable

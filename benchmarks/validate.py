@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import n5zarr
-from n5zarr.store.inspect import describe, describe_each
+from n5zarr.metadata.inspect import describe, describe_each
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -20,10 +20,18 @@ if TYPE_CHECKING:
     from n5zarr.arrays.many_boxes import read_boxes
     from n5zarr.arrays.opening import open_array, open_group
     from n5zarr.arrays.opening import open_node as open  # noqa: A004 - as zarr.open
+    from n5zarr.bigdataviewer.opening import open_bdv
+    from n5zarr.bigdataviewer.register import read_registrations, register
+    from n5zarr.bigdataviewer.registrations import ViewTransform
+    from n5zarr.bigdataviewer.stored_points import InterestPoints, read_interest_points
+    from n5zarr.bigdataviewer.write import write_bdv
+    from n5zarr.bigdataviewer.write_points import write_interest_points
     from n5zarr.codecs.block import Block
     from n5zarr.codecs.multisets import LabelMultisets
     from n5zarr.codecs.single_block import decode_block, encode_block
-    from n5zarr.conventions.bdv_registrations import ViewTransform
+    from n5zarr.metadata.attributes import get_attribute, remove_attribute, set_attribute
+    from n5zarr.metadata.geometry import ArrayGeometry, geometry
+    from n5zarr.metadata.set_geometry import set_geometry
     from n5zarr.paintera.fragment_segments import (
         read_fragment_segments,
         segments_of,
@@ -31,21 +39,16 @@ if TYPE_CHECKING:
     )
     from n5zarr.paintera.label_multisets import read_label_multisets, write_label_multisets
     from n5zarr.storage.cache import CacheOptions
-    from n5zarr.store.attributes import get_attribute, remove_attribute, set_attribute
     from n5zarr.store.block_codec import N5Block, N5BlockCodec
     from n5zarr.store.blocks import read_block, write_block
-    from n5zarr.store.geometry import ArrayGeometry, geometry
     from n5zarr.store.location import sample_path
     from n5zarr.store.n5_fs_store import N5FSStore
     from n5zarr.store.n5_store import N5Store
-    from n5zarr.store.register import read_registrations, register
-    from n5zarr.store.set_geometry import set_geometry
     from n5zarr.tools.convert.convert import convert
     from n5zarr.tools.convert.download import Downloaded, download
     from n5zarr.tools.convert.writing import Conversion, ConvertedArray
     from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
     from n5zarr.tools.diff.nodes import Comparison, Difference, compare
-    from n5zarr.tools.projects.write import write_bdv
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel
     from n5zarr.tools.rechunk import rechunk
@@ -74,9 +77,6 @@ if TYPE_CHECKING:
     from n5zarr.viewing.serve.run import NeuroglancerView, Server, serve, view
     from n5zarr.viewing.thumbnail import thumbnail
     from n5zarr.xarray.accessor import open_level, pyramid_levels
-    from n5zarr.xarray.bdv import open_bdv
-    from n5zarr.xarray.interest_points import write_interest_points
-    from n5zarr.xarray.stored_points import InterestPoints, read_interest_points
     from n5zarr.xarray.write import to_n5
 
 logging.getLogger(__name__).addHandler(logging.NullHandler())  # silent until a program listens
@@ -181,7 +181,7 @@ _MODULES = {
     "Quarantine": "tools.validate.repairs",
     "Cleanup": "tools.validate.repairs",
     "ArrayDifference": "tools.diff.arrays",
-    "ArrayGeometry": "store.geometry",
+    "ArrayGeometry": "metadata.geometry",
     "Block": "codecs.block",
     "BlockCount": "tools.validate.findings",
     "BlockStatistics": "tools.statistics",
@@ -191,7 +191,7 @@ _MODULES = {
     "Difference": "tools.diff.nodes",
     "Downloaded": "tools.convert.download",
     "Finding": "tools.validate.findings",
-    "InterestPoints": "xarray.stored_points",
+    "InterestPoints": "bigdataviewer.stored_points",
     "LabelMultisets": "codecs.multisets",
     "N5Block": "store.block_codec",
     "N5BlockCodec": "store.block_codec",
@@ -214,12 +214,12 @@ _MODULES = {
     "download": "tools.convert.download",
     "encode_block": "codecs.single_block",
     "find_problems": "tools.validate.check",
-    "geometry": "store.geometry",
-    "get_attribute": "store.attributes",
+    "geometry": "metadata.geometry",
+    "get_attribute": "metadata.attributes",
     "napari_layers": "viewing.napari",
     "open": "arrays.opening",
     "open_array": "arrays.opening",
-    "open_bdv": "xarray.bdv",
+    "open_bdv": "bigdataviewer.opening",
     "open_group": "arrays.opening",
     "open_level": "xarray.accessor",
     "plot": "viewing.picture_plot",
@@ -230,8 +230,8 @@ _MODULES = {
     "read_fragment_segments": "paintera.fragment_segments",
     "read_label_multisets": "paintera.label_multisets",
     "rechunk": "tools.rechunk",
-    "read_interest_points": "xarray.stored_points",
-    "remove_attribute": "store.attributes",
+    "read_interest_points": "bigdataviewer.stored_points",
+    "remove_attribute": "metadata.attributes",
     "remove_empty_blocks": "tools.rewriting",
     "repair_edges": "tools.rewriting",
     "restore_blocks": "tools.validate.repairs",
@@ -239,8 +239,8 @@ _MODULES = {
     "segments_of": "paintera.fragment_segments",
     "Server": "viewing.serve.run",
     "serve": "viewing.serve.run",
-    "set_attribute": "store.attributes",
-    "set_geometry": "store.set_geometry",
+    "set_attribute": "metadata.attributes",
+    "set_geometry": "metadata.set_geometry",
     "sidecar": "tools.sidecar",
     "thumbnail": "viewing.thumbnail",
     "to_n5": "xarray.write",
@@ -250,15 +250,16 @@ _MODULES = {
     "write_block": "store.blocks",
     "write_fragment_segments": "paintera.fragment_segments",
     "write_label_multisets": "paintera.label_multisets",
-    "write_interest_points": "xarray.interest_points",
-    "ViewTransform": "conventions.bdv_registrations",
-    "read_registrations": "store.register",
-    "register": "store.register",
-    "write_bdv": "tools.projects.write",
+    "write_interest_points": "bigdataviewer.write_points",
+    "ViewTransform": "bigdataviewer.registrations",
+    "read_registrations": "bigdataviewer.register",
+    "register": "bigdataviewer.register",
+    "write_bdv": "bigdataviewer.write",
 }
 _INNER_NAMES = {"open": "open_node"}
 _EXTRAS = {  # that install what modules import
     "xarray.": "xarray",
+    "bigdataviewer.": "xarray",
     "viewing.serve.": "view",
 }
 

@@ -15,23 +15,33 @@ from n5zarr.errors import N5UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ADDED", "Point", "added", "needed"]
+__all__ = ["ADDED", "Point", "added", "asked", "needed"]
 
-type Point = Literal["location", "source file", "step"]
-"""What is at a location, shown as N5; a file that is converted; a step of a job."""
+type Point = Literal["location", "source file", "axes", "images", "step"]
+"""What is at a location, shown as N5; a file that is converted; axes; images; a step of a job."""
 
 ADDED: Mapping[Point, Mapping[str, str]] = {
     # functions of a place and a path; None for a location that they leave to the next one
     "location": {
-        "bdv": "n5zarr.store.bdv_xml:locate",
-        "zarr": "n5zarr.store.ome_place:locate",
+        "bdv": "n5zarr.bigdataviewer.project:locate",
+        "ome-zarr": "n5zarr.ome_zarr.location:locate",
     },
     # functions of a path and a path in the file that return a `SourceTree`, or None likewise
     "source file": {
         "hdf5": "n5zarr.other_sources.hdf5:hdf5_tree",
         "tiff": "n5zarr.other_sources.tiff:tiff_tree",
     },
+    # flows of the path of a dataset
+    "axes": {"view": "n5zarr.bigdataviewer.finding:find_view"},
+    "images": {
+        "views": "n5zarr.bigdataviewer.images:find_in_bdv",
+        "views as arrays": "n5zarr.bigdataviewer.opening:open_described",
+        "OME-Zarr as N5": "n5zarr.ome_zarr.from_ome:from_ome",
+    },
     "step": {
+        "write a project": "n5zarr.bigdataviewer.resave:new_project",
+        "levels of OME-Zarr": "n5zarr.ome_zarr.pyramid:find_image",
+        "check of OME-Zarr": "n5zarr.ome_zarr.validate:find_check",
         "elements of label multisets": "n5zarr.paintera.label_multisets:labels_to_write",
         "create label multisets": "n5zarr.paintera.label_multisets:make_multisets",
         "convert to label sources": "n5zarr.paintera.convert:as_paintera",
@@ -61,6 +71,12 @@ def added(point: Point, name: str) -> Any:  # noqa: ANN401 - what the room adds
         if err.name not in (package, module):
             raise
         return None
+
+
+def asked(point: Point, name: str, *args: object, **options: object) -> Any:  # noqa: ANN401 - the same
+    """Call what a room adds at a point of extension; return None if the room is not there."""
+    function = added(point, name)
+    return None if function is None else function(*args, **options)
 
 
 def needed(point: Point, name: str) -> Any:  # noqa: ANN401 - what the room adds

@@ -23,10 +23,10 @@ from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
+from n5zarr.metadata.levels import add_to_group, describe_new
 from n5zarr.rooms import needed
 from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
-from n5zarr.store.levels import add_to_group, describe_new
 from n5zarr.store.locating import open_container
 from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
 from n5zarr.zarr_view.element import Element

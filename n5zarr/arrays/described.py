@@ -124,6 +124,6 @@ def own_info(store: Store, path: str, *, size: bool = False) -> Info | None:
     """
     if not isinstance(store, N5Store) or store.coords:
         return None
-    from n5zarr.store.inspect import info_of  # noqa: PLC0415 - knows BigDataViewer and OME-Zarr
+    from n5zarr.metadata.inspect import info_of  # noqa: PLC0415 - knows BigDataViewer and OME-Zarr
 
     return info_of(store, path, size=size)

@@ -18,7 +18,7 @@ import n5zarr
 from n5zarr.cli.messages import print_text
 from n5zarr.cli.tree import print_tree
 from n5zarr.errors import N5MissingDependencyError, option_error
-from n5zarr.store import inspect
+from n5zarr.metadata import inspect
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -16,9 +16,8 @@ from n5zarr.cli.messages import console
 from n5zarr.cli.options import ACCESS, AsJson, Location, options_of
 from n5zarr.cli.progress import progress_bar
 from n5zarr.cli.tree import STYLES, setup_text
-from n5zarr.store import inspect
-from n5zarr.store.bdv_views import ranges
-from n5zarr.store.info import bytes_text, rows
+from n5zarr.metadata import inspect
+from n5zarr.store.info import bytes_text, ranges, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

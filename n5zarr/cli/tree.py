@@ -10,9 +10,9 @@ from rich.tree import Tree
 
 from n5zarr.cli.messages import complain, console, print_json, print_text, printable
 from n5zarr.cli.options import ACCESS, AsJson, Location, options_of
+from n5zarr.metadata import inspect
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.secrets import named
-from n5zarr.store import inspect
 from n5zarr.store.info import bytes_text, names_of_axes
 
 if TYPE_CHECKING:

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.container.bdv_description import bdv_view_of
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, distinct_names
-from n5zarr.conventions.bdv import Description, setup_of, write_setup
+from n5zarr.conventions.bdv import setup_of, view_of, write_setup
 from n5zarr.conventions.find import find_geometry, other_attributes
 from n5zarr.conventions.levels import (
     by_shapes,
@@ -30,10 +29,11 @@ from n5zarr.conventions.model import LEVELS_KEYS, Axis, Geometry, Node, SetupVie
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
+from n5zarr.rooms import added
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     import numpy.typing as npt
 
@@ -212,7 +212,7 @@ def read_placed(
     path: str,
     view: DatasetView,
     convention: str | None = None,
-    description: Description | None = None,
+    setup: SetupView | None = None,
 ) -> Steps[Placed]:
     """Read the axes of a dataset.
 
@@ -226,10 +226,10 @@ def read_placed(
         The dataset.
     convention : str, optional
         Name of the only convention to try; all are tried by default.
-    description : Description, optional
-        BigDataViewer's XML; by default :func:`read_description` searches for it.
+    setup : SetupView, optional
+        What a document beside the container says of a view; by default it is searched for.
     """
-    above, beside, bdv_view = yield from _read_around(nodes, path, view, description)
+    above, beside, bdv_view = yield from _read_around(nodes, path, view, setup)
     placed = _place(path, view, above, beside, convention, bdv_view)
     if not path:
         return placed
@@ -260,9 +260,9 @@ type _Around = tuple[Sequence[Mapping[str, JSON]], Mapping[str, DatasetView], Se
 
 
 def _read_around(
-    nodes: Nodes, path: str, view: DatasetView, description: Description | None = None
+    nodes: Nodes, path: str, view: DatasetView, setup: SetupView | None = None
 ) -> Steps[_Around]:
-    """Read other inputs of the axes: the groups above, other levels, BigDataViewer's XML."""
+    """Read other inputs of the axes: the groups above, other levels, what says more."""
     above = yield from nodes.above(path)
     group, _, name = path.rpartition("/")
     beside = {name: view}
@@ -271,7 +271,15 @@ def _read_around(
         wanted = {_name_of_first(path, above), unlisted_level(above) or name} - {name}
         found = yield from nodes.datasets([join(group, each) for each in sorted(wanted)])
         beside |= {p.rpartition("/")[2]: v for p, v in found.items()}
-    return above, beside, (yield from bdv_view_of(path, description))
+    return above, beside, setup or (yield from _setup_view(path))
+
+
+def _setup_view(path: str) -> Steps[SetupView | None]:
+    """Read what a document beside the container says of a view; None of other datasets."""
+    find: Callable[[str], Steps[SetupView | None]] | None = None
+    if view_of(tuple(path.split("/"))) is not None:
+        find = added("axes", "view")
+    return None if find is None else (yield from find(path))
 
 
 def _name_of_first(path: str, above: Sequence[Mapping[str, JSON]]) -> str:
@@ -312,8 +320,8 @@ def read_layout(
     datasets: dict[str, Placed] = {}
     for name, view in views.items():
         inner = join(path, name)
-        bdv_view = yield from bdv_view_of(inner)
-        datasets[name] = _place(inner, view, above, views, convention, bdv_view)
+        setup = yield from _setup_view(inner)
+        datasets[name] = _place(inner, view, above, views, convention, setup)
     datasets |= _first_of_counted(datasets, above)
     named_like_dim = {name: placed for name, placed in datasets.items() if placed.dims == (name,)}
     for name, placed in datasets.items():

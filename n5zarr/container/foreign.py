@@ -33,6 +33,8 @@ __all__ = [
     "check_n5",
     "check_place",
     "holds_nodes",
+    "read_node_of_any",
+    "read_zarr_node",
     "zarr_instead",
 ]
 
@@ -224,3 +226,28 @@ def _directories_below(path: str, entries: Sequence[Entry]) -> list[str]:
 
 def _directories(entries: Sequence[Entry]) -> list[str]:
     return [entry.name for entry in entries if entry.is_dir is not False]
+
+
+def read_zarr_node(path: str, location: str) -> Steps[Foreign | None]:
+    """Recognise a node of Zarr; None if it is one of N5, or has no document.
+
+    Parameters
+    ----------
+    path : str
+        The node.
+    location : str
+        Path or URL of the root, whose names tell what to expect.
+    """
+    return (yield from read_node_of_any(path, location))[1]
+
+
+def read_node_of_any(path: str, location: str) -> Steps[tuple[bool, Foreign | None]]:
+    """Do the same, and return whether a document of N5 is there."""
+    data = yield from read_key(join(path, ATTRIBUTES_JSON))
+    if data is not None:
+        found = yield from zarr_instead(path, data, location)
+        return found is None, found
+    names = sorted(ZARR_DOCUMENTS)
+    documents = yield from read_each([join(path, name) for name in names])
+    there = {name: data for name, data in zip(names, documents, strict=True) if data is not None}
+    return False, zarr_node(there, there.get("zarr.json"))

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from n5zarr.conventions.model import mapping, numbers, range_of
-from n5zarr.conventions.ome_zarr import ome_part
 from n5zarr.images.image import Channel, default_color
+from n5zarr.images.ome_documents import ome_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

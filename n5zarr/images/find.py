@@ -1,11 +1,7 @@
-"""Find the images at a location, in any convention, and present them as OME-Zarr, and that as N5.
+"""Find the images at a location, in any convention, and present them as OME-Zarr.
 
 Images, their levels, axes and channels are those that a conversion to OME-Zarr writes: so viewers,
 pictures and plugins of other programs all show the same.
-
-Images of OME-Zarr become levels ``s0``, ``s1``, ..., with attributes of N5, see
-:mod:`n5zarr.conventions.ome_zarr`. Groups, ``labels`` among them, and other arrays keep their
-paths.
 """
 
 from __future__ import annotations
@@ -14,22 +10,10 @@ import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from n5zarr.container.options import require
 from n5zarr.conventions.bdv import view_of
-from n5zarr.conventions.model import MisfitError, items_of
-from n5zarr.conventions.ome_draft import other_systems
-from n5zarr.conventions.ome_zarr import (
-    describe_image,
-    image_in,
-    level_paths,
-    read_levels,
-    without_ome,
-)
-from n5zarr.errors import ErrorsAt, N5Warning, option_error
-from n5zarr.format.order import to_c
-from n5zarr.format.path import join
+from n5zarr.conventions.model import items_of
+from n5zarr.errors import N5Warning, option_error
 from n5zarr.images.from_n5 import n5_tree
-from n5zarr.images.in_bdv import find_in_bdv
 from n5zarr.images.in_n5 import find_in_n5
 from n5zarr.images.ome import (
     DEFAULT_VERSION,
@@ -40,6 +24,10 @@ from n5zarr.images.ome import (
     ome_attributes,
     ome_xml,
 )
+from n5zarr.images.ome_documents import (
+    without_ome,
+)
+from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 
@@ -49,13 +37,12 @@ if TYPE_CHECKING:
     import zarr
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.ome_zarr import OmeLevel
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["find_images", "from_ome", "images_in", "ome_tree", "open_images", "warn_of"]
+__all__ = ["find_images", "images_in", "ome_tree", "open_images", "warn_of"]
 
 
 def find_images(
@@ -135,8 +122,8 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
     if tree.container is None:
         raise option_error(f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr")
     has_views = any(view_of(tuple(path.split("/"))) for path in tree.arrays)
-    in_bdv = find_in_bdv(tree, tree.container) if has_views else None
-    found = in_bdv or find_in_n5(tree, tree.container, labels)
+    found: Images | None = asked("images", "views", tree, tree.container) if has_views else None
+    found = found or find_in_n5(tree, tree.container, labels)
     warn_of(found)
     return found
 
@@ -204,70 +191,3 @@ def _files(found: Images) -> dict[str, bytes]:
     listed = [by_path[path] for path in series]
     xml = ome_xml({image.path: image for image in listed}) if listed else None
     return {} if xml is None else {METADATA_XML: xml}
-
-
-def from_ome(tree: SourceTree) -> SourceTree:
-    """Return OME-Zarr with the names and attributes of N5; a source without images unchanged.
-
-    Levels that are not among the arrays are omitted.
-
-    Raises
-    ------
-    N5UnrepresentableError
-        ``multiscales`` does not fit the arrays, or has other transforms than scales and
-        translations, or the name of a level is taken (``kind="option"``).
-    """
-    with ErrorsAt(tree.name):
-        levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # new path and array by old path
-        groups = dict(tree.groups)
-        for group, attributes in tree.groups.items():
-            image = image_in(attributes)
-            levels = {} if image is None else _ome_levels(group, image, tree.arrays)
-            if not levels:
-                continue
-            taken = {join(group, level.path) for level in levels.values()}
-            above = f"{group}/" if group else ""
-            is_alone = all(path in taken for path in tree.arrays if path.startswith(above))
-            groups[group] = describe_image(attributes, group, levels, is_alone=is_alone)
-            for level in levels.values():
-                path = join(group, level.path)
-                array = tree.arrays[path]
-                own = level.written.on_dataset(array.attributes)
-                placed = replace(
-                    array,
-                    dimension_names=to_c([axis.name for axis in level.axes]),
-                    attributes={**array.attributes, **own},
-                )
-                levels_of_all[path] = join(group, level.name), placed
-        if not levels_of_all:
-            return tree
-        others = {p: (p, array) for p, array in tree.arrays.items() if p not in levels_of_all}
-        found: dict[str, ArraySource] = {}
-        origins: dict[str, str] = {}
-        for old, (new, array) in (levels_of_all | others).items():
-            require(
-                origins.setdefault(new, old) == old,
-                f"{old}: expected a name that no level needs, got {new}, the path of "
-                f"{origins[new]} in N5; rename it first",
-            )
-            found[new] = array
-        return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
-
-
-def _ome_levels(
-    group: str, image: Mapping[str, JSON], arrays: Mapping[str, ArraySource]
-) -> dict[int, OmeLevel]:
-    """Read the axes of the existing levels of an image, by number."""
-    try:
-        for system in other_systems(image):
-            warnings.warn(
-                f"{group or '/'}: the transform to {system!r} is omitted, as N5 has no place for "
-                "it",
-                N5Warning,
-                stacklevel=3,
-            )
-        paths = {path: join(group, path) for path in level_paths(image)}
-        shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
-        return read_levels(image, shapes)
-    except MisfitError as err:
-        raise option_error(f"{group or '/'}: {err}") from err

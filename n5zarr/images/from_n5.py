@@ -12,7 +12,6 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import PathPatterns, Unreadable
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
-from n5zarr.store.bdv_xml import named_by
 from n5zarr.store.locating import Located, locate
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import selected_nodes
@@ -21,7 +20,6 @@ from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from n5zarr.storage.place import Place
-    from n5zarr.store.bdv_xml import Project
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["n5_tree"]
@@ -51,10 +49,9 @@ def n5_tree(
     """
     located = place if isinstance(place, Located) else locate(place)
     given = isinstance(located.place.location, N5Store) and not (located.place.path or located.path)
-    project: Project | None = located.description
-    with named_by(project):
+    with located.named():
         tree = _tree(located, zarr_format, paths, given=given)
-    return replace(tree, project=project)
+    return replace(tree, document=located.document)
 
 
 def _tree(

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.conventions.levels import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
-from n5zarr.conventions.ome_zarr import ome_part, plate_or_well
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.order import from_presented, present
@@ -28,7 +27,8 @@ from n5zarr.format.path import join
 from n5zarr.images.display import find_shown, is_label, with_display
 from n5zarr.images.image import Images
 from n5zarr.images.ome import align_axes, series_metadata
-from n5zarr.store.levels import as_image, names_of_levels
+from n5zarr.images.ome_documents import ome_part, plate_or_well
+from n5zarr.metadata.levels import as_image, names_of_levels
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.zarr_view.dataset_view import DatasetView
 

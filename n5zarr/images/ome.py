@@ -8,7 +8,7 @@ Images and groups are described without a version, and get that of the destinati
 
 - 0.5 is Zarr v3: https://ngff.openmicroscopy.org/0.5/. One attribute, ``ome``, has the metadata and
   the version.
-- 0.6rc0 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.conventions.ome_draft`.
+- 0.6rc0 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.images.ome_draft`.
 - 0.4 is Zarr v2: https://ngff.openmicroscopy.org/0.4/. Each part of the metadata is an attribute,
   and those that describe images have the version. Groups that hold levels name their axes, too.
 
@@ -26,12 +26,12 @@ from xml.etree import ElementTree
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
-from n5zarr.conventions.ome_draft import DRAFT, REGISTRATION, as_06, is_registration
-from n5zarr.conventions.ome_zarr import without_ome
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
+from n5zarr.images.ome_documents import without_ome
+from n5zarr.images.ome_draft import DRAFT, REGISTRATION, as_06, is_registration
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:

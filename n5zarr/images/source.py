@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.interface import Storage
-    from n5zarr.store.bdv_xml import Project
+    from n5zarr.store.locating import Document
     from n5zarr.zarr_view.dataset_view import DatasetView
 
 __all__ = ["ArraySource", "N5Blocks", "SourceTree", "Values"]
@@ -173,8 +173,8 @@ class SourceTree:
         The container, if it is one.
     path : str, optional
         The path of the source in it.
-    project : Project, optional
-        The XML of BigDataViewer that names the container, if the source was named by it.
+    document : Document, optional
+        The document that names the container, if the source was named by it.
     files : mapping, optional
         Other files to write, by path.
     storage : Storage, optional
@@ -187,7 +187,7 @@ class SourceTree:
     refused: Mapping[str, Exception] = field(default_factory=dict)
     container: N5Store | None = None
     path: str = ""
-    project: Project | None = None
+    document: Document | None = None
     files: Mapping[str, bytes] = field(default_factory=dict)
     storage: Storage | None = None
 

@@ -17,8 +17,8 @@ from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
 from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
+from n5zarr.metadata.geometry import geometry
 from n5zarr.paintera.label_multisets import largest_id
-from n5zarr.store.geometry import geometry
 from n5zarr.tools.convert.target_n5 import N5Destination
 
 if TYPE_CHECKING:

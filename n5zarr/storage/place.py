@@ -84,6 +84,11 @@ class Place:
         return split_query(self.location)[0].split("/") if isinstance(self.location, str) else ()
 
     @property
+    def format(self) -> str | None:
+        """The format that the last name tells; None if it tells none."""
+        return format_of_name(self.names[-1]) if self.names else None
+
+    @property
     def is_named_n5(self) -> bool:
         """Whether a name in the path or URL ends in ``.n5``."""
         return any(format_of_name(name) == "n5" for name in self.names)

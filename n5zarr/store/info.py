@@ -10,10 +10,12 @@ from n5zarr.container.nodes import read_document
 from n5zarr.format.version import VERSION_KEY
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Info", "bytes_text", "names_of_axes", "read_version", "rows"]
+__all__ = ["Info", "bytes_text", "names_of_axes", "ranges", "read_version", "rows"]
 
 _MOST_NAMES = 20  # of the children of a group, in one line
 
@@ -173,3 +175,20 @@ def bytes_text(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} PiB"
+
+
+def ranges(numbers: Iterable[int]) -> str:
+    """Return numbers, sorted, shortened where they follow each other.
+
+    Examples
+    --------
+    >>> ranges([0, 1, 2, 3, 50, 40])
+    '0-3, 40, 50'
+    """
+    runs: list[list[int]] = []
+    for number in sorted(numbers):
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)

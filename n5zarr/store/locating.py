@@ -6,25 +6,38 @@ function that :mod:`n5zarr.rooms` names.
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Protocol, TypedDict, Unpack
 
 from n5zarr.errors import option_error
 from n5zarr.format.path import join, normalize_path
-from n5zarr.rooms import ADDED, added
+from n5zarr.rooms import ADDED, asked
+from n5zarr.storage.not_found import NotFoundError
 from n5zarr.store.location import check_writable_store, root_of
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Place
 
-__all__ = ["Located", "OpenOptions", "Shown", "locate", "open_container"]
+__all__ = ["Document", "Located", "OpenOptions", "locate", "open_container"]
 
-type Shown = Literal["n5", "bdv", "ome-zarr"]
+
+class Document(Protocol):
+    """A document that names a container and says what is in it; its text is its path or URL."""
+
+    def describe(self) -> dict[str, JSON]:
+        """Return its content as plain data."""
+
+    def describe_group(self, name: str) -> dict[str, JSON]:
+        """Return what it says of a group of this name; empty if nothing."""
 
 
 class OpenOptions(TypedDict, total=False):
@@ -42,20 +55,30 @@ class Located:
     Parameters
     ----------
     kind : str
-        What it is.
+        What it is: N5, or a name in `rooms.ADDED`.
     place : Place
         The container, or the group in it that the location names; of another format, the store
         that shows it as N5.
     path : str
         The node below it.
-    description : object, optional
-        What the format says beside its images; of BigDataViewer's XML, the project.
+    document : Document, optional
+        The document that names the container, if the location is one.
     """
 
-    kind: Shown
+    kind: str
     place: Place
     path: str = ""
-    description: Any = None
+    document: Document | None = None
+
+    @contextmanager
+    def named(self) -> Iterator[None]:
+        """Add the name of the document to the error of a missing container, or of a node in it."""
+        try:
+            yield
+        except FileNotFoundError as err:
+            if self.document is None:
+                raise
+            raise NotFoundError(f"{self.document}: its container: {err}") from err
 
     def open(
         self,
@@ -84,12 +107,12 @@ class Located:
             )
         if writes:
             check_writable_store(store, f"{store}: {path or '/'}")
-            if self.description is not None:  # nothing is created that only a document names
+            if self.document is not None:  # nothing is created that only a document names
                 existing_node(store, place.path)
         return store, path
 
 
-def locate(place: Place, path: str = "") -> Located:
+def locate(place: Place, path: str = "", formats: Iterable[str] = ADDED["location"]) -> Located:
     """Look at a location: which format is there, and where its container is.
 
     Parameters
@@ -98,6 +121,8 @@ def locate(place: Place, path: str = "") -> Located:
         A container, or a location in one: of N5 or OME-Zarr, or the XML of a project.
     path : str, optional
         Node below it.
+    formats : iterable of str, optional
+        The other formats to look for; all by default.
 
     Returns
     -------
@@ -106,9 +131,8 @@ def locate(place: Place, path: str = "") -> Located:
     """
     if isinstance(place.location, N5Store | MadeDatasets):
         return Located("n5", place, path)
-    for name in ADDED["location"]:
-        look = added("location", name)
-        found: Located | None = look and look(place, path)
+    for name in formats:
+        found: Located | None = asked("location", name, place, path)
         if found is not None:
             return found
     return Located("n5", place, path)

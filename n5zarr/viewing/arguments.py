@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from n5zarr.errors import N5Error, N5UnrepresentableError, option_error
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import xml_file
 from n5zarr.store.locating import locate
 
 if TYPE_CHECKING:
@@ -86,7 +85,7 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
     """
     try:
         place = place_of(location, storage_options)
-        if place.is_url and xml_file(place) is None:
+        if place.is_url and place.format != "bdv":
             return "|n5:" in str(location) or place.is_named_n5
         found = locate(place)
         if found.kind != "n5":

@@ -124,7 +124,7 @@ def _layer(tree: SourceTree, image: Image, *, is_one: bool) -> LayerData:
         "units": tuple(_unit(image.axes[i].unit) for i in kept),
         "axis_labels": names,
         "metadata": {
-            "container": str(tree.container if tree.project is None else tree.project.file),
+            "container": str(tree.document or tree.container),
             "path": join(tree.path, image.path),
             "attributes": dict(image.attributes),
         },
@@ -148,8 +148,8 @@ def _lazy(image: Image, axes: Sequence[int]) -> list[Any]:
 
 def _name(tree: SourceTree, image: Image) -> str:
     """Return the name of a layer, which no other layer has: container and path."""
-    if tree.project is not None:
-        return f"{tree.project.file.name}: {image.path or image.name}"
+    if tree.document is not None:
+        return f"{str(tree.document).rpartition('/')[2]}: {image.path or image.name}"
     container = Path(str(tree.container)).name
     path = join(tree.path, image.path)
     return f"{container}: {path}" if path else container

@@ -16,9 +16,9 @@ from n5zarr.container.options import require
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
+from n5zarr.metadata.geometry import placed_levels, warn_of_problems
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.store.geometry import placed_levels, warn_of_problems
 from n5zarr.store.locating import open_container
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, datasets_below, not_found
 from n5zarr.store.n5_store import N5Store
 from n5zarr.xarray.accessor import Origin  # this import registers ds.n5, too
-from n5zarr.xarray.bdv import dataset_of_views, is_description, open_described
+from n5zarr.xarray.documents import first_of, is_document, open_views
 from n5zarr.xarray.lazy_arrays import LazyArray, preferred_chunks
 from n5zarr.xarray.positions import coordinate
 
@@ -98,7 +98,7 @@ class N5BackendEntrypoint(BackendEntrypoint):
             return True
         if not isinstance(filename_or_obj, str | os.PathLike):
             return False
-        if is_description(filename_or_obj):
+        if is_document(filename_or_obj):
             return True
         text = os.fspath(filename_or_obj)
         if any(format_of_name(name) == "n5" for name in text.replace("\\", "/").split("/")):
@@ -144,8 +144,8 @@ decode_timedelta : optional
             Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
         """
         place = place_of(filename_or_obj, storage_options, backend)
-        if views := open_described(place, group, axis_order):
-            return dataset_of_views(views, drop_variables)
+        if views := open_views(place, group, axis_order):
+            return first_of(views, drop_variables)
         decoding: Decoding = {
             "mask_and_scale": mask_and_scale,
             "decode_times": decode_times,
@@ -171,7 +171,7 @@ decode_timedelta : optional
     ) -> dict[str, xr.Dataset]:
         """Open everything below a group; see :meth:`open_dataset`."""
         place = place_of(filename_or_obj, storage_options, backend)
-        if views := open_described(place, group, axis_order):
+        if views := open_views(place, group, axis_order):
             return views
         with asking_once():
             source = _NodeReader.open(place, group, axis_order, convention, decoding)

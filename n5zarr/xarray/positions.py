@@ -20,7 +20,7 @@ from n5zarr.conventions.model import Axis, Node, axes_of
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import option_error
 from n5zarr.format.order import CTuple, to_c, to_n5
-from n5zarr.store.levels import is_level as is_name_of_level
+from n5zarr.metadata.levels import is_level as is_name_of_level
 from n5zarr.xarray.accessor import origin_of
 
 if TYPE_CHECKING:

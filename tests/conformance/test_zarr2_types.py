@@ -21,8 +21,8 @@ from zarr.storage import MemoryStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.errors import N5AttributesError, N5BlockError, N5Warning
+from n5zarr.metadata.inspect import describe
 from n5zarr.store.buffers import StoreMapping
-from n5zarr.store.inspect import describe
 
 DATA = Path(__file__).parents[1] / "data"
 ROOT = DATA / "zarr2_types.n5"

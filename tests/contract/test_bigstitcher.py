@@ -15,10 +15,10 @@ import pytest
 import xarray as xr
 
 import n5zarr
+from n5zarr.bigdataviewer.description import parse_xml
+from n5zarr.bigdataviewer.project import XmlFile
 from n5zarr.cli.app import app
-from n5zarr.conventions.bdv import parse_xml
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import XmlFile
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS

@@ -19,10 +19,10 @@ from bioio import BioImage
 
 import n5zarr
 from n5zarr._zarr import sync
+from n5zarr.bigdataviewer.project import XmlFile, read_project
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import XmlFile, read_project
 from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
 from tests.command import printed

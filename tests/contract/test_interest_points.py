@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 import n5zarr
-from n5zarr.xarray import interest_points
+from n5zarr.bigdataviewer import write_points as interest_points
 from tests.contract import bigstitcher as project
 
 if TYPE_CHECKING:

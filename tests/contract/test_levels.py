@@ -21,7 +21,7 @@ from n5zarr import N5Store
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import find_images
-from n5zarr.store.inspect import describe
+from n5zarr.metadata.inspect import describe
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -15,9 +15,9 @@ from referencing import Registry, Resource
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.conventions.ome_draft import as_06, from_06, other_systems
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import find_images
+from n5zarr.images.ome_draft import as_06, from_06, other_systems
 from tests.command import CliRunner
 from tests.contract import bigstitcher
 from tests.contract.bigstitcher import SETUPS

@@ -28,8 +28,8 @@ from n5zarr.errors import (
     N5UnsupportedError,
 )
 from n5zarr.images.find import find_images
+from n5zarr.metadata.inspect import describe
 from n5zarr.storage.place import place_of
-from n5zarr.store.inspect import describe
 from n5zarr.store.locating import locate
 from tests.command import CliRunner
 from tests.remote.servers import static

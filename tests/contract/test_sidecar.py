@@ -18,7 +18,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5FormatError
-from n5zarr.store import inspect
+from n5zarr.metadata import inspect
 from tests.command import CliRunner
 
 pytest.importorskip("zarr_n5", reason="peer: uv sync installs it")

@@ -19,7 +19,7 @@ from n5zarr.conventions.model import axes_of
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.compression import COMPRESSIONS
 from n5zarr.format.data_type import DataType
-from n5zarr.store.inspect import describe
+from n5zarr.metadata.inspect import describe
 from tests.conformance import test_peers
 from tests.conformance.test_java import checksum
 from tests.docs import tables

@@ -16,7 +16,7 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.store.inspect import describe
+from n5zarr.metadata.inspect import describe
 from n5zarr.xarray.backend import GroupOptions, N5BackendEntrypoint
 from tests.remote import servers
 from tests.remote.conftest import ODD, S3, VALUES, obstore_options, upload

@@ -11,9 +11,9 @@ import zarr
 from bioio import BioImage
 
 import n5zarr
+from n5zarr.bigdataviewer.project import XmlFile, read_project
 from n5zarr.cli.app import app
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import XmlFile, read_project
 from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
 from tests.command import CliRunner

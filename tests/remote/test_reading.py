@@ -24,8 +24,8 @@ import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr._zarr import sync
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.metadata.inspect import describe, describe_tree
 from n5zarr.storage.place import place_of
-from n5zarr.store.inspect import describe, describe_tree
 from n5zarr.store.location import root_of
 from tests.remote import servers
 from tests.remote.conftest import (

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.images.find import find_images
-from n5zarr.store.inspect import describe, describe_tree
+from n5zarr.metadata.inspect import describe, describe_tree
 from n5zarr.viewing.serve.app import make_app
 from tests.remote import servers
 from tests.remote.conftest import chosen_options, obstore_options, upload

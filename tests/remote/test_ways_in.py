@@ -14,7 +14,7 @@ import xarray as xr
 
 import n5zarr
 from n5zarr.images.find import find_images
-from n5zarr.store.inspect import describe
+from n5zarr.metadata.inspect import describe
 from n5zarr.viewing.arguments import is_n5
 from n5zarr.viewing.serve.app import make_app
 from tests.contract import bigstitcher

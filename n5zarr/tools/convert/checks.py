@@ -12,7 +12,6 @@ from zarr.storage import FsspecStore
 
 from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.container.options import require
-from n5zarr.conventions.ome_draft import DRAFT
 from n5zarr.errors import (
     N5BlockError,
     N5UnsupportedError,
@@ -21,6 +20,7 @@ from n5zarr.errors import (
 )
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS
+from n5zarr.images.ome_draft import DRAFT
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.options import listed
 from n5zarr.container.walk import PathPatterns
-from n5zarr.images.find import from_ome, images_in, ome_tree
-from n5zarr.rooms import needed
+from n5zarr.images.find import images_in, ome_tree
+from n5zarr.rooms import added, asked, needed
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.tools.convert.checks import (
@@ -23,7 +23,6 @@ from n5zarr.tools.convert.checks import (
 )
 from n5zarr.tools.convert.copies import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
-from n5zarr.tools.convert.new_project import NewProject, Resaving
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
@@ -32,7 +31,7 @@ from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
@@ -185,7 +184,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         coords=coords,
     )
     paths = PathPatterns(listed("select", select), listed("exclude", exclude))
-    new = NewProject.at(place, to, ome_version, source_place)
+    new = asked("step", "write a project", place, to, ome_version, source_place)
     if new is not None:
         check_whole(form, paths, level)
         new.check_free(may_exist=overwrite or resume or finish)
@@ -209,7 +208,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_found(found, folders, paths, level)
         check_places(found, target)
         warn_of_multisets(found, target)
-        resaving = None if new is None else Resaving.of(found, new)
+        resaving = None if new is None else new.resaving(found)
         written = resaving.tree(found) if resaving else _as_written(found, target, form)
         given = RunOptions(scheduler, n_workers)
         written = _with_label_sources(written, target, form, given, is_read=not dry_run)
@@ -229,7 +228,9 @@ def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTre
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
     container = found.container
     if isinstance(target, N5Destination) and container is None:
-        return from_ome(found if found.storage is None else reordered(found, to_n5=True))
+        tree = found if found.storage is None else reordered(found, to_n5=True)
+        as_n5: Callable[[SourceTree], SourceTree] | None = added("images", "OME-Zarr as N5")
+        return tree if as_n5 is None else as_n5(tree)
     if form.ome_version is not None:
         return ome_tree(images_in(found, labels=form.labels), form.ome_version)
     to_zarr = not isinstance(target, N5Destination)

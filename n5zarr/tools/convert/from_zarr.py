@@ -13,10 +13,10 @@ from zarr.storage import StorePath
 
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.model import MisfitError
-from n5zarr.conventions.ome_zarr import image_in, level_paths
 from n5zarr.conventions.zarr_order import in_order_of_n5, in_order_of_zarr
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import groups_above, join
+from n5zarr.images.ome_documents import image_in, level_paths
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store

@@ -11,6 +11,7 @@ from zipfile import BadZipFile, ZipFile
 import zarr
 from zarr.storage import StorePath, ZipStore
 
+from n5zarr.container.foreign import read_zarr_node
 from n5zarr.container.options import check_option, require
 from n5zarr.errors import N5FormatError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -23,12 +24,10 @@ from n5zarr.rooms import added
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import named
-from n5zarr.store.bdv_xml import locate as locate_project
 from n5zarr.store.java_zarr import JavaZarrStore, zarr_documents
-from n5zarr.store.locating import Located, open_container
+from n5zarr.store.locating import Located, locate, open_container
 from n5zarr.store.location import named_root, split_place
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.ome_place import read_zarr_node
 from n5zarr.tools.convert.checks import check_writable
 from n5zarr.tools.convert.from_zarr import zarr_tree
 from n5zarr.tools.convert.target import Destination, ZarrDestination
@@ -64,9 +63,9 @@ def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> S
     N5UnrepresentableError
         A document is not that of Zarr, or a file has another format (``kind="option"``).
     """
-    project = locate_project(place)
-    if project is not None:
-        return n5_tree(project, zarr_format, paths)
+    located = locate(place, formats=["bdv"])  # OME-Zarr is copied as Zarr
+    if located.document is not None:
+        return n5_tree(located, zarr_format, paths)
     if isinstance(place.location, Path) and not place.path:
         found = _file_tree(place.location.absolute())
         if isinstance(found, SourceTree):

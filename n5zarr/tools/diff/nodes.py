@@ -16,12 +16,11 @@ from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.errors import N5FormatError
 from n5zarr.format.path import join
+from n5zarr.metadata.geometry import described
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import locate as locate_project
-from n5zarr.store.geometry import described
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
-from n5zarr.store.locating import Located
+from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
@@ -240,7 +239,7 @@ def _open_side(
         return _side_of_zarr(location)
     place = place_of(location, options, backend, one_of_two=True)
     # Zarr is compared as it is, not as N5
-    store, path = (locate_project(place) or Located("n5", place)).open(writes=False)
+    store, path = locate(place, formats=["bdv"]).open(writes=False)
     try:
         return _side_of_n5(store, path, existing_node(store, path))
     except N5FormatError as err:

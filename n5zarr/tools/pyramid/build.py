@@ -11,15 +11,14 @@ from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
 from n5zarr.errors import ErrorsAt, option_error
+from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.finding import copying, find_finest, group_of
 from n5zarr.tools.pyramid.image import Wanted
 from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel, PyramidOptions, choose_levels
-from n5zarr.tools.pyramid.ome_image import find_image
 from n5zarr.tools.pyramid.plan import LevelPlan
 
 if TYPE_CHECKING:
@@ -181,9 +180,11 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         not (overwrite and resume),
         "expected either overwrite (--overwrite) or resume (--resume), got both",
     )
-    ome = find_ome(place, path, read_only=False) if to is None else None
-    if ome is not None:
-        return _build(find_image(ome, convention), options)
+    other: PyramidImage | None = None
+    if to is None:
+        other = asked("step", "levels of OME-Zarr", place, path, convention)
+    if other is not None:
+        return _build(other, options)
     group = None if to is None else group_of(to, place, **access)
     return _of_n5(place, path, group, options)
 

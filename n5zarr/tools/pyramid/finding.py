@@ -22,17 +22,17 @@ from n5zarr.format.path import groups_above, join, normalize_path
 from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.images.from_n5 import n5_tree
+from n5zarr.metadata.geometry import described, placed_datasets
+from n5zarr.metadata.levels import is_level
+from n5zarr.metadata.set_geometry import set_geometry
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each, put_each, read_each, read_key
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url
-from n5zarr.store.geometry import described, placed_datasets
-from n5zarr.store.levels import is_level
 from n5zarr.store.locating import locate, open_container
 from n5zarr.store.location import root_of
 from n5zarr.store.missing_nodes import datasets_below, existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.set_geometry import set_geometry
 from n5zarr.tools.convert.checks import check_outside, check_places
 from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.target import Layout
@@ -48,8 +48,8 @@ if TYPE_CHECKING:
 
     from n5zarr.container.axes import Placed
     from n5zarr.errors import N5UnrepresentableError
+    from n5zarr.metadata.geometry import ArrayGeometry
     from n5zarr.storage.place import Location, Place
-    from n5zarr.store.geometry import ArrayGeometry
     from n5zarr.tools.pyramid.model import PyramidOptions
 
 __all__ = ["Copying", "copying", "find_finest", "group_of"]

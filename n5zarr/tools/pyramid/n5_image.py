@@ -27,11 +27,11 @@ from n5zarr.format.order import from_presented, present
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
 from n5zarr.images.source import N5Blocks
+from n5zarr.metadata.geometry import geometry
+from n5zarr.metadata.levels import describe_group, is_level
+from n5zarr.metadata.set_geometry import set_geometry
 from n5zarr.rooms import needed
 from n5zarr.storage.requests import Remove, RemoveTree, list_each, put_each, request_each
-from n5zarr.store.geometry import geometry
-from n5zarr.store.levels import describe_group, is_level
-from n5zarr.store.set_geometry import set_geometry
 from n5zarr.tools.convert.source_files import described_dataset
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.nodes import check_no_links

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched, islice
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Protocol, get_args
 
 from n5zarr.container.node_names import Broken
 from n5zarr.container.nodes import read_document
@@ -18,12 +18,12 @@ from n5zarr.conventions.levels import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
+from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
-from n5zarr.store.bdv_xml import project_or_container
+from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.store.ome_place import find_ome
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
@@ -36,7 +36,6 @@ from n5zarr.tools.validate.documents import (
 from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
-from n5zarr.tools.validate.ome import OmeCheck
 from n5zarr.tools.validate.state import open_state
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.findings import Finding
     from n5zarr.tools.validate.state import State
 
-__all__ = ["find_problems", "validate"]
+__all__ = ["Check", "find_problems", "validate"]
 
 _BLOCKS = 256  # in a task
 _LARGEST = 2**56  # bytes of an array that are counted for the progress
@@ -138,9 +137,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     return _validation(check, findings, time.monotonic() - start)
 
 
-def _validation(
-    check: _Check | OmeCheck, findings: Iterable[Finding], seconds: float
-) -> Validation:
+def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:
     return Validation(
         container=check.name,
         path=check.path,
@@ -181,17 +178,40 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
     yield from check.run(RunOptions(scheduler, n_workers, progress))
 
 
-def _checker(place: Place, path: str, *, deep: bool, expect_complete: bool) -> _Check | OmeCheck:
-    """Return a check of what is at a location: N5, or OME-Zarr."""
-    ome = find_ome(place, path)
-    if ome is not None:
-        return OmeCheck(ome, deep, expect_complete)
-    with project_or_container(place, path, writes=False) as (_, store, node):
-        return _Check(store, node, deep, expect_complete)
+def _checker(place: Place, path: str, *, deep: bool, expect_complete: bool) -> Check:
+    """Return a check of what is at a location."""
+    options = {"deep": deep, "expect_complete": expect_complete}
+    other: Check | None = asked("step", "check of OME-Zarr", place, path, **options)
+    if other is not None:
+        return other
+    located = locate(place, path)
+    with located.named():
+        return _Check(*located.open(writes=False), deep, expect_complete)
 
 
 def _rank(each: Finding) -> tuple[object, ...]:
     return _ORDER.index(each.severity), each.path, each.kind, each.block or (), each.file or ""
+
+
+class Check(Protocol):
+    """A check of what is at a location, while it runs."""
+
+    counts: Counter[str]
+    gaps: Gaps
+    deep: bool
+
+    @property
+    def name(self) -> str:
+        """Name of the container or hierarchy."""
+
+    @property
+    def path(self) -> str:
+        """The node at which it begins."""
+
+    def run(
+        self, run: RunOptions, state: str | os.PathLike[str] | None = None
+    ) -> Iterator[Finding]:
+        """Yield each finding as soon as possible."""
 
 
 @dataclass

@@ -18,7 +18,7 @@ from n5zarr.format.path import join
 from n5zarr.storage.files import is_unfinished
 from n5zarr.storage.requests import Ends, Entry, List, Steps, request_each
 from n5zarr.storage.url import is_of_one_key
-from n5zarr.store.bdv_xml import project_or_container
+from n5zarr.store.locating import locate
 from n5zarr.tools.jobs.incomplete import INCOMPLETE_JSON, LEDGER_NAME
 from n5zarr.tools.jobs.parts import PART_NAME
 from n5zarr.tools.validate.blocks import ENDS
@@ -97,8 +97,9 @@ def _leftover(path: str, file: str) -> Finding | None:
 
 def open_to_repair(place: Place, path: str) -> tuple[N5Store, str]:
     """Open a container, or the one that an XML names, to change files; raise if it is read-only."""
-    with project_or_container(place, path, writes=True) as (_, store, node):
-        return store, node
+    located = locate(place, path)
+    with located.named():
+        return located.open(writes=True)
 
 
 # ---------------------------------------------------------------------- datasets

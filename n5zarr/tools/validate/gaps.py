@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.format.path import join
-from n5zarr.store.levels import names_of_levels
+from n5zarr.metadata.levels import names_of_levels
 from n5zarr.tools.validate.findings import BlockCount, finding
 
 if TYPE_CHECKING:

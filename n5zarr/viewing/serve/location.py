@@ -19,7 +19,7 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.confined import ConfinedStore, is_confined
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_xml import project_or_container
+from n5zarr.store.locating import locate
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
@@ -54,8 +54,8 @@ class ServedLocation:
         The container, with n5zarr's own codec, as Zarr v3.
     path : str
         The node in it that is served; ``""`` is the root.
-    project : Project or None
-        What the XML says, if the location is one.
+    document : Document or None
+        The document that names the container, if the location is one.
 
     Raises
     ------
@@ -66,8 +66,10 @@ class ServedLocation:
     """
 
     def __init__(self, place: Place, *, labels: Sequence[str] = ()) -> None:
-        with asking_once(), project_or_container(place, writes=False) as found:
-            self.project, store, self.path = found
+        located = locate(place)
+        self.document = located.document
+        with asking_once(), located.named():
+            store, self.path = located.open(writes=False)
             existing_node(store, self.path)
         root = store.storage.root
         if root is not None and not is_confined(str(root), self.path):
@@ -85,7 +87,7 @@ class ServedLocation:
         self._images: dict[ZarrFormat, Images | N5UnrepresentableError] = {}
 
     def __str__(self) -> str:
-        return str(self.project.file) if self.project else join(str(self.store), self.path)
+        return str(self.document) if self.document else join(str(self.store), self.path)
 
     @property
     def place(self) -> StorePath:
@@ -119,7 +121,8 @@ class ServedLocation:
         with self._lock, asking_once():
             if zarr_format not in self._images:
                 try:
-                    tree = replace(n5_tree(place_of(self.place), zarr_format), project=self.project)
+                    tree = n5_tree(place_of(self.place), zarr_format)
+                    tree = replace(tree, document=self.document)
                     self._images[zarr_format] = images_in(tree, labels=self._labels)
                 except N5UnrepresentableError as err:
                     self._images[zarr_format] = err

@@ -30,7 +30,7 @@ from n5zarr.conventions.units import symbol
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5UnrepresentableError
 from n5zarr.format.path import join
 from n5zarr.images.image import is_at, select_images
-from n5zarr.store import inspect
+from n5zarr.metadata import inspect
 from n5zarr.store.info import names_of_axes, rows
 from n5zarr.store.missing_nodes import not_found
 from n5zarr.viewing.neuroglancer import can_show, check_shown, fragment, neuroglancer_state
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from starlette.routing import BaseRoute
 
     from n5zarr.images.image import Image
-    from n5zarr.store.inspect import Described
+    from n5zarr.metadata.inspect import Described
     from n5zarr.viewing.serve.location import ServedLocation
 
 __all__ = ["check_client", "error_page", "page_routes"]
@@ -101,9 +101,9 @@ class Page:
     path : str
         Path of the node below the served location; ``""`` is the location itself.
     node : dict
-        The node, as :func:`n5zarr.store.inspect.describe` describes it.
+        The node, as :func:`n5zarr.metadata.inspect.describe` describes it.
     below : sequence of Described
-        Nodes below it, as :func:`n5zarr.store.inspect.describe_each` yields them.
+        Nodes below it, as :func:`n5zarr.metadata.inspect.describe_each` yields them.
     skip : int
         How many nodes directly below it come before these.
     images : sequence of Image or None

@@ -19,7 +19,7 @@ from n5zarr.__main__ import main
 from n5zarr.cli.app import app
 from n5zarr.cli.messages import console
 from n5zarr.cli.options import options_of
-from n5zarr.store.inspect import Described
+from n5zarr.metadata.inspect import Described
 from tests.command import CliRunner
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def test_tree_prints_while_it_reads(
         ]
         yield Described(1, True, {"kind": "group", "name": "z"})
 
-    monkeypatch.setattr("n5zarr.store.inspect.describe_each", nodes)
+    monkeypatch.setattr("n5zarr.metadata.inspect.describe_each", nodes)
     app(["tree", "c.n5"], standalone_mode=False)
     assert capsys.readouterr().out == "└── z\n"
 

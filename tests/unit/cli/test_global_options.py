@@ -190,7 +190,7 @@ def test_quiet_hides_warnings_and_no_errors(monkeypatch: pytest.MonkeyPatch) -> 
         yield from ()
 
     with monkeypatch.context() as patch:
-        patch.setattr("n5zarr.store.inspect.describe_each", describe_each)
+        patch.setattr("n5zarr.metadata.inspect.describe_each", describe_each)
         assert CliRunner().invoke(app, ["tree", "x"]).stderr == "n5zarr: warning: odd axes\n"
         for words in (["-q", "tree", "x"], ["tree", "-q", "x"]):
             assert CliRunner().invoke(app, words).output == ""

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from n5zarr.conventions import bdv
+from n5zarr.bigdataviewer.description import parse_xml
 from n5zarr.conventions.describe import WRITTEN, describe_axes, remove_levels
 from n5zarr.conventions.find import CONVENTIONS, find_geometry, other_attributes
 from n5zarr.conventions.model import Node, axes_of
 from n5zarr.conventions.units import is_unit, ratio
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.store.inspect import describe
+from n5zarr.metadata.inspect import describe
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 CONTAINER = JAVA / "metadata.n5"
@@ -196,7 +196,7 @@ def test_a_convention_can_be_forced() -> None:
     "xml", [b"", b"<a>", b"<SpimData/>", b"<!DOCTYPE a []><SpimData/>", b"\x00"], ids=str
 )
 def test_any_other_xml_is_none_of_bigdataviewer(xml: bytes) -> None:
-    assert bdv.parse_xml(xml) is None
+    assert parse_xml(xml) is None
 
 
 @pytest.mark.parametrize(
@@ -567,7 +567,7 @@ MOVED = affine([1, 0, 0, 10], [0, 1, 0, -20], [0, 0, 1, 30])
 
 
 def registered(xml: bytes, factors: list[int] | None = None, **how: Any) -> Any:
-    description = bdv.parse_xml(xml)
+    description = parse_xml(xml)
     assert description is not None
     path = ("setup3", "timepoint7", "s1")
     view = node(
@@ -677,7 +677,7 @@ def test_registrations_that_cannot_be_meant(xml: bytes, problem: str) -> None:
 
 
 def test_a_view_without_registration_has_the_voxel_size() -> None:
-    description = bdv.parse_xml(xml_of(MOVED))
+    description = parse_xml(xml_of(MOVED))
     assert description is not None
     for setup, timepoint, scale in ((3, 8, [0.2, 0.3, 1.5]), (4, 7, [1, 1, 1])):
         path = (f"setup{setup}", f"timepoint{timepoint}", "s0")
@@ -704,10 +704,10 @@ def test_an_affine_transform_along_the_axes_is_a_scale_and_a_translation() -> No
 
 def test_a_setup_of_the_xml_without_a_number_is_left_out() -> None:
     xml = xml_of().replace(b"<id>3</id>", b"<id>three</id>")
-    description = bdv.parse_xml(xml)
+    description = parse_xml(xml)
     assert description is not None
     assert description.setups == {}
-    found = bdv.parse_xml(xml_of())
+    found = parse_xml(xml_of())
     assert found is not None
     assert [*found.setups] == [3]
 

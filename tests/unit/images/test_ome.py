@@ -9,16 +9,16 @@ import pytest
 from yaozarrs import v05
 from yaozarrs._axis import ValidSpaceUnit, ValidTimeUnit
 
-from n5zarr.conventions.bdv import parse_settings
+from n5zarr.bigdataviewer.description import parse_settings
+from n5zarr.bigdataviewer.images import _images, _names
 from n5zarr.conventions.model import Axis
 from n5zarr.conventions.units import in_full, symbol
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.display import find_shown, is_label, omero
-from n5zarr.images.find import from_ome
 from n5zarr.images.image import Channel
-from n5zarr.images.in_bdv import _images, _names
 from n5zarr.images.ome import align_axes, image_attributes
 from n5zarr.images.source import ArraySource, SourceTree
+from n5zarr.ome_zarr.from_ome import from_ome
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,8 +11,8 @@ import pytest
 
 import n5zarr
 from n5zarr.errors import N5Warning
+from n5zarr.metadata.inspect import describe, describe_each, describe_tree
 from n5zarr.storage import files
-from n5zarr.store.inspect import describe, describe_each, describe_tree
 from tests.contract.bigstitcher import write_project
 
 JAVA = Path(__file__).parents[2] / "data" / "java"

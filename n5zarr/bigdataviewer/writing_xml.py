@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from xml.etree import ElementTree
 
-from n5zarr.conventions.bdv_loader import LEFT_IN_PATHS
-from n5zarr.conventions.bdv_registrations import registration_element
-from n5zarr.conventions.xml_text import elements_at, indented, numbers_text, parsed_xml, replaced
+from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS
+from n5zarr.bigdataviewer.registrations import registration_element
+from n5zarr.bigdataviewer.xml_text import elements_at, indented, numbers_text, parsed_xml, replaced
 from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from n5zarr.conventions.bdv import Setup
-    from n5zarr.conventions.bdv_registrations import View, ViewTransform
+    from n5zarr.bigdataviewer.description import Setup
+    from n5zarr.bigdataviewer.registrations import View, ViewTransform
 
 __all__ = [
     "n5_loader",

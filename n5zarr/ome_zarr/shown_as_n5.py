@@ -13,7 +13,12 @@ from typing import TYPE_CHECKING, Any, override
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.model import MisfitError
-from n5zarr.conventions.ome_zarr import (
+from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError, option_error
+from n5zarr.format.attributes import dataset_keys
+from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.format.order import CTuple, to_n5
+from n5zarr.format.path import groups_above, is_name, join
+from n5zarr.images.ome_documents import (
     describe_image,
     image_in,
     level_paths,
@@ -22,11 +27,6 @@ from n5zarr.conventions.ome_zarr import (
     paths_in,
     read_levels,
 )
-from n5zarr.errors import N5Error, N5FormatError, N5UnsupportedError, option_error
-from n5zarr.format.attributes import dataset_keys
-from n5zarr.format.foreign import ZARR_DOCUMENTS
-from n5zarr.format.order import CTuple, to_n5
-from n5zarr.format.path import groups_above, is_name, join
 from n5zarr.storage.confined import confined
 from n5zarr.storage.services import service_of
 from n5zarr.store.made_datasets import MadeDataset, MadeDatasets
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     import zarr
     from zarr.abc.store import Store
 
-    from n5zarr.conventions.ome_zarr import OmeLevel
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.ome_documents import OmeLevel
     from n5zarr.zarr_view.keys import ZarrFormat
 
 __all__ = ["OmeImages"]

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from n5zarr.conventions.xml_text import (
+from n5zarr.bigdataviewer.xml_text import (
     elements_at,
     indented,
     numbers_in,
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.conventions.xml_text import Span
+    from n5zarr.bigdataviewer.xml_text import Span
 
 __all__ = [
     "View",

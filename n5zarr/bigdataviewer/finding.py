@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.bdv import Description, parse_xml, view_of
+from n5zarr.bigdataviewer.description import Description, parse_xml
+from n5zarr.conventions.bdv import view_of
 from n5zarr.format.path import join
 from n5zarr.storage.requests import FileThatNames, Steps
 
 if TYPE_CHECKING:
     from n5zarr.conventions.model import SetupView
 
-__all__ = ["bdv_view_of", "read_description"]
+__all__ = ["find_view", "read_description"]
 
 
-def bdv_view_of(path: str, description: Description | None = None) -> Steps[SetupView | None]:
+def find_view(path: str) -> Steps[SetupView | None]:
     """Read setup and time point of a level from BigDataViewer's XML; None for other datasets."""
     names = tuple(path.split("/"))
     numbers = view_of(names)
     if numbers is None:
         return None
-    if description is None:
-        description = yield from read_description("/".join(names[:-3]))
+    description = yield from read_description("/".join(names[:-3]))
     return None if description is None else description.view(*numbers)
 
 

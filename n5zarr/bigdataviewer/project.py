@@ -5,46 +5,47 @@ from __future__ import annotations
 import posixpath
 import re
 import stat
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, Self, Unpack
+from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import quote
 
+from n5zarr.bigdataviewer.description import (
+    Description,
+    SetupSettings,
+    parse_settings,
+    parse_xml,
+    problem_of,
+)
+from n5zarr.bigdataviewer.levels import Hdf5Views, OmeViews
+from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS
+from n5zarr.bigdataviewer.point_lists import labels_in
+from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.container.options import require
-from n5zarr.conventions.bdv import Description, SetupSettings, parse_settings, parse_xml, problem_of
-from n5zarr.conventions.bdv_loader import LEFT_IN_PATHS
-from n5zarr.conventions.interest_points import labels_in
+from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import option_error
-from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.hdf5_file import hdf5_file
-from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key, request_each
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
-from n5zarr.store.bdv_images import BdvImages
-from n5zarr.store.bdv_levels import Hdf5Views, OmeViews
 from n5zarr.store.locating import Located
-from n5zarr.store.locating import locate as locate_any
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Mapping
 
+    from n5zarr.bigdataviewer.loader import Loader
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.conventions.bdv_loader import Loader
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.locating import OpenOptions
 
 __all__ = [
     "Project",
     "XmlFile",
     "described",
     "locate",
-    "named_by",
-    "project_or_container",
+    "project_of",
     "read_project",
     "read_settings",
     "xml_file",
@@ -202,7 +203,7 @@ def _host(url: str) -> str:
 
 def xml_file(place: Place) -> XmlFile | None:
     """Return the file if a place is the path or URL of an XML file, by its name; else None."""
-    if place.path or not place.names or format_of_name(place.names[-1]) != "bdv":
+    if place.path or place.format != "bdv":
         return None
     is_directory = isinstance(place.location, Path) and place.location.is_dir()
     return None if is_directory else XmlFile.at(place)
@@ -228,6 +229,9 @@ class Project(NamedTuple):
     description: Description
     xml: bytes
 
+    def __str__(self) -> str:
+        return str(self.file)
+
     def describe(self) -> dict[str, JSON]:
         """Return the content as plain JSON; tuples named ``..._n5`` are in the order x, y, z."""
         described = self.description
@@ -235,7 +239,7 @@ class Project(NamedTuple):
         setups: list[JSON] = [
             {**self.describe_setup(number), "setup": number} for number in sorted(described.setups)
         ]
-        return {
+        project: dict[str, JSON] = {
             "xml": str(self.file),
             "timepoints": None if timepoints is None else list(timepoints),
             "setups": setups,
@@ -245,6 +249,12 @@ class Project(NamedTuple):
             ],
             "interest_points": dict(labels_in(self.xml)),
         }
+        return {"project": project}
+
+    def describe_group(self, name: str) -> dict[str, JSON]:
+        """Describe the setup of a group."""
+        number = setup_of(name)
+        return {} if number is None else {"setup": self.describe_setup(number)}
 
     def describe_setup(self, number: int) -> dict[str, JSON]:
         """Return names, size and voxel size of a setup; an empty dict if the XML lacks it."""
@@ -261,18 +271,9 @@ class Project(NamedTuple):
         }
 
 
-@contextmanager
-def project_or_container(
-    place: Place, path: str = "", **options: Unpack[OpenOptions]
-) -> Iterator[tuple[Project | None, N5Store, str]]:
-    """Open a container as :func:`open_container` does.
-
-    Yields what BigDataViewer's XML says, if the place is one, the container, and the path of the
-    node in it. Within the context, errors of a missing container or node name the XML, too.
-    """
-    found = locate_any(place, path)
-    with named_by(found.description):
-        yield found.description, *found.open(**options)
+def project_of(document: object) -> Project | None:
+    """Return the project if the document beside a container is one."""
+    return document if isinstance(document, Project) else None
 
 
 def locate(place: Place, path: str = "") -> Located | None:
@@ -282,23 +283,6 @@ def locate(place: Place, path: str = "") -> Located | None:
         return None
     project = read_project(file)
     return Located("bdv", project.place, path, project)
-
-
-@contextmanager
-def named_by(project: Project | None) -> Iterator[None]:
-    """Add the name of the XML to the error of a missing container.
-
-    Raises
-    ------
-    FileNotFoundError
-        The container, or a node in it, is missing.
-    """
-    try:
-        yield
-    except FileNotFoundError as err:
-        if project is None:
-            raise
-        raise NotFoundError(f"{project.file}: its container: {err}") from err
 
 
 def described(file: XmlFile, xml: bytes) -> Description:

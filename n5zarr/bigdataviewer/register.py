@@ -7,22 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from n5zarr.bigdataviewer.description import parse_xml
+from n5zarr.bigdataviewer.project import XmlFile, described
+from n5zarr.bigdataviewer.registrations import ViewTransform, read_transforms, with_registrations
+from n5zarr.bigdataviewer.xml_text import parsed_xml
 from n5zarr.container.options import require
-from n5zarr.conventions.bdv import parse_xml
-from n5zarr.conventions.bdv_registrations import ViewTransform, read_transforms, with_registrations
-from n5zarr.conventions.xml_text import parsed_xml
 from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_views import ranges
-from n5zarr.store.bdv_xml import XmlFile, described
+from n5zarr.store.info import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy.typing as npt
 
-    from n5zarr.conventions.bdv import Description
-    from n5zarr.conventions.bdv_registrations import View
+    from n5zarr.bigdataviewer.description import Description
+    from n5zarr.bigdataviewer.registrations import View
     from n5zarr.storage.place import Backend, Location
 
 __all__ = ["Registrations", "general_first", "read_registrations", "register", "transforms_of"]

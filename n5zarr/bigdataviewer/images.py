@@ -24,11 +24,12 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from n5zarr.container.axes import read_placed
-from n5zarr.container.bdv_description import read_description
+from n5zarr.bigdataviewer.finding import read_description
+from n5zarr.bigdataviewer.project import project_of, read_settings
+from n5zarr.bigdataviewer.views import described_views, find_views, moves
+from n5zarr.bigdataviewer.writing_xml import view_image
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import read
-from n5zarr.conventions.bdv_write import view_image
 from n5zarr.conventions.describe import describe_setup
 from n5zarr.conventions.model import Axis, MisfitError, Node, downsampling_factors
 from n5zarr.errors import option_error
@@ -39,19 +40,18 @@ from n5zarr.images.display import with_display
 from n5zarr.images.image import Channel, Images
 from n5zarr.images.ome import align_axes, series_metadata
 from n5zarr.images.stacked import stacked
-from n5zarr.store.bdv_views import described_views, find_views, moves, ranges
-from n5zarr.store.bdv_xml import read_settings
+from n5zarr.store.info import ranges
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from n5zarr.bigdataviewer.description import Description, SetupSettings
+    from n5zarr.bigdataviewer.registrations import View
+    from n5zarr.bigdataviewer.views import Levels
     from n5zarr.container.axes import Placed
-    from n5zarr.conventions.bdv import Description, SetupSettings
-    from n5zarr.conventions.bdv_registrations import View
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image
     from n5zarr.images.source import ArraySource, SourceTree
-    from n5zarr.store.bdv_views import Levels
     from n5zarr.store.n5_store import N5Store
 
     type _ArrayAndAxes = tuple[ArraySource | None, Sequence[Axis]]
@@ -108,7 +108,7 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
     FileNotFoundError
         The XML describes no view that the container holds.
     """
-    group, project = tree.path, tree.project
+    group, project = tree.path, project_of(tree.document)
     views = find_views(store, group)
     if not _wanted(views, tree):
         return None
@@ -217,8 +217,7 @@ def _placed_levels(
     placed = {}
     for level, by_time in levels.items():
         view = by_time[min(by_time)]
-        steps = read_placed(store.container.nodes, view.path, view.dataset, description=description)
-        placed[level] = store.run(steps)
+        placed[level] = view.placed(store, description)
     by_size = sorted(placed.items(), key=lambda entry: -math.prod(entry[1].view.shape))
     return dict(by_size)
 
@@ -348,8 +347,9 @@ def with_setups(tree: SourceTree) -> SourceTree:
 def _container_of(tree: SourceTree) -> tuple[N5Store, Description]:
     """Return the container of a project, and its description without registrations."""
     assert tree.container is not None  # noqa: S101 - of a project
-    assert tree.project is not None  # noqa: S101
-    return tree.container, replace(tree.project.description, registrations={})
+    project = project_of(tree.document)
+    assert project is not None  # noqa: S101
+    return tree.container, replace(project.description, registrations={})
 
 
 def _number(level: str) -> int:

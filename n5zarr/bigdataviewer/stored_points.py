@@ -14,9 +14,7 @@ from zarr.storage import StorePath
 
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import read_on_host
-from n5zarr.container.options import require
-from n5zarr.container.walk import Walk
-from n5zarr.conventions.interest_points import (
+from n5zarr.bigdataviewer.point_lists import (
     CONTAINER,
     NO_VALUE,
     PACKED_CONTAINER,
@@ -31,13 +29,15 @@ from n5zarr.conventions.interest_points import (
     parse_views,
     path_of,
 )
+from n5zarr.bigdataviewer.project import XmlFile, xml_file
+from n5zarr.container.options import require
+from n5zarr.container.walk import Walk
 from n5zarr.errors import ErrorsAt, N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import List, read_key, request_each
-from n5zarr.store.bdv_xml import XmlFile, xml_file
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from zarr.types import AnyArray
 
-    from n5zarr.conventions.interest_points import ListKey, OtherList, PackedRoot
+    from n5zarr.bigdataviewer.point_lists import ListKey, OtherList, PackedRoot
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Backend, Location, Place
 

@@ -32,8 +32,8 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from n5zarr.conventions.bdv_loader import base_path_in
-from n5zarr.conventions.xml_text import parsed_xml, with_children
+from n5zarr.bigdataviewer.loader import base_path_in
+from n5zarr.bigdataviewer.xml_text import parsed_xml, with_children
 from n5zarr.errors import N5FormatError, N5UnsupportedError, option_error
 
 if TYPE_CHECKING:

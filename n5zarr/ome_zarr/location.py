@@ -7,28 +7,26 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr._zarr import sync
-from n5zarr.container.foreign import zarr_instead
+from n5zarr.container.foreign import read_node_of_any, read_zarr_node
 from n5zarr.conventions.model import mapping
-from n5zarr.conventions.ome_zarr import ome_part
-from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign, zarr_node
+from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign
 from n5zarr.format.path import groups_above, join, normalize_path
+from n5zarr.images.ome_documents import ome_part
+from n5zarr.ome_zarr.shown_as_n5 import OmeImages
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
-from n5zarr.storage.requests import read_each, read_key
+from n5zarr.storage.requests import read_each
 from n5zarr.storage.url import is_chain
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root, split_at_topmost
 from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
-from n5zarr.store.ome_images import OmeImages
 
 if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
-    from n5zarr.storage.requests import Steps
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["OmeLocation", "find_ome", "locate", "read_zarr_node"]
+__all__ = ["OmeLocation", "find_ome", "locate"]
 
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at
@@ -122,32 +120,7 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:
     """Recognise a node of Zarr; of a level by its name in N5, the group."""
-    is_n5, found = storage.run(_read_node(path, str(storage)))
+    is_n5, found = storage.run(read_node_of_any(path, str(storage)))
     if not (is_n5 or found) and path:
         found = storage.run(read_zarr_node(path.rpartition("/")[0], str(storage)))
     return found
-
-
-def read_zarr_node(path: str, location: str) -> Steps[Foreign | None]:
-    """Recognise a node of Zarr; None if it is one of N5, or has no document.
-
-    Parameters
-    ----------
-    path : str
-        The node.
-    location : str
-        Path or URL of the root, whose names tell what to expect.
-    """
-    return (yield from _read_node(path, location))[1]
-
-
-def _read_node(path: str, location: str) -> Steps[tuple[bool, Foreign | None]]:
-    """Also return whether a document of N5 is there."""
-    data = yield from read_key(join(path, ATTRIBUTES_JSON))
-    if data is not None:
-        found = yield from zarr_instead(path, data, location)
-        return found is None, found
-    names = sorted(ZARR_DOCUMENTS)
-    documents = yield from read_each([join(path, name) for name in names])
-    there = {name: data for name, data in zip(names, documents, strict=True) if data is not None}
-    return False, zarr_node(there, there.get("zarr.json"))

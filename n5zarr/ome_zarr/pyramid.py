@@ -17,11 +17,12 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, mapping
-from n5zarr.conventions.ome_draft import from_06, intrinsic_of, is_06, level_transforms
-from n5zarr.conventions.ome_zarr import image_in, level_paths, ome_part, paths_in, read_levels
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import groups_above, join
+from n5zarr.images.ome_documents import image_in, level_paths, ome_part, paths_in, read_levels
+from n5zarr.images.ome_draft import from_06, intrinsic_of, is_06, level_transforms
+from n5zarr.ome_zarr.location import find_ome
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
 from n5zarr.tools.convert.source_files import described_source
@@ -38,7 +39,8 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
-    from n5zarr.store.ome_place import OmeLocation
+    from n5zarr.ome_zarr.location import OmeLocation
+    from n5zarr.storage.place import Place
     from n5zarr.tools.pyramid.image import Wanted
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
@@ -231,8 +233,8 @@ def open_level(location: OmeLocation, path: str) -> AnyArray:
     return zarr.open_array(place, mode="r", zarr_format=location.zarr_format)
 
 
-def find_image(location: OmeLocation, convention: str) -> OmeImage:
-    """Read the image at a location: its group, or its finest level.
+def find_image(place: Place, path: str, convention: str) -> OmeImage | None:
+    """Read the image of OME-Zarr at a location: its group, or its finest level; None of others.
 
     Raises
     ------
@@ -242,6 +244,9 @@ def find_image(location: OmeLocation, convention: str) -> OmeImage:
         Its elements are no numbers (``kind="data-type"``), or nothing can be written
         (``kind="read-only"``).
     """
+    location = find_ome(place, path, read_only=False)
+    if location is None:
+        return None
     storage = location.storage
     with ErrorsAt(join(str(storage), location.path)):
         require(

@@ -11,9 +11,9 @@ import zarr
 from n5zarr.container.axes import GroupLayout, Placed, read_layout, read_placed
 from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.metadata.levels import as_image, names_of_levels
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
-from n5zarr.store.levels import as_image, names_of_levels
 from n5zarr.store.locating import open_container
 from n5zarr.store.missing_nodes import check_group, existing_node
 from n5zarr.store.n5_store import N5Store

@@ -7,20 +7,24 @@ import warnings
 from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple
 
+from n5zarr.container.axes import read_placed
+from n5zarr.conventions.bdv import view_of
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.store.info import ranges
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
+    from n5zarr.bigdataviewer.description import Description
+    from n5zarr.container.axes import Placed
     from n5zarr.container.memory import Node
-    from n5zarr.conventions.bdv import Description
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["Levels", "SetupLevel", "described_views", "find_views", "moves", "ranges"]
+__all__ = ["Levels", "SetupLevel", "described_views", "find_views", "moves"]
 
 
 class SetupLevel(NamedTuple):
@@ -28,6 +32,12 @@ class SetupLevel(NamedTuple):
 
     path: str
     dataset: DatasetView
+
+    def placed(self, store: N5Store, description: Description | None) -> Placed:
+        """Read its axes."""
+        numbers = view_of(tuple(self.path.split("/")))
+        known = description.view(*numbers) if description and numbers else None
+        return store.run(read_placed(store.container.nodes, self.path, self.dataset, setup=known))
 
     def below(self, group: str) -> str:
         """Return the path below the group of the setups."""
@@ -131,23 +141,6 @@ class _Difference(NamedTuple):
         parts = [f"omitted: {ranges(omitted)}"] if omitted else []
         parts += [f"without data: {ranges(empty)}"] if empty else []
         return "; ".join(parts) if self.listed else ""
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Return numbers, sorted, shortened where they follow each other.
-
-    Examples
-    --------
-    >>> ranges([0, 1, 2, 3, 50, 40])
-    '0-3, 40, 50'
-    """
-    runs: list[list[int]] = []
-    for number in sorted(numbers):
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ", ".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in runs)
 
 
 def moves(description: Description | None, setup: int, timepoints: Sequence[int]) -> bool:

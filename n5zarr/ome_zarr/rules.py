@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, brief, mapping, numbers
-from n5zarr.conventions.ome_draft import DRAFT
-from n5zarr.conventions.ome_zarr import is_inside, level_paths, ome_part
+from n5zarr.images.ome_documents import is_inside, level_paths, ome_part
+from n5zarr.images.ome_draft import DRAFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

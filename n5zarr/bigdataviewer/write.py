@@ -9,30 +9,31 @@ from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
-from n5zarr.container.options import check_option, require
-from n5zarr.conventions.bdv import NEAR, Setup, write_setup, write_timepoint
-from n5zarr.conventions.bdv_registrations import ViewTransform
-from n5zarr.conventions.bdv_write import project_xml, view_image
-from n5zarr.conventions.model import Axis
-from n5zarr.errors import ErrorsAt
-from n5zarr.format.order import to_n5
-from n5zarr.images.find import ome_tree
-from n5zarr.images.in_bdv import image_of_view, images_of_setups
-from n5zarr.images.source import SourceTree
-from n5zarr.storage.place import place_of
-from n5zarr.store.register import general_first, transforms_of
-from n5zarr.tools.convert.new_project import NewProject
-from n5zarr.tools.convert.places import open_destination
-from n5zarr.tools.convert.target import Layout
-from n5zarr.tools.convert.writing import Plan
-from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
-from n5zarr.tools.projects.views import (
+from n5zarr.bigdataviewer.description import NEAR, Setup
+from n5zarr.bigdataviewer.images import image_of_view, images_of_setups
+from n5zarr.bigdataviewer.register import general_first, transforms_of
+from n5zarr.bigdataviewer.registrations import ViewTransform
+from n5zarr.bigdataviewer.resave import NewProject
+from n5zarr.bigdataviewer.user_views import (
     ENTITIES,
     arrays_in,
     names_of_setups,
     numbers_of_entities,
     views_in,
 )
+from n5zarr.bigdataviewer.writing_xml import project_xml, view_image
+from n5zarr.container.options import check_option, require
+from n5zarr.conventions.bdv import write_setup, write_timepoint
+from n5zarr.conventions.model import Axis
+from n5zarr.errors import ErrorsAt
+from n5zarr.format.order import to_n5
+from n5zarr.images.find import ome_tree
+from n5zarr.images.source import SourceTree
+from n5zarr.storage.place import place_of
+from n5zarr.tools.convert.places import open_destination
+from n5zarr.tools.convert.target import Layout
+from n5zarr.tools.convert.writing import Plan
+from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 from n5zarr.tools.pyramid.build import build_pyramid
 from n5zarr.tools.pyramid.methods import choose_method
 from n5zarr.tools.pyramid.model import choose_levels
@@ -44,14 +45,14 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from n5zarr.conventions.bdv_registrations import View
+    from n5zarr.bigdataviewer.register import Registrations
+    from n5zarr.bigdataviewer.registrations import View
+    from n5zarr.bigdataviewer.resave import ProjectFormat
+    from n5zarr.bigdataviewer.user_views import Data, ViewData
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
     from n5zarr.storage.place import Backend, Location
-    from n5zarr.store.register import Registrations
-    from n5zarr.tools.convert.new_project import ProjectFormat
     from n5zarr.tools.jobs.run import Progress, Scheduler
-    from n5zarr.tools.projects.views import Data, ViewData
     from n5zarr.tools.pyramid.methods import Method
 
 __all__ = ["ProjectData", "dataset_of", "write_bdv"]

@@ -29,15 +29,14 @@ from n5zarr.errors import (
 )
 from n5zarr.format.order import AxisOrder, from_presented
 from n5zarr.format.path import join
-from n5zarr.storage.asking_once import asking_once
-from n5zarr.store.geometry import (
+from n5zarr.metadata.geometry import (
     ArrayGeometry,
     described,
     geometry,
     placed_datasets,
     store_and_path,
 )
-from n5zarr.store.levels import (
+from n5zarr.metadata.levels import (
     axes_of_levels,
     describe_group,
     has_own,
@@ -45,6 +44,7 @@ from n5zarr.store.levels import (
     levels_in,
     warn_of_misread,
 )
+from n5zarr.storage.asking_once import asking_once
 from n5zarr.store.location import check_writable_store
 
 if TYPE_CHECKING:

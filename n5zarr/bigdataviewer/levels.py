@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, override
 
 import numpy as np
 
-from n5zarr.conventions.bdv_ome import (
+from n5zarr.bigdataviewer.zarr_levels import (
     axis_order,
     factors_of,
     leading_indices,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     import zarr
     from zarr.abc.store import Store
 
-    from n5zarr.conventions.bdv_loader import ViewImage
-    from n5zarr.conventions.bdv_registrations import View
+    from n5zarr.bigdataviewer.loader import ViewImage
+    from n5zarr.bigdataviewer.registrations import View
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.hdf5_file import Hdf5File
 

@@ -14,8 +14,7 @@ from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.creating import create_array
 from n5zarr.arrays.opening import open_node
-from n5zarr.container.options import require
-from n5zarr.conventions.interest_points import (
+from n5zarr.bigdataviewer.point_lists import (
     CORRESPONDENCES,
     POINTS,
     PointList,
@@ -23,10 +22,7 @@ from n5zarr.conventions.interest_points import (
     path_of,
     with_lists,
 )
-from n5zarr.errors import ErrorsAt
-from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.place import place_of
-from n5zarr.xarray.stored_points import (
+from n5zarr.bigdataviewer.stored_points import (
     AXES,
     LIST_COLUMNS,
     OTHER_COLUMNS,
@@ -35,11 +31,15 @@ from n5zarr.xarray.stored_points import (
     open_points,
     packed_beside,
 )
+from n5zarr.container.options import require
+from n5zarr.errors import ErrorsAt
+from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.place import place_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from n5zarr.conventions.interest_points import ListKey
+    from n5zarr.bigdataviewer.point_lists import ListKey
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store

@@ -14,7 +14,6 @@ from n5zarr.container.axes import read_placed_by_each
 from n5zarr.container.block_listing import blocks_by_prefix, n_bytes_of, stored_positions
 from n5zarr.container.node_names import Broken, names_of_nodes
 from n5zarr.container.walk import Selection, Unreadable, Walk, WalkNode
-from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
@@ -25,8 +24,8 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.storage.url import is_of_one_key
-from n5zarr.store.bdv_xml import Project, project_or_container
 from n5zarr.store.info import Info, read_version
+from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.zarr_view.dataset_view import DatasetView
 from n5zarr.zarr_view.element import Content
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.store.locating import Document
     from n5zarr.store.n5_store import N5Store
 
 __all__ = [
@@ -93,7 +93,7 @@ def describe(
     """
     place = place_of(location, storage_options, backend)
     with asking_once():
-        project, store, node_path, node = _open(place, path)
+        document, store, node_path, node = _open(place, path)
         description: dict[str, JSON] = {
             "container": str(store),
             "path": f"/{node_path}",
@@ -109,7 +109,7 @@ def describe(
             **description,
             **_describe_children(store, node_path, limit),
             "attributes": dict(node.attributes),
-            **({} if project is None else {"project": project.describe()}),
+            **({} if document is None else document.describe()),
         }
 
 
@@ -140,11 +140,12 @@ def info_of(store: N5Store, path: str, *, size: bool = False) -> Info:
     return Info({**describe(store, path, size=size), **shown})
 
 
-def _open(place: Place, path: str) -> tuple[Project | None, N5Store, str, Node]:
-    """Open the node at a location, or in the container of BigDataViewer's XML."""
-    with project_or_container(place, path) as (project, store, node_path):
-        node = existing_node(store, node_path)
-        return project, store, node_path, node
+def _open(place: Place, path: str) -> tuple[Document | None, N5Store, str, Node]:
+    """Open the node at a location, and the document that names its container."""
+    located = locate(place, path)
+    with located.named():
+        store, node_path = located.open()
+        return located.document, store, node_path, existing_node(store, node_path)
 
 
 def _describe_array(view: DatasetView) -> dict[str, JSON]:
@@ -341,7 +342,7 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         setups have ``setup``, with the names of channel, tile and so on.
     """
     place = place_of(location, storage_options, backend)
-    project, store, node_path, node = _open(place, path)
+    document, store, node_path, node = _open(place, path)
     selection = Selection(depth, limit, match, skip)
 
     def walk(selected: Selection) -> Iterator[tuple[WalkNode, bool]]:
@@ -358,8 +359,8 @@ def describe_each(  # noqa: PLR0913 - one for each way of selecting
         description = {"name": name, **_describe_node(store, found, size=size)}
         if geometry and isinstance(found.node, DatasetView):
             description |= _describe_geometry_if_readable(store, found.path, found.node)
-        if project is not None and (setup := setup_of(found.name)) is not None:
-            description["setup"] = project.describe_setup(setup)
+        if document is not None:
+            description |= document.describe_group(found.name)
         yield Described(found.level, is_last, description)
 
 

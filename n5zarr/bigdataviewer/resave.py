@@ -7,28 +7,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self
 
+from n5zarr.bigdataviewer.images import project_images, with_setups
+from n5zarr.bigdataviewer.point_lists import base_path, labels_in
+from n5zarr.bigdataviewer.project import described, project_of, xml_file
+from n5zarr.bigdataviewer.writing_xml import n5_loader, ome_loader, with_loader
+from n5zarr.bigdataviewer.xml_text import elements_at
 from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv import view_of
-from n5zarr.conventions.bdv_write import n5_loader, ome_loader, with_loader
-from n5zarr.conventions.interest_points import base_path, labels_in
-from n5zarr.conventions.xml_text import elements_at
 from n5zarr.errors import ErrorsAt
 from n5zarr.images.find import ome_tree, warn_of
-from n5zarr.images.in_bdv import project_images, with_setups
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.storage.opening import open_storage
-from n5zarr.store.bdv_xml import described, xml_file
 from n5zarr.tools.convert.copies import FileCopy, Folder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from xml.etree.ElementTree import Element
 
-    from n5zarr.conventions.bdv_registrations import View
+    from n5zarr.bigdataviewer.project import Project, XmlFile
+    from n5zarr.bigdataviewer.registrations import View
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Place
-    from n5zarr.store.bdv_xml import Project, XmlFile
 
 __all__ = ["NewProject", "ProjectFormat", "Resaving"]
 
@@ -39,6 +39,13 @@ _DEFAULT: OmeVersion = "0.4"  # BigStitcher with multiview-reconstruction 8.0 re
 # beside the XML, in newer and older versions
 _POINTS = ("interestpoints.n5", "interestpoints.zarr", "interestpoints")
 _PSF = "SpimData/PointSpreadFunctions/PointSpreadFunction"
+
+
+def new_project(
+    place: Place, to: str | None, ome_version: OmeVersion | None, source: Place | None = None
+) -> NewProject | None:
+    """Return the project to write at the path of an XML file; see :meth:`NewProject.at`."""
+    return NewProject.at(place, to, ome_version, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,6 +148,10 @@ class NewProject:
         """Write the XML, after the images."""
         self.file.update(lambda _: xml)
 
+    def resaving(self, tree: SourceTree) -> Resaving:
+        """Check that a source can be resaved as this project; see :meth:`Resaving.of`."""
+        return Resaving.of(tree, self)
+
 
 def _version_of(source: Place | None) -> OmeVersion:
     """Return the version in which a project is resaved: its own if its XML states Zarr v3."""
@@ -176,7 +187,7 @@ class Resaving:
         N5UnrepresentableError
             The source is no other project, or its XML cannot be changed (``kind="option"``).
         """
-        project = tree.project
+        project = project_of(tree.document)
         require(
             project is not None,
             f"{tree.name}: expected the XML of a project as the source of {new.file}, got none; "

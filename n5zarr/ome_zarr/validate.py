@@ -18,8 +18,9 @@ from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_in, listed_levels, path_of
 from n5zarr.conventions.model import MisfitError, mapping
-from n5zarr.conventions.ome_draft import is_06
-from n5zarr.conventions.ome_zarr import (
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.path import is_name, join
+from n5zarr.images.ome_documents import (
     as_05,
     image_in,
     is_inside,
@@ -27,19 +28,19 @@ from n5zarr.conventions.ome_zarr import (
     ome_part,
     paths_in,
 )
-from n5zarr.errors import N5UnsupportedError
-from n5zarr.format.path import is_name, join
-from n5zarr.storage.requests import list_each, read_each
-from n5zarr.tools.jobs.nodes import for_reading
-from n5zarr.tools.validate.findings import finding
-from n5zarr.tools.validate.gaps import Gaps, StoredGrid
-from n5zarr.tools.validate.ome_rules import (
+from n5zarr.images.ome_draft import is_06
+from n5zarr.ome_zarr.location import find_ome
+from n5zarr.ome_zarr.rules import (
     ArrayFacts,
     check_image,
     check_lists,
     check_version,
     paths_out,
 )
+from n5zarr.storage.requests import list_each, read_each
+from n5zarr.tools.jobs.nodes import for_reading
+from n5zarr.tools.validate.findings import finding
+from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -49,13 +50,20 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.boxes import StoredChunks
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.store.ome_place import OmeLocation
+    from n5zarr.ome_zarr.location import OmeLocation
+    from n5zarr.storage.place import Place
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.validate.findings import Finding, Severity
 
-__all__ = ["OmeCheck"]
+__all__ = ["OmeCheck", "find_check"]
 
 _CHUNKS = 64  # in a task
+
+
+def find_check(place: Place, path: str, *, deep: bool, expect_complete: bool) -> OmeCheck | None:
+    """Return a check of the OME-Zarr at a location; None of anything else."""
+    found = find_ome(place, path)
+    return None if found is None else OmeCheck(found, deep, expect_complete)
 
 
 @dataclass

@@ -14,37 +14,33 @@ import numpy as np
 import xarray as xr
 
 from n5zarr._zarr import xarray_indexing
-from n5zarr.container.axes import read_placed
-from n5zarr.container.bdv_description import read_description
+from n5zarr.bigdataviewer.finding import read_description
+from n5zarr.bigdataviewer.project import XmlFile, project_of, read_project, xml_file
+from n5zarr.bigdataviewer.stacked_views import StackedViews
+from n5zarr.bigdataviewer.views import Levels, SetupLevel, described_views, find_views, moves
 from n5zarr.container.options import require
-from n5zarr.conventions.bdv import parse_xml
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.grid import join_blocks
 from n5zarr.format.path import normalize_path
+from n5zarr.metadata.geometry import warn_of_problems
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.not_found import NotFoundError
 from n5zarr.storage.place import place_of
-from n5zarr.store.bdv_views import Levels, SetupLevel, described_views, find_views, moves
-from n5zarr.store.bdv_xml import XmlFile, project_or_container, read_project, xml_file
-from n5zarr.store.geometry import warn_of_problems
+from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.xarray.lazy_arrays import StackedViews, preferred_chunks
+from n5zarr.xarray.lazy_arrays import preferred_chunks
 from n5zarr.xarray.positions import coordinate
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable
 
-    from n5zarr.container.axes import Placed
-    from n5zarr.conventions.bdv import Description
+    from n5zarr.bigdataviewer.description import Description
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
 
 __all__ = [
     "Laziness",
-    "dataset_of_views",
-    "is_description",
     "open_bdv",
     "open_described",
     "views_tree",
@@ -192,9 +188,10 @@ def views_tree(
 ) -> xr.DataTree:
     """Open views like :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
     given = None if xml is None else read_project(XmlFile.at(xml))
-    found = project_or_container(place, path, axis_order=axis_order)
-    with asking_once(), found as (named, store, group):
-        project = given or named
+    found = locate(place, path)
+    with asking_once(), found.named():
+        store, group = found.open(axis_order=axis_order)
+        project = given or project_of(found.document)
         existing_node(store, group, _EXPECTED)
         views = find_views(store, group)
         if not views:
@@ -220,9 +217,7 @@ class _Stack:
         self.store = store
         self.views = views
         number, first = next(iter(views.items()))
-        self.placed: Placed = store.run(
-            read_placed(store.container.nodes, first.path, first.dataset, description=description)
-        )
+        self.placed = first.placed(store, description)
         expected = first.dataset.data_type, first.dataset.shape
         for view in views.values():
             actual = view.dataset.data_type, view.dataset.shape
@@ -379,18 +374,6 @@ def _setup_coords(numbers: list[int], description: Description | None) -> dict[s
     return {name: xr.Variable(("setup",), np.array(column)) for name, column in values.items()}
 
 
-def is_description(location: str | os.PathLike[str]) -> bool:
-    """Return whether a location is a local XML file of BigDataViewer."""
-    place = place_of(location)
-    file = xml_file(place)
-    if file is None or place.is_url:
-        return False
-    try:
-        return parse_xml(file.read()) is not None
-    except OSError:
-        return False
-
-
 def open_described(
     place: Place, group: str | None, axis_order: AxisOrder
 ) -> dict[str, xr.Dataset] | None:
@@ -428,19 +411,3 @@ def open_described(
     for dataset in found.values():  # xarray would store the URL, with its token
         dataset.encoding["source"] = str(file)
     return found
-
-
-def dataset_of_views(
-    nodes: Mapping[str, xr.Dataset], drop_variables: str | Iterable[str] | None
-) -> xr.Dataset:
-    """Return the Dataset of the first node; warn if only the other nodes have data."""
-    first, *others = nodes
-    if others and not nodes[first].data_vars:
-        listed = ", ".join(path.lstrip("/") for path in others if nodes[path].data_vars)
-        warnings.warn(
-            f"the views are in nodes: open one with group=, or all with xr.open_datatree: {listed}",
-            N5Warning,
-            stacklevel=3,
-        )
-    dropped = [drop_variables] if isinstance(drop_variables, str) else list(drop_variables or ())
-    return nodes[first].drop_vars(dropped, errors="ignore")

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
-from n5zarr.conventions.ome_zarr import UNNAMED_AXES, ome_part
 from n5zarr.format.order import to_n5
+from n5zarr.images.ome_documents import UNNAMED_AXES, ome_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from n5zarr.conventions.bdv_loader import ViewImage
+    from n5zarr.bigdataviewer.loader import ViewImage
     from n5zarr.format.lenient_json import JSON
 
 __all__ = ["axis_order", "factors_of", "leading_indices", "level_paths", "n_space_axes"]
@@ -52,7 +52,7 @@ def axis_order(view: ViewImage, attributes: Mapping[str, JSON], ndim: int) -> tu
 
     Examples
     --------
-    >>> from n5zarr.conventions.bdv_loader import ViewImage
+    >>> from n5zarr.bigdataviewer.loader import ViewImage
     >>> attributes = {"multiscales": [{"axes": [{"name": name} for name in "cxyz"]}]}
     >>> axis_order(ViewImage(""), attributes, 4)
     (0, 3, 2, 1)
@@ -126,7 +126,7 @@ def leading_indices(
 
     Examples
     --------
-    >>> from n5zarr.conventions.bdv_loader import ViewImage
+    >>> from n5zarr.bigdataviewer.loader import ViewImage
     >>> leading_indices(ViewImage("", (1, 0)), {}, (2, 3, 5, 7, 11))
     (0, 1)
     >>> leading_indices(ViewImage("", channel=1, timepoint=0), {}, (2, 3, 5, 7, 11))
