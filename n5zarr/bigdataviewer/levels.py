@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.loader import ViewImage
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.hdf5_file import Hdf5File
+    from n5zarr.tools.hdf5_file import Hdf5File
 
 __all__ = [
     "NO_LEVELS",

@@ -24,7 +24,6 @@ from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import option_error
-from n5zarr.storage.hdf5_file import hdf5_file
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key, request_each
@@ -32,6 +31,7 @@ from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.locating import Located
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.hdf5_file import hdf5_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -22,7 +22,7 @@ from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.images.source import ArraySource, SourceTree
-from n5zarr.storage.hdf5_file import Hdf5File, hdf5_file, import_h5py
+from n5zarr.tools.hdf5_file import Hdf5File, hdf5_file, import_h5py
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -21,7 +21,7 @@ import n5zarr
 from n5zarr.bigdataviewer.levels import Hdf5Views
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.images.find import find_images
-from n5zarr.storage.hdf5_file import hdf5_file
+from n5zarr.tools.hdf5_file import hdf5_file
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels

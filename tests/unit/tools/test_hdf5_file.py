@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from n5zarr.errors import N5MissingDependencyError
-from n5zarr.storage import hdf5_file as module
-from n5zarr.storage.hdf5_file import Hdf5File, hdf5_file
+from n5zarr.tools import hdf5_file as module
+from n5zarr.tools.hdf5_file import Hdf5File, hdf5_file
 from tests.waiting import wait_until
 
 VALUES = np.arange(3 * 5 * 7).reshape(3, 5, 7)
