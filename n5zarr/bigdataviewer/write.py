@@ -34,9 +34,9 @@ from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.writing import Plan
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
-from n5zarr.tools.pyramid.build import build_pyramid
+from n5zarr.tools.pyramid.build import build_levels
 from n5zarr.tools.pyramid.methods import choose_method
-from n5zarr.tools.pyramid.model import choose_levels
+from n5zarr.tools.pyramid.model import PyramidOptions, choose_levels
 from n5zarr.xarray.lazy_arrays import check_not_read
 
 if TYPE_CHECKING:
@@ -383,43 +383,30 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     plan = Plan.of(tree, target, Layout.of(chunks, None, compression), options, max_memory)
     if new.ome_version is not None and not isinstance(factors, str):
         factors = (1, 1, *factors)  # of the axes t and c
+    pyramids = PyramidOptions.of(
+        factors=factors, levels=levels, method=method, max_memory=max_memory, run=options
+    )
     if levels != 0:
-        _check_pyramids(project, plan, factors, levels, method)
+        _check_pyramids(project, plan, pyramids)
     plan.run({}, began, overwrite=overwrite, resume=False, verify=False, dry_run=False)
     if overwrite:  # an older XML must not place these images, if a pyramid fails
         new.write(xml)
     for view in project.views if levels != 0 else ():
-        build_pyramid(
-            new.place,
-            dataset_of(view, new.ome_version),
-            factors=factors,
-            levels=levels,
-            method=method,
-            max_memory=max_memory,
-            scheduler=scheduler,
-            n_workers=n_workers,
-            progress=progress,
-        )
+        build_levels(new.place, dataset_of(view, new.ome_version), pyramids)
     new.write(xml)
 
 
-def _check_pyramids(
-    project: ProjectData,
-    plan: Plan,
-    factors: Sequence[int] | Literal["auto"],
-    levels: int | Literal["auto"],
-    method: str,
-) -> None:
+def _check_pyramids(project: ProjectData, plan: Plan, options: PyramidOptions) -> None:
     """Raise for options of the pyramids that do not fit, before anything is written."""
     written = dict(zip([setup for setup, _ in project.views], plan.copies, strict=True))
     for number, copy in written.items():
         array, setup = copy.target.array, project.setups[number]
-        choose_method(method, array.dtype)
+        choose_method(options.method, array.dtype)
         voxel = (None,) * (array.ndim - 3) + tuple(reversed(setup.voxel_size or ()))
         choose_levels(
             array.shape,
             array.chunks,
             voxel,
-            factors=None if isinstance(factors, str) else factors,
-            n_levels=None if isinstance(levels, str) else levels,
+            factors=options.factors,
+            n_levels=options.levels,
         )

@@ -395,7 +395,7 @@ def test_an_older_xml_does_not_place_new_images(
         raise OSError("no space left")
 
     with monkeypatch.context() as patch:
-        patch.setattr("n5zarr.bigdataviewer.write.build_pyramid", fail)
+        patch.setattr("n5zarr.bigdataviewer.write.build_levels", fail)
         with pytest.raises(OSError, match="no space left"):  # after the images
             n5zarr.write_bdv(
                 {0: numbers()}, xml, format=images, voxel_size=(3, 3, 3), overwrite=True

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from operator import index
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.arrays.boxes import n_boxes
 from n5zarr.codecs.compress import codec_of
 from n5zarr.container.options import check_compression, require
-from n5zarr.errors import ErrorsAt, option_error
+from n5zarr.errors import ErrorsAt
 from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -31,15 +30,12 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["build_pyramid"]
+__all__ = ["build_levels", "build_pyramid"]
 
 _PARTS_OF_S0 = (
     "part, finish: expected none with to (--to); n5zarr convert (--part) copies a dataset to s0 of "
     "a group, beside which n5zarr pyramid (--part) writes levels"
 )
-
-_EACH = "a whole number for each axis"
-_LEVELS = "a number, or 'auto'"
 
 
 def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
@@ -156,14 +152,14 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
     """
     access: dict[str, Any] = {"storage_options": storage_options, "backend": backend}
     place = place_of(location, **access, one_of_two=to is not None)
-    options = PyramidOptions(
-        factors=None if _is_auto(factors) else _integers("factors", factors, f"{_EACH}, or 'auto'"),
-        levels=None if _is_auto(levels) else _integers("levels", [levels], _LEVELS)[0],
+    options = PyramidOptions.of(
+        factors=factors,
+        levels=levels,
         method=method,
         convention=convention,
         compression=compression,
-        chunks=None if chunks is None else _integers("chunks", chunks, _EACH),
-        max_num_entries=_integers("max_num_entries", [max_num_entries], "a number")[0],
+        chunks=chunks,
+        max_num_entries=max_num_entries,
         overwrite=overwrite,
         resume=resume,
         dry_run=dry_run,
@@ -180,23 +176,26 @@ def build_pyramid(  # noqa: PLR0913 - one keyword for each choice
         not (overwrite and resume),
         "expected either overwrite (--overwrite) or resume (--resume), got both",
     )
-    other: PyramidImage | None = None
     if to is None:
-        other = asked("step", "levels of OME-Zarr", place, path, convention)
-    if other is not None:
-        return _build(other, options)
-    group = None if to is None else group_of(to, place, **access)
-    return _of_n5(place, path, group, options)
+        return build_levels(place, path, options)
+    return _beside_a_copy(place, path, group_of(to, place, **access), options)
 
 
-def _of_n5(place: Place, path: str, group: Place | None, options: PyramidOptions) -> Pyramid:
-    """Write levels of an image of N5, whose ``s0`` may have to be copied before."""
+def build_levels(place: Place, path: str, options: PyramidOptions) -> Pyramid:
+    """Write levels beside the finest one; see :func:`build_pyramid`."""
     with asking_once():
-        copied = None if group is None else copying(place, path, group, options)
-        image = find_finest(place, path, options) if copied is None else copied.image
-    if copied is None:
-        return _build(image, options)
-    planned = _build(image, replace(options, dry_run=True))
+        image: PyramidImage | None = asked(
+            "step", "levels of OME-Zarr", place, path, options.convention
+        )
+        image = image or find_finest(place, path, options)
+    return _build(image, options)
+
+
+def _beside_a_copy(place: Place, path: str, group: Place, options: PyramidOptions) -> Pyramid:
+    """Copy an image of N5 to ``s0`` of a group, and write levels beside it."""
+    with asking_once():
+        copied = copying(place, path, group, options)
+    planned = _build(copied.image, replace(options, dry_run=True))
     copied.check(options)
     if options.dry_run:
         return replace(planned, source=copied.source)
@@ -282,17 +281,6 @@ def _plan(image: PyramidImage, options: PyramidOptions) -> LevelPlan:
     plan = LevelPlan(image, levels, wanted, run, run.memory_of_worker(options.max_memory))
     plan.check_cells()
     return plan
-
-
-def _is_auto(given: object) -> bool:
-    return isinstance(given, str) and given == "auto"
-
-
-def _integers(name: str, values: Sequence[object] | str, expected: str) -> tuple[int, ...]:
-    try:
-        return tuple(index(value) for value in values)  # type: ignore[arg-type] # raises TypeError
-    except TypeError as err:
-        raise option_error(f"{name}: expected {expected}, got {values!r}") from err
 
 
 def _result(plan: LevelPlan, removed: Sequence[str], *, is_written: bool) -> Pyramid:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from operator import index
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from n5zarr.container.options import require
+from n5zarr.errors import option_error
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,15 +31,53 @@ class PyramidOptions:
     factors: Sequence[int] | None
     levels: int | None
     method: Literal["auto"] | Method
-    convention: str
-    compression: Mapping[str, JSON] | str | None
-    chunks: Sequence[int] | None
-    max_num_entries: int
-    overwrite: bool
-    resume: bool
-    dry_run: bool
-    max_memory: int
     run: RunOptions
+    max_memory: int
+    convention: str = "auto"
+    compression: Mapping[str, JSON] | str | None = None
+    chunks: Sequence[int] | None = None
+    max_num_entries: int = -1
+    overwrite: bool = False
+    resume: bool = False
+    dry_run: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        factors: Sequence[int] | str,
+        levels: int | str,
+        chunks: Sequence[int] | None = None,
+        max_num_entries: int = -1,
+        **others: Any,  # noqa: ANN401 - see above
+    ) -> Self:
+        """Check the numbers that a user gives.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            They are no whole numbers (``kind="option"``).
+        """
+        each, one = "a whole number for each axis", "a number"
+        auto = ", or 'auto'"
+        return cls(
+            factors=None if _is_auto(factors) else _integers("factors", factors, each + auto),
+            levels=None if _is_auto(levels) else _integers("levels", [levels], one + auto)[0],
+            chunks=None if chunks is None else _integers("chunks", chunks, each),
+            max_num_entries=_integers("max_num_entries", [max_num_entries], one)[0],
+            **others,
+        )
+
+
+def _is_auto(given: object) -> bool:
+    return isinstance(given, str) and given == "auto"
+
+
+def _integers(name: str, values: Sequence[object] | str, expected: str) -> tuple[int, ...]:
+    try:
+        return tuple(index(value) for value in values)  # type: ignore[arg-type] # raises TypeError
+    except TypeError as err:
+        raise option_error(f"{name}: expected {expected}, got {values!r}") from err
 
 
 @dataclass(frozen=True, kw_only=True)
