@@ -1,5 +1,6 @@
 """What is in a container, for users: nodes, attributes, axes and levels, described and changed.
 
-Knows the public functions and their plain data. May import `store` and everything below it. Must
-not decide anything about documents or blocks.
+Knows the functions of users for attributes and axes, the attributes of groups of levels, and how a
+container is described as plain data. May import `store` and what it imports. Must not read or write
+blocks.
 """

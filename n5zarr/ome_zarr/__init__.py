@@ -3,4 +3,6 @@
 Knows the layout of its groups and arrays, and its rules. What the image model writes of its
 documents is that of `images`. May import all packages above; `rooms` names what it adds to them.
 Must not be imported by any of them.
+
+For users: docs/ome-zarr.md.
 """

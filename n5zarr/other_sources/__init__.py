@@ -2,4 +2,6 @@
 
 Knows how their arrays, axes and attributes become those of a source. May import all packages above;
 `rooms` names what it adds to them. Must not be imported by any of them.
+
+For users: docs/convert.md.
 """

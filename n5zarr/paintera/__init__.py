@@ -3,4 +3,6 @@
 Knows how multisets are read, written, copied and combined. The codec of multisets and their
 recognition in documents are the core's. May import all packages above; `rooms` names what it adds
 to them. Must not be imported by any of them.
+
+For users: docs/label-multisets.md.
 """
