@@ -36,6 +36,8 @@ def open_views(
     place: Place, group: str | None, axis_order: AxisOrder
 ) -> dict[str, xr.Dataset] | None:
     """Open the views at and below a group by the document that names them; None of all else."""
+    if place.format not in ADDED["location"]:
+        return None
     views: dict[str, xr.Dataset] | None = asked(
         "images", "views as arrays", place, group, axis_order
     )
