@@ -24,12 +24,14 @@ from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import setup_of
 from n5zarr.errors import option_error
+from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key, request_each
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
 from n5zarr.store.locating import Located
+from n5zarr.store.location import named_root
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.hdf5_file import hdf5_file
 
@@ -277,12 +279,17 @@ def project_of(document: object) -> Project | None:
 
 
 def locate(place: Place, path: str = "") -> Located | None:
-    """Return the container that BigDataViewer's XML names; None if there is no such file."""
-    file = xml_file(place)
+    """Return the container that BigDataViewer's XML names; None if there is no such file.
+
+    The path of a node may follow that of the XML, as commands take one text.
+    """
+    is_root = place.format == "bdv" or place.is_named_n5
+    root = place if is_root else named_root(place, "bdv", "zarr") or place
+    file = xml_file(replace(root, path=""))
     if file is None:
         return None
     project = read_project(file)
-    return Located("bdv", project.place, path, project)
+    return Located("bdv", project.place, join(root.path, path), project)
 
 
 def described(file: XmlFile, xml: bytes) -> Description:

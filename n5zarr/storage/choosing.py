@@ -256,9 +256,12 @@ def _web(url: str, options: dict[str, object]) -> UrlStore:
 def _chained(url: str, options: dict[str, object], *, read_only: bool) -> UrlStore:
     """Open a store for a chain of fsspec's URLs."""
     from fsspec import url_to_fs  # noqa: PLC0415 - optional
+    from fsspec.archive import AbstractArchiveFileSystem  # noqa: PLC0415
     from fsspec.implementations.asyn_wrapper import AsyncFileSystemWrapper  # noqa: PLC0415
 
     chain, path = url_to_fs(url, **options)
+    if isinstance(chain, AbstractArchiveFileSystem):
+        read_only |= getattr(chain, "mode", "r") == "r"  # it would fail in the midst of a write
     wrapped = AsyncFileSystemWrapper(chain, asynchronous=True)
     return UrlStore(wrapped, read_only=read_only, path=path)
 

@@ -189,7 +189,7 @@ def check_writable_store(store: N5Store, where: str = "") -> None:
     """
     if store.read_only:
         shown = store.storage.store
-        message = "expected a writable store, got a read-only one"
+        message = "expected a writable store, got a read-only one; n5zarr.convert copies it"
         if isinstance(shown, MadeDatasets):
             message = shown.refusal
         raise N5UnsupportedError(message, kind="read-only", where=where or str(store))

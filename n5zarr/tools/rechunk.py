@@ -17,6 +17,7 @@ from n5zarr.images.from_n5 import n5_tree
 from n5zarr.storage.locks import alone
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
+from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.convert.convert import convert
 from n5zarr.tools.convert.writing import Conversion
@@ -86,7 +87,8 @@ def rechunk(  # noqa: PLR0913 - the options of convert
     FileNotFoundError
         The container or node does not exist.
     N5UnsupportedError
-        The files are not local, or a dataset is a link or holds other nodes (``kind="option"``).
+        The files are not local, or a dataset is a link or holds other nodes (``kind="option"``);
+        the container can only be read (``kind="read-only"``).
     N5UnrepresentableError
         Neither ``chunks`` nor ``compression`` is given, an interrupted run has to be resumed, parts
         have not ended, or another run works in the container (``kind="option"``).
@@ -102,7 +104,7 @@ def rechunk(  # noqa: PLR0913 - the options of convert
         chunks is not None or compression is not None,
         "rechunk: expected chunks, a compression or both, got none",
     )
-    store, node = open_container(place_of(location), path)
+    store, node = open_container(place_of(location), path, writes=True)
     root = store.storage.root
     if root is None:
         raise N5UnsupportedError(
@@ -110,15 +112,12 @@ def rechunk(  # noqa: PLR0913 - the options of convert
             "n5zarr.convert(...) writes a new container",
             kind="option",
         )
-    options: dict[str, Any] = {
-        "chunks": chunks,
-        "compression": compression,
-        "scheduler": scheduler,
-        "n_workers": n_workers,
-        "progress": progress,
-    }
+    options: dict[str, Any] = {"chunks": chunks, "compression": compression}
+    options |= {"scheduler": scheduler, "n_workers": n_workers, "progress": progress}
     division = Division.of(part, finish=finish)
     beside = root.parent / f".{root.name}.rechunk"
+    if not beside.exists():  # else a dataset may have been moved there
+        existing_node(store, node)
     if division.part is not None:  # others are at work, too
         return _rechunk(root, node, beside, division, resume=False, **options)
     with alone(beside) as is_alone:

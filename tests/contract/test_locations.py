@@ -1,10 +1,12 @@
-"""Every public function takes every kind of location, but for those that the table names.
+"""Every function and command takes every kind of location, but for those that the table names.
 
 The table of docs/support.md lists the same exceptions with their reasons.
 """
 
 from __future__ import annotations
 
+import inspect
+import re
 import shutil
 import warnings
 from pathlib import Path
@@ -14,13 +16,17 @@ import fsspec
 import numpy as np
 import pytest
 import xarray as xr
+from typer.core import TyperGroup
+from typer.main import get_command
 from zarr.storage import LocalStore
 
 import n5zarr
+from n5zarr.cli.app import app
 from n5zarr.errors import N5UnsupportedError
+from tests.command import CliRunner
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 # kinds whose blocks of N5 are stored
 STORED = {"N5", "N5Store", "zarr store", "URL", "pipeline", "archive", "XML"}
@@ -29,6 +35,8 @@ SHOWN = {
     *("OME-Zarr without suffix", "XML of OME-Zarr"),
 }
 KINDS = sorted(STORED | SHOWN)
+READ_ONLY = {*SHOWN, "archive"}
+TEXTS = [kind for kind in KINDS if "tore" not in kind]  # that a command can take
 SHAPE = 7, 11, 13
 
 type Where = tuple[Any, str, str]
@@ -40,10 +48,11 @@ def places(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Where]:
     there = tmp_path_factory.mktemp("places")
     n5 = there / "a.n5"
     values = np.arange(np.prod(SHAPE)).reshape(SHAPE).astype("uint16")
-    for path, data in (("em/s0", values), ("em/s1", values[::2, ::2, ::2])):
+    for level, step in enumerate((1, 2)):
         n5zarr.create_array(
-            n5, path=path, data=data, chunks=(2, 3, 5), axes=("z", "y", "x"), units=("nm",) * 3
-        )
+            n5, path=f"em/s{level}", data=values[::step, ::step, ::step], chunks=(2, 3, 5),
+            axes=("z", "y", "x"), units=("nm",) * 3, resolution=(step,) * 3,
+        )  # fmt: skip
     n5zarr.convert(n5, there / "o5.zarr", ome=True)
     n5zarr.convert(n5, there / "o4.zarr", ome=True, ome_version="0.4")
     shutil.copytree(there / "o5.zarr", there / "other")
@@ -121,6 +130,35 @@ WRITING: dict[str, Callable[[Any, str, str], object]] = {
     "write_block": lambda at, group, path: n5zarr.write_block(
         at, path, (0, 0, 0), np.zeros((2, 3, 5), "uint16")
     ),
+    "rechunk": lambda at, group, path: n5zarr.rechunk(at, path, compression="raw"),
+    "quarantine_blocks": lambda at, group, path: n5zarr.quarantine_blocks(at, ()),
+}
+COMMANDS = (
+    "tree --size {at}",
+    "tree --json {group}",
+    "info --stats --verify {path}",
+    "info {at}",
+    "attrs {path} dimensions",
+    "validate {at}",
+    "diff {at} {at}",
+    "convert {at} {out}/out.zarr",
+    "convert {path} {out}/out.n5",
+    "download {at} {out}/out.n5",
+    "thumbnail {at} -o {out}/out.png",
+    "pyramid {path} --to {out}/out.n5/em",
+    "serve {at}",
+    "view {at} --no-browser",
+)
+COMMAND_OF_BLOCKS = "virtualize {at} {out}/out.json --url file:///elsewhere"
+# by what is written in place, and leaves what other tests need: the kinds that refuse it
+WRITING_COMMANDS = {
+    "attrs {path} a 1": READ_ONLY,
+    "attrs {path} a --remove": READ_ONLY,
+    "validate {at} --repair-edges pad --yes": READ_ONLY,
+    "rm-empty {at}": READ_ONLY,
+    "sidecar {at} --remove": READ_ONLY,
+    "rechunk {path} --compression raw": {*READ_ONLY, "URL"},
+    "pyramid {group} --levels 1 --overwrite": {"archive", "XML of OME-Zarr"},
 }
 
 
@@ -155,7 +193,7 @@ def test_blocks_of_n5_must_be_stored(
         BLOCKS[name](*places[kind], tmp_path)
 
 
-@pytest.mark.parametrize("kind", sorted(SHOWN))
+@pytest.mark.parametrize("kind", sorted(READ_ONLY))
 @pytest.mark.parametrize("name", WRITING)
 def test_writing_in_place_names_the_way_out(places: dict[str, Where], kind: str, name: str) -> None:
     with pytest.raises(N5UnsupportedError, match=r"n5zarr\.convert copies it") as caught:
@@ -173,18 +211,90 @@ def test_hdf5_and_tiff_are_for_convert(name: str, tmp_path: Path) -> None:
         READING[name](file, "em", "em/s0", tmp_path)
 
 
+@pytest.fixture
+def run(
+    places: dict[str, Where], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str, str], tuple[int, str]]:
+    """Run a command for a kind of location; return the exit status, and what it prints."""
+    monkeypatch.setattr(n5zarr.Server, "is_running", False)  # ends at once
+
+    def run(line: str, kind: str) -> tuple[int, str]:
+        at, *nodes = places[kind] if kind in places else (tmp_path / kind, "em", "em/s0")
+        group, path = (f"{at}{'' if str(at).endswith(':') else '/'}{node}" for node in nodes)
+        words = line.format(at=at, group=group, path=path, out=tmp_path).split()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)
+            result = CliRunner().invoke(app, words)
+        return result.exit_code, result.output
+
+    return run
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("line", COMMANDS)
+def test_commands_take_any_location(run: Any, kind: str, line: str) -> None:
+    status, printed = run(line, kind)
+    assert status == 0, printed
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_a_command_of_blocks_says_how_to_read_others(run: Any, kind: str) -> None:
+    status, printed = run(COMMAND_OF_BLOCKS, kind)
+    assert status == (2 if kind in SHOWN else 0), printed
+    assert ("zarr.open reads it" in printed) == (kind in SHOWN)
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+def test_commands_that_write_in_place_name_the_way_out(run: Any, kind: str) -> None:
+    for line, refusing in WRITING_COMMANDS.items():
+        status, printed = run(line, kind)
+        assert status == (2 if kind in refusing else 0), printed
+        assert ("n5zarr.convert" in printed) == (kind in refusing)
+
+
+@pytest.mark.parametrize("line", [*COMMANDS, COMMAND_OF_BLOCKS, *WRITING_COMMANDS])
+def test_commands_name_convert_for_hdf5_and_tiff(run: Any, line: str, tmp_path: Path) -> None:
+    if line.startswith("convert"):
+        return
+    (tmp_path / "a.h5").write_bytes(b"\x89HDF\r\n\x1a\n" + bytes(100))
+    status, printed = run(line, "a.h5")
+    assert status == 2
+    assert "n5zarr convert" in printed
+
+
+def exceptions() -> set[str]:
+    """Return the names in the first column of the table."""
+    page = Path("docs/support.md").read_text(encoding="utf-8")
+    rows = page.partition("## Locations")[2].partition("\n## ")[0]
+    cells = re.findall(r"^\|([^|]*)", rows, re.MULTILINE)
+    return {*re.findall("`(.*?)`", " ".join(cells))}
+
+
 def test_each_function_with_a_location_is_walked() -> None:
     """A new function joins one of the lists, or is an exception in docs/support.md."""
-    import inspect  # noqa: PLC0415 - here alone
-
     takes = {
         name
         for name in n5zarr.__all__
         if inspect.isfunction(function := getattr(n5zarr, name))
-        and next(iter(inspect.signature(function).parameters), "") in ("location", "source")
+        and any(
+            "Location" in str(p.annotation) for p in inspect.signature(function).parameters.values()
+        )
     }
     walked = {name.removesuffix("_to_n5").removesuffix("_to") for name in READING}
-    table = Path("docs/support.md").read_text(encoding="utf-8")
-    rows = table.partition("## Locations")[2].partition("\n## ")[0]
-    missing = {name for name in takes - walked - {*BLOCKS, *WRITING} if f"`{name}`" not in rows}
-    assert not missing
+    assert not takes - walked - {*BLOCKS, *WRITING} - exceptions()
+
+
+def commands(group: TyperGroup, above: str = "") -> Iterator[str]:
+    """Name the commands that take an argument."""
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from commands(command, f"{name} ")
+        elif any(param.param_type_name == "argument" for param in command.params):
+            yield above + name
+
+
+def test_each_command_with_a_location_is_walked() -> None:
+    walked = {line.split()[0] for line in (*COMMANDS, COMMAND_OF_BLOCKS, *WRITING_COMMANDS)}
+    found = {*commands(get_command(app))}  # type: ignore[arg-type] # typer: a group of ours
+    assert walked <= found
+    assert not found - walked - exceptions()

@@ -58,6 +58,8 @@ BY_HAND = {
         "tests/contract/test_locations.py::test_reading_takes_any_location",
         "tests/contract/test_locations.py::test_blocks_of_n5_must_be_stored",
         "tests/contract/test_locations.py::test_writing_in_place_names_the_way_out",
+        "tests/contract/test_locations.py::test_commands_take_any_location",
+        "tests/contract/test_locations.py::test_commands_that_write_in_place_name_the_way_out",
     ),
 }
 
