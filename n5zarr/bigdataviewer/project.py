@@ -283,7 +283,7 @@ def locate(place: Place, path: str = "") -> Located | None:
 
     The path of a node may follow that of the XML, as commands take one text.
     """
-    is_root = place.format == "bdv" or place.is_named_n5
+    is_root = place.format == "bdv" or place.is_named("n5")
     root = place if is_root else named_root(place, "bdv", "zarr") or place
     file = xml_file(replace(root, path=""))
     if file is None:

@@ -102,7 +102,7 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
     read_only : bool, optional
         Whether a store that is opened for a URL refuses to write.
     """
-    if isinstance(place.location, N5Store | MadeDatasets) or place.is_named_n5:
+    if isinstance(place.location, N5Store | MadeDatasets) or place.is_named("n5"):
         return None
     if isinstance(place.location, str) and is_chain(place.location):
         return None

@@ -88,10 +88,9 @@ class Place:
         """The format that the last name tells; None if it tells none."""
         return format_of_name(self.names[-1]) if self.names else None
 
-    @property
-    def is_named_n5(self) -> bool:
-        """Whether a name in the path or URL ends in ``.n5``."""
-        return any(format_of_name(name) == "n5" for name in self.names)
+    def is_named(self, kind: str) -> bool:
+        """Whether a name in the path or URL tells a format, such as ``.n5``."""
+        return any(format_of_name(name) == kind for name in self.names)
 
 
 def place_of(

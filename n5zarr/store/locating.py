@@ -129,11 +129,11 @@ def locate(place: Place, path: str = "", formats: Iterable[str] = ADDED["locatio
     Located
         The location; of N5 if nothing tells another format.
     """
-    is_file = place.format == "bdv"  # which only names tell; without need, no room is imported
-    if isinstance(place.location, N5Store | MadeDatasets) or (place.is_named_n5 and not is_file):
+    is_xml = place.is_named("bdv")  # which only names tell; without need, no room is imported
+    if isinstance(place.location, N5Store | MadeDatasets) or (place.is_named("n5") and not is_xml):
         return Located("n5", place, path)
     for name in formats:
-        if name == "bdv" and not is_file:
+        if name == "bdv" and not is_xml:
             continue
         found: Located | None = asked("location", name, place, path)
         if found is not None:

@@ -86,7 +86,7 @@ def is_n5(location: Location, storage_options: Mapping[str, object] | None = Non
     try:
         place = place_of(location, storage_options)
         if place.is_url and place.format != "bdv":
-            return "|n5:" in str(location) or place.is_named_n5
+            return "|n5:" in str(location) or place.is_named("n5")
         found = locate(place)
         if found.kind != "n5":
             return found.kind == "bdv"

@@ -71,7 +71,7 @@ def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> S
         if isinstance(found, SourceTree):
             return found
         place = found or place
-    if isinstance(place.location, N5Store) or place.is_named_n5:
+    if isinstance(place.location, N5Store) or place.is_named("n5"):
         return n5_tree(Located("n5", place), zarr_format, paths)
     storage = open_storage(replace(place, path=""), read_only=True)
     node = storage.run(read_zarr_node(place.path, str(storage)))

@@ -389,7 +389,7 @@ def group_of(to: Location, place: Place, **access: Any) -> Place:  # noqa: ANN40
     is_zarr = any(format_of_name(name) == "zarr" for name in found.names)
     name = named(str(to))
     require(
-        found.is_named_n5 or not is_zarr,
+        found.is_named("n5") or not is_zarr,
         f"to (--to): expected a group of N5, got {name}; n5zarr convert SOURCE {name} --ome and "
         f"then n5zarr pyramid {name} make a pyramid of OME-Zarr",
     )
