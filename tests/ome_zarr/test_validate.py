@@ -14,8 +14,8 @@ import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError
 from tests.command import CliRunner
-from tests.contract.test_ome_pyramid import elements, write
 from tests.contract.viewers import validate_ome
+from tests.ome_zarr.test_pyramid import elements, write
 from tests.remote.servers import static
 
 JAVA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
