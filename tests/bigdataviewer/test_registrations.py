@@ -9,7 +9,7 @@ import pytest
 
 from n5zarr.bigdataviewer.description import parse_xml
 from n5zarr.conventions.find import find_geometry
-from tests.unit.conventions.test_conventions import geometry_of, node
+from tests.unit.conventions.test_conventions import TRUTH, check, geometry_of, node
 
 
 def xml_of(*transforms: str, size: str = "0.2 0.3 1.5", unit: str = "um") -> bytes:
@@ -166,3 +166,10 @@ def test_a_setup_of_the_xml_without_a_number_is_left_out() -> None:
     found = parse_xml(xml_of())
     assert found is not None
     assert [*found.setups] == [3]
+
+
+def test_levels_of_a_view_are_where_they_were_written_to_be() -> None:
+    levels = [each for each in TRUTH if each["convention"] == "bdv"]
+    assert len(levels) == 2
+    for level in levels:
+        check(level)
