@@ -39,6 +39,11 @@ NEAREST = {
         "unit/tools/test_validate.py", "viewing/test_serve.py", "ome_zarr/test_to_n5.py",
     ],
 }  # fmt: skip
+# cases of these tests that do not need the room
+NEEDLESS = {
+    "paintera": "not multiset and not paintera",
+    "other_sources": "not hdf5 and not tif",
+}
 # uv installs the repository with a finder that has its modules where the copy lacks them
 WITHOUT_REPOSITORY = """import sys
 sys.meta_path[:] = [each for each in sys.meta_path if "Editable" not in repr(each)]
@@ -104,8 +109,7 @@ def test_all_else_works_without_a_room(name: str, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, check=True)
     tests = [f"tests/{file}" for file in NEAREST[name]]
-    words = "not multiset and not paintera" if name == "paintera" else ""
-    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", words]
+    options = ["-q", "-n", "0", "-p", "no:cacheprovider", "-k", NEEDLESS.get(name, "")]
     run = subprocess.run(
         [sys.executable, "-m", "pytest", *options, *tests],
         cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
