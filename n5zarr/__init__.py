@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
+from n5zarr.rooms import lacking
 
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
@@ -271,6 +272,8 @@ def __getattr__(name: str) -> object:
     try:
         module = import_module(f"n5zarr.{_MODULES[name]}")
     except ModuleNotFoundError as err:
+        if err.name == f"n5zarr.{_MODULES[name].partition('.')[0]}":
+            raise lacking(f"n5zarr.{name}", err.name) from err
         extra = next((e for folder, e in _EXTRAS.items() if _MODULES[name].startswith(folder)), "")
         if not extra:
             raise

@@ -15,7 +15,7 @@ from n5zarr.errors import N5UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ADDED", "Point", "added", "asked", "needed"]
+__all__ = ["ADDED", "Point", "added", "asked", "lacking", "needed"]
 
 type Point = Literal["location", "source file", "axes", "images", "step"]
 """What is at a location, shown as N5; a file that is converted; axes; images; a step of a job."""
@@ -89,7 +89,11 @@ def needed(point: Point, name: str) -> Any:  # noqa: ANN401 - what the room adds
     """
     found = added(point, name)
     if found is None:
-        room = ADDED[point][name].split(".")[1]
-        message = f"{name}: expected the package n5zarr.{room}, which this copy of n5zarr lacks"
-        raise N5UnsupportedError(message, kind="option")
+        raise lacking(name, ".".join(ADDED[point][name].split(".")[:2]))
     return found
+
+
+def lacking(name: str, package: str) -> N5UnsupportedError:
+    """Make the error of a name that is missing as the package of its room is not there."""
+    message = f"{name}: expected the package {package}, which this copy of n5zarr lacks"
+    return N5UnsupportedError(message, kind="option")

@@ -1,21 +1,15 @@
-"""Two ways to read blocks, and a BigStitcher project to compare with others."""
+"""Two ways to read blocks."""
 
 from __future__ import annotations
 
-import json
-import warnings
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
-import n5zarr
 from n5zarr.arrays import kernel
-from tests.command import printed
-from tests.contract import bigstitcher
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 
 @pytest.fixture(params=["kernel", "python"])
@@ -25,24 +19,3 @@ def way(request: pytest.FixtureRequest) -> Iterator[str]:
         if request.param == "python":
             patch.setattr(kernel, "can_do", lambda dataset: False)
         yield str(request.param)
-
-
-@pytest.fixture(scope="session")
-def n5_project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the XML of the project."""
-    return bigstitcher.write_project(tmp_path_factory.mktemp("n5"))
-
-
-@pytest.fixture(scope="session")
-def n5_tree(n5_project: Path) -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the turned setup
-        return n5zarr.open_bdv(n5_project).load()
-
-
-def check_that_commands_print_the_same(one: Path, other: Path) -> None:
-    """Check ``tree``, and what ``info`` says of the project, for the XML of two projects."""
-    trees = [printed("tree", xml, "--depth", "1").splitlines()[1:] for xml in (one, other)]
-    assert trees[0] == trees[1]
-    found = [json.loads(printed("info", xml, "--json"))["project"] for xml in (one, other)]
-    assert found[0] | {"xml": ""} == found[1] | {"xml": ""}

@@ -6,7 +6,6 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -20,9 +19,7 @@ from n5zarr.cli.app import app
 from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import find_images
 from tests.command import CliRunner
-from tests.contract import bigstitcher
-from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
-from tests.contract.viewers import Seen, n5_universe, neuroglancer, validate_ome
+from tests.contract.viewers import validate_ome
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
 
@@ -198,171 +195,6 @@ def test_an_image_called_labels_in_an_image_goes_one_group_deeper(tmp_path: Path
     np.testing.assert_array_equal(zarr.open_array(out / "em/labels/labels/s0", mode="r")[...], data)
 
 
-SETTINGS = """<?xml version="1.0" encoding="UTF-8"?>
-<Settings><ViewerState/><SetupAssignments><ConverterSetups>
-<ConverterSetup><id>1</id><min>90.0</min><max>1200.0</max><color>-65281</color><groupId>0</groupId>
-</ConverterSetup></ConverterSetups></SetupAssignments></Settings>"""
-
-
-@VERSIONS
-def test_a_project_becomes_an_image_for_each_setup(tmp_path: Path, version: Any) -> None:
-    xml = bigstitcher.write_project(tmp_path)
-    (tmp_path / "dataset.settings.xml").write_text(SETTINGS)
-    out = tmp_path / "out.zarr"
-    with pytest.warns(N5Warning, match="left_green_turned: the registration turns"):
-        done = n5zarr.convert(xml, out, ome=True, ome_version=version, verify=True)
-    assert {array.way for array in done.arrays} == {"chunks"}
-    validate_ome(out)
-    described = ElementTree.fromstring((out / "OME/METADATA.ome.xml").read_bytes())  # noqa: S314
-    series = [f"Image:{path}" for path in ome_of(out / "OME")["series"]]  # as napari-ome-zarr
-    assert [image.get("ID") for image in described] == series
-    pixels = described[0][0]
-    assert [int(pixels.get(f"Size{letter}", "")) for letter in "XYZCT"] == [7, 5, 3, 1, 4]
-    assert (pixels.get("PhysicalSizeZ"), pixels.get("PhysicalSizeZUnit")) == ("1.5", "µm")
-    for number, setup in SETUPS.items():
-        name = setup.name.replace(" ", "_")
-        assert ome_of(out / name)["multiscales"][0]["name"] == setup.name
-        for level, (scale, translation) in enumerate(placed(out / name)):
-            written: Any = zarr.open_array(out / name / f"s{level}", mode="r")
-            assert names_of(written) == ("t", "z", "y", "x")
-            for i, timepoint in enumerate(TIMEPOINTS):
-                there = (number, timepoint) != MISSING
-                expected = bigstitcher.elements(number, timepoint, level) if there else 0
-                np.testing.assert_array_equal(written[i], expected)
-            if setup.angle:
-                continue
-            # the last element of a level, in elements of full resolution: the middle of its voxels
-            by = bigstitcher.levels(setup)[level]
-            last = np.array(written.shape[:0:-1]) - 1
-            full = [i * f + (f - 1) / 2 for i, f in zip(last, by, strict=True)]
-            expected = bigstitcher.world(setup, *full)
-            got = np.array(scale[:0:-1]) * last + np.array(translation[:0:-1])
-            np.testing.assert_allclose(got, expected, rtol=1e-12, atol=1e-12)
-    turned: Any = zarr.open_group(out / "left_green_turned", mode="r").attrs.asdict()
-    rows = np.reshape(turned["registration"], (3, 4))
-    scale, translation = placed(out / "left_green_turned")[0]
-    along = np.array(scale[:0:-1]) * (6, 12, 2) + np.array(translation[:0:-1])
-    expected = bigstitcher.world(SETUPS[7], 6, 12, 2)
-    np.testing.assert_allclose(rows[:, :3] @ along + rows[:, 3], expected)
-    (channel,) = ome_of(out / "right_green")["omero"]["channels"]
-    assert channel["label"] == "GFP"
-    assert channel["color"] == "FF00FF"
-    assert channel["window"] == {"min": 0, "max": 65535, "start": 90.0, "end": 1200.0}
-    assert "omero" not in ome_of(out / "left_green")
-
-
-def test_time_points_that_move_are_images_of_their_own(tmp_path: Path) -> None:
-    xml = bigstitcher.write_project(tmp_path, [1])
-    text = xml.read_text()
-    before, mark, after = text.rpartition('<ViewRegistration timepoint="8"')
-    xml.write_text(before + mark + after.replace("5.5\n", "6.5\n").replace(" 5.5 ", " 6.5 ", 1))
-    out = tmp_path / "out.zarr"
-    n5zarr.convert(xml, out, ome=True)
-    validate_ome(out)
-    places = {t: placed(out / "right_green" / f"timepoint{t}")[0][1] for t in TIMEPOINTS}
-    assert places[8] == pytest.approx([-0.6, 0.2, 1.3])
-    assert places[0] == places[2] == places[5] == pytest.approx([-0.6, 0.2, 1.1])
-    for t in TIMEPOINTS:
-        written: Any = zarr.open_array(out / f"right_green/timepoint{t}/s0", mode="r")
-        np.testing.assert_array_equal(written[...], bigstitcher.elements(1, t, 0))
-
-
-AXES = [
-    {"name": "c", "type": "channel"},
-    *({"name": name, "type": "space", "unit": "micrometer"} for name in "zyx"),
-]
-STEPS: list[dict[str, list[float]]] = [
-    {"scale": [1, 1.5, 0.25, 0.5], "translation": [0, 30, 20, 10]},
-    {"scale": [1, 3, 0.5, 1], "translation": [0, 30.75, 20.125, 10.25]},
-]
-
-
-CHANNELS = [
-    {"label": c, "color": "00FF00", "window": {"min": 0, "max": 65535, "start": 3, "end": 700}}
-    for c in "ab"
-]
-
-
-def write_image(group: zarr.Group, axes: slice = slice(None), **others: Any) -> list[Any]:
-    """Write an image as the specifications of 0.4 and 0.5 describe; return its levels."""
-    shapes = [(2, 5, 7, 11)[axes], (2, 3, 4, 6)[axes]]
-    is_new = group.metadata.zarr_format == 3
-    rng = np.random.default_rng(7)
-    levels = [rng.integers(0, 999, shape).astype("u2") for shape in shapes]
-    datasets = []
-    for k, (level, steps) in enumerate(zip(levels, STEPS, strict=True)):
-        names = [axis["name"] for axis in AXES[axes]] if is_new else None
-        chunks = (1, 2, 3, 4)[axes]
-        group.create_array(str(k), data=level, chunks=chunks, dimension_names=names)
-        own = [{"type": kind, kind: numbers[axes]} for kind, numbers in steps.items()]
-        datasets.append({"path": str(k), "coordinateTransformations": own})
-    image: dict[str, Any] = {"axes": AXES[axes], "datasets": datasets, "name": "an image"}
-    set_ome(group, multiscales=[image], **others)
-    return levels
-
-
-def set_ome(group: zarr.Group, **attributes: Any) -> None:
-    if group.metadata.zarr_format == 3:
-        group.attrs["ome"] = {"version": "0.5", **attributes}
-        return
-    for image in attributes.get("multiscales", []):
-        image["version"] = "0.4"
-    group.attrs.update(attributes)
-
-
-@pytest.mark.parametrize("zarr_format", [2, 3], ids=["0.4", "0.5"])
-def test_ome_zarr_becomes_n5(tmp_path: Path, zarr_format: Any) -> None:
-    """A collection of two OME-Zarr series becomes N5, with the labels of the second."""
-    source, out = tmp_path / "in.zarr", tmp_path / "out.n5"
-    root = zarr.create_group(source, zarr_format=zarr_format)
-    set_ome(root, **{"bioformats2raw.layout": 3})
-    omero = {"channels": CHANNELS}
-    images = [write_image(root.create_group(str(i)), omero=omero) for i in range(2)]
-    set_ome(root.create_group("1/labels"), labels=["cells"])
-    label = {"image-label": {"source": {"image": "../../"}}}
-    labels = write_image(root.create_group("1/labels/cells"), slice(1, None), **label)
-    validate_ome(source)
-    n5zarr.convert(source, out, verify=True)
-    expected = {
-        "s0": Seen((0.5, 0.25, 1.5), (10, 20, 30), "micrometer"),
-        "s1": Seen((1, 0.5, 3), (10.25, 20.125, 30.75), "micrometer"),
-    }
-    for i, levels in enumerate(images):
-        for k, level in enumerate(levels):
-            np.testing.assert_array_equal(values(out / str(i) / f"s{k}"), level)
-        seen = n5_universe(out / str(i))
-        assert {name: (s.scale[:3], s.translation[:3], s.unit) for name, s in seen.items()} == {
-            name: (s.scale, s.translation, s.unit) for name, s in expected.items()
-        }
-        document = json.loads((out / str(i) / "attributes.json").read_text())
-        assert document["omero"] == omero
-        assert not {"0", "1"} & {path.name for path in (out / str(i)).iterdir()}
-    assert n5_universe(out / "1" / "labels" / "cells") == expected
-    assert "image-label" in json.loads((out / "1/labels/cells/attributes.json").read_text())
-    for name, level in zip(("s0", "s1"), labels, strict=True):
-        np.testing.assert_array_equal(values(out / "1" / "labels" / "cells" / name), level)
-    space = neuroglancer(out, out / "0")
-    assert (space.names, space.factors) == (list("xyzc"), [[1, 1, 1, 1], [2, 2, 2, 1]])
-    back = tmp_path / "back.zarr"
-    n5zarr.convert(out, back, ome=True)
-    validate_ome(back / "1")
-    for i in range(2):
-        assert placed(back / str(i)) == [(s["scale"], s["translation"]) for s in STEPS]
-        assert ome_of(back / str(i))["omero"] == omero
-
-
-def test_a_transform_that_n5_cannot_express_is_an_error(tmp_path: Path) -> None:
-    source = tmp_path / "in.zarr"
-    write_image(zarr.create_group(source))
-    document = json.loads((source / "zarr.json").read_text())
-    entry = document["attributes"]["ome"]["multiscales"][0]["datasets"][1]
-    entry["coordinateTransformations"] = [{"type": "affine", "affine": [[1]]}]
-    (source / "zarr.json").write_text(json.dumps(document))
-    with pytest.raises(N5UnrepresentableError, match="expected scales and translations, got aff"):
-        n5zarr.convert(source, tmp_path / "out.n5")
-    assert not (tmp_path / "out.n5").exists()
-
-
 def test_a_dataset_that_is_no_image_is_refused_or_kept_as_an_array(tmp_path: Path) -> None:
     source = tmp_path / "in.n5"
     n5zarr.create_array(source / "trace", data=np.arange(7.0))
@@ -396,16 +228,6 @@ def test_a_group_whose_levels_do_not_fit_is_no_image(tmp_path: Path) -> None:
         assert placed(tmp_path / "out.zarr" / name)[0][0] == scale
     with pytest.warns(N5Warning):
         assert [image.path for image in find_images(source)] == ["g/s0", "g/s1"]
-
-
-def test_the_command_says_what_it_does(tmp_path: Path) -> None:
-    xml = bigstitcher.write_project(tmp_path, [0, 3])
-    shutil.rmtree(tmp_path / "dataset.n5" / "setup3")
-    out = tmp_path / "out.zarr"
-    done = CliRunner().invoke(app, ["convert", str(xml), str(out), "--ome", "--shards", "4,8,8,64"])
-    assert done.exit_code == 0, done.output
-    assert "left_green/s0" in done.output
-    validate_ome(out)
 
 
 def test_labels_with_fewer_levels_than_their_image_are_told(tmp_path: Path) -> None:
@@ -525,26 +347,6 @@ def test_options_that_contradict_a_version_are_refused(
     with pytest.raises(N5UnrepresentableError, match=message):
         n5zarr.convert(n5zarr.sample_path(), tmp_path / "out.zarr", **{"ome": True, **options})
     assert not list(tmp_path.iterdir())
-
-
-@VERSIONS
-def test_what_goes_to_ome_zarr_and_back_is_the_same(tmp_path: Path, version: Any) -> None:
-    """Of either version, N5 has the same levels, and the other version no remains of the first."""
-    out, back, again = tmp_path / "out.zarr", tmp_path / "back.n5", tmp_path / "again.zarr"
-    n5zarr.convert(n5zarr.sample_path(), out, ome=True, ome_version=version)
-    n5zarr.convert(out, back)
-    for name in ("em/s0", "em/s2", "labels/s0"):
-        np.testing.assert_array_equal(values(back / name), values(Path(n5zarr.sample_path(), name)))
-    old, new = (n5zarr.geometry(path, "em") for path in (n5zarr.sample_path(), back))
-    assert [(level.scale, level.translation) for level in new.levels] == [
-        (level.scale, level.translation) for level in old.levels
-    ]
-    attributes = json.loads((back / "em/attributes.json").read_text())
-    assert "_ARRAY_DIMENSIONS" not in attributes
-    other = "0.5" if version == "0.4" else "0.4"
-    n5zarr.convert(back, again, ome=True, ome_version=other)  # type: ignore[arg-type]
-    validate_ome(again)
-    assert ("bioformats2raw.layout" in zarr.open_group(again).attrs) == (other == "0.4")
 
 
 def test_the_command_writes_0_4(tmp_path: Path) -> None:

@@ -19,8 +19,6 @@ from zarr.storage import ZipStore
 import n5zarr
 from n5zarr.errors import N5FormatError, N5UnrepresentableError
 from tests.command import printed
-from tests.contract import bigstitcher as project
-from tests.contract import test_bigstitcher_hdf5 as bdv_hdf5
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -200,18 +198,3 @@ def test_positions_of_a_convention_of_n5_win(tmp_path: Path) -> None:
     document = json.loads((tmp_path / "o.n5/raw/attributes.json").read_bytes())
     assert document["pixelResolution"] == [4, 4, 8, 1]
     assert "resolution" not in document
-
-
-def test_hdf5_of_bigdataviewer_needs_its_xml(tmp_path: Path) -> None:
-    xml = bdv_hdf5.write_project(tmp_path)
-    file = tmp_path / "my %20.h5"
-    with pytest.raises(N5UnrepresentableError, match=r"expected the XML of BigDataViewer that"):
-        n5zarr.convert(file, tmp_path / "o.n5")
-    n5zarr.convert(xml, tmp_path / "o.n5")
-    n5zarr.convert(file / "t00002/s00/0/cells", tmp_path / "one.n5/raw")
-    copies: list[Any] = [
-        n5zarr.open(tmp_path / "o.n5", path="setup0/timepoint2/s0"),
-        n5zarr.open(tmp_path / "one.n5/raw"),
-    ]
-    for copy in copies:
-        np.testing.assert_array_equal(copy[...], project.elements(0, 2, 0))

@@ -11,8 +11,8 @@ import xarray as xr
 import n5zarr
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.serve.location import ServedLocation
+from tests.bigdataviewer import bigstitcher_zarr as written
 from tests.contract import bigstitcher as project
-from tests.contract import bigstitcher_zarr as written
 from tests.remote.conftest import chosen_options, client, upload
 
 if TYPE_CHECKING:

@@ -9,16 +9,13 @@ import pytest
 from yaozarrs import v05
 from yaozarrs._axis import ValidSpaceUnit, ValidTimeUnit
 
-from n5zarr.bigdataviewer.description import parse_settings
-from n5zarr.bigdataviewer.images import _images, _names
 from n5zarr.conventions.model import Axis
 from n5zarr.conventions.units import in_full, symbol
 from n5zarr.errors import N5UnrepresentableError
 from n5zarr.images.display import find_shown, is_label, omero
 from n5zarr.images.image import Channel
 from n5zarr.images.ome import align_axes, image_attributes
-from n5zarr.images.source import ArraySource, SourceTree
-from n5zarr.ome_zarr.from_ome import from_ome
+from n5zarr.images.source import ArraySource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -141,93 +138,3 @@ def test_labels_say_so_in_many_ways() -> None:
     assert not is_label("a", whole, [{"painteraData": {"type": "raw"}}])
     assert is_label("seg/a", whole, [], ["seg/*"])
     assert not is_label("my_labels/a", whole, [])
-
-
-def test_settings_that_cannot_be_parsed_are_left_out() -> None:
-    assert parse_settings(b"<Settings") == {}
-    assert parse_settings(b"<!DOCTYPE a><Settings/>") == {}
-    xml = "".join(
-        f"<ConverterSetup><id>{i}</id><min>{low}</min><max>9</max><color>{color}</color>"
-        "</ConverterSetup>"
-        for i, low, color in ((0, 9, -1), (1, "a", -1), (2, 0, ""), (3, -4, -16776961))
-    )
-    found = parse_settings(f"<S><ConverterSetups>{xml}</ConverterSetups></S>".encode())
-    assert found == {3: ((-4.0, 9.0), "0000FF")}
-
-
-def test_names_of_setups_become_different_names_of_groups() -> None:
-    names = _names({0: "Tile 1, 488 nm", 1: "../x", 2: "OME", 3: "é", 4: "a/b", 5: "A_B", 6: "__"})
-    assert len({name.lower() for name in names.values()}) == 7
-    for name in names.values():
-        assert not set(name) - set(
-            "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-"
-        )
-        assert name.strip("._")
-        assert not name.startswith("__")
-        assert name != "OME"
-
-
-def test_one_recorded_time_point_among_several_is_a_series() -> None:
-    view: Any = type("View", (), {"dataset": type("D", (), {"shape": (3, 5, 7), "data_type": 1})})
-    description: Any = type(
-        "Described", (), {"timepoints": (4, 6), "setups": {}, "registrations": {}}
-    )
-    (image,) = _images(0, "a", {"s0": {6: view}}, description)
-    assert (image.timepoints, image.is_stacked) == ((4, 6), True)
-    (image,) = _images(0, "a", {"s0": {6: view}}, None)
-    assert (image.timepoints, image.is_stacked) == ((6,), False)
-
-
-def tree(arrays: Mapping[str, ArraySource], groups: Mapping[str, Any]) -> SourceTree:
-    return SourceTree("a.zarr", arrays, groups)
-
-
-def transforms(array: Any) -> dict[str, Any]:
-    found: dict[str, Any] = array.attributes["transform"]
-    return found
-
-
-def test_images_without_axes_have_those_of_0_2() -> None:
-    """Images of 0.1 and 0.2 have the axes t, c, z, y, x; levels are scaled by their sizes.
-
-    As n5-universe (a4e759a4) does for 0.3: ``OmeNgffV03MetadataProcessor.inferRelativeResolution``.
-    """
-    arrays = {"0": source((2, 3, 5, 7, 11)), "1": source((2, 3, 5, 4, 6)), "table": source((13,))}
-    image: Any = {"version": "0.2", "datasets": [{"path": "0"}, {"path": "1"}]}
-    found = from_ome(tree(arrays, {"": {"multiscales": [image]}, "labels": {}})).arrays
-    shapes = {name: array.shape for name, array in found.items()}
-    assert shapes == {"s0": (2, 3, 5, 7, 11), "s1": (2, 3, 5, 4, 6), "table": (13,)}
-    assert transforms(found["s1"])["axes"] == ["t", "c", "z", "y", "x"]
-    assert transforms(found["s1"])["scale"] == [1, 1, 1, 7 / 4, 11 / 6]
-    assert transforms(found["s1"])["units"] == ["", "", "um", "um", "um"]
-
-
-def test_coordinate_systems_of_0_6_are_read() -> None:
-    axes = [{"name": n, "type": "space", "unit": "micrometer"} for n in "zyx"]
-    steps = [{"type": "scale", "scale": [3, 0.5, 0.25]},
-             {"type": "translation", "translation": [1, 2, 4]}]  # fmt: skip
-    sequence = {"type": "sequence", "input": "0", "output": "physical", "transformations": steps}
-    image: Any = {
-        "name": "a",
-        "coordinateSystems": [{"name": "physical", "axes": axes}],
-        "datasets": [{"path": "0", "coordinateTransformations": [sequence]}],
-    }
-    groups = {"": {}, "a": {"ome": {"version": "0.6", "multiscales": [image]}}}
-    found = from_ome(tree({"a/0": source((5, 7, 11))}, groups)).arrays
-    assert list(found) == ["a/s0"]
-    assert transforms(found["a/s0"]) == {
-        "axes": ["z", "y", "x"],
-        "scale": [3, 0.5, 0.25],
-        "translate": [1, 2, 4],
-        "units": ["micrometer"] * 3,
-    }
-
-
-def test_an_array_in_the_way_of_a_level_is_an_error() -> None:
-    arrays = {"0": source((5, 7)), "s0": source((3,))}
-    axes = [{"name": n, "type": "space"} for n in "yx"]
-    image: Any = {"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": []}]}
-    with pytest.raises(N5UnrepresentableError, match="s0: expected a name that no level needs"):
-        from_ome(tree(arrays, {"": {"multiscales": [image]}}))
-    others = tree({"a": source((5, 7))}, {"": {"multiscales": [image]}})
-    assert from_ome(others) is others

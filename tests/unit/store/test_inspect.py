@@ -13,7 +13,6 @@ import n5zarr
 from n5zarr.errors import N5Warning
 from n5zarr.metadata.inspect import describe, describe_each, describe_tree
 from n5zarr.storage import files
-from tests.contract.bigstitcher import write_project
 
 JAVA = Path(__file__).parents[2] / "data" / "java"
 
@@ -94,17 +93,6 @@ def test_a_tree_shows_the_axes_of_each_convention() -> None:
     channels = "/neuroglancer/channels"
     assert found.pop(channels) == ("c", "y", "x")
     assert found == dict.fromkeys(found, ("z", "y", "x"))
-
-
-def test_a_tree_shows_axes_of_setups_and_of_ome_zarr(tmp_path: Path) -> None:
-    xml = write_project(tmp_path)
-    for place in (tmp_path / "dataset.n5", xml):
-        found = shapes_with_axes(describe_tree(place, geometry=True))
-        assert found
-        assert set(found.values()) == {("z", "y", "x")}
-    n5zarr.convert(JAVA / "metadata.n5/cosem", tmp_path / "a.zarr", ome=True)
-    found = shapes_with_axes(describe_tree(tmp_path / "a.zarr", geometry=True))
-    assert found == {"/s0": ("z", "y", "x"), "/s1": ("z", "y", "x")}
 
 
 def test_a_document_above_that_cannot_be_read_leaves_the_axes_out(tmp_path: Path) -> None:

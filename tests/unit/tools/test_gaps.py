@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 import tensorstore as ts
-import zarr
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.errors import N5UnsupportedError
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
 from tests.command import CliRunner
-from tests.remote.servers import static
 from tests.unit.tools.test_validate import Refusing
 
 if TYPE_CHECKING:
@@ -252,31 +249,3 @@ def test_the_command_counts_blocks(root: Path, tmp_path: Path) -> None:
         "  ... and 14 more that lack blocks (--json names all)",
         "  all blocks of 13 other datasets are stored",
     ]
-
-
-def test_chunks_of_ome_zarr_are_counted(tmp_path: Path) -> None:
-    """They are listed if they are decoded, or expected."""
-    path = tmp_path / "a.zarr"
-    n5zarr.convert(n5zarr.sample_path(), path, ome=True, select=["em/*"])
-    assert n5zarr.validate(path).block_counts == ()
-    assert n5zarr.validate(path, expect_complete=True).ok
-    assert zarr.open_array(path, path="em/s0", mode="r").nchunks == 27
-    (path / "em/s0/c/2/1/0").unlink()
-    result = n5zarr.validate(path, deep=True)
-    (count,) = (c for c in result.block_counts if c.path == "em/s0")
-    assert (count.n_stored, count.n_blocks) == (26, 27)
-    (note,) = result.findings
-    assert (note.path, note.severity) == ("em/s0", "note")
-    assert note.message.startswith("missing among 26 that are stored: block 2/1/0;")
-    coarsest = (path / "em/s2/c/0/0/0").rename(tmp_path / "coarsest")
-    notes = n5zarr.validate(path, deep=True).findings
-    assert [each.path for each in notes] == ["em/s0", "em/s2"]
-    assert notes[1].message.startswith("missing where s1 has blocks: block 0/0/0;")
-    coarsest.rename(path / "em/s2/c/0/0/0")
-    (error,) = n5zarr.validate(path, expect_complete=True).findings
-    assert error.message == "expected 27 blocks, got 26, without block 2/1/0"
-    with (
-        static(tmp_path, lists=False) as url,
-        pytest.raises(N5UnsupportedError, match="expected storage that lists chunks"),
-    ):
-        n5zarr.validate(f"{url}/a.zarr", expect_complete=True)

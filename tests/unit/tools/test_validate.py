@@ -35,7 +35,6 @@ from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.requests import Ends
 from n5zarr.tools.validate.findings import KINDS, Finding
 from n5zarr.tools.validate.state import open_state
-from tests.contract.bigstitcher import write_project
 
 if sys.version_info >= (3, 14):
     from compression import zstd
@@ -334,13 +333,6 @@ def test_a_container_in_another_store_is_checked(root: Path) -> None:
     result = n5zarr.validate(memory)
     assert result.n_blocks == 63
     assert {(f.kind, f.where) for f in result.findings} == DEFECTS["empty"][1] | DEFECTS["cut"][1]
-
-
-def test_bigdataviewers_xml_is_a_place(tmp_path: Path) -> None:
-    write_project(tmp_path, (0, 1))
-    result = n5zarr.validate(tmp_path / "dataset.xml")
-    assert result.n_datasets > 1
-    assert result.ok
 
 
 def test_a_part_of_a_container_is_checked(root: Path) -> None:

@@ -18,10 +18,12 @@ import n5zarr
 from n5zarr.bigdataviewer.description import parse_xml
 from n5zarr.bigdataviewer.project import XmlFile
 from n5zarr.cli.app import app
+from n5zarr.metadata.inspect import describe_tree
 from n5zarr.storage.place import place_of
 from tests.command import CliRunner
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
+from tests.unit.store.test_inspect import shapes_with_axes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -603,3 +605,18 @@ def test_missing_views_cost_little(tmp_path: Path) -> None:
     assert data.sizes["timepoint"] == 4000
     assert not data.sel(timepoint=3999).any()
     np.testing.assert_array_equal(data.sel(timepoint=8)[0], project.elements(0, 8, 0))
+
+
+def test_a_tree_shows_axes_of_setups(tmp_path: Path) -> None:
+    xml = project.write_project(tmp_path)
+    for place in (tmp_path / "dataset.n5", xml):
+        found = shapes_with_axes(describe_tree(place, geometry=True))
+        assert found
+        assert set(found.values()) == {("z", "y", "x")}
+
+
+def test_bigdataviewers_xml_is_a_place(tmp_path: Path) -> None:
+    project.write_project(tmp_path, (0, 1))
+    result = n5zarr.validate(tmp_path / "dataset.xml")
+    assert result.n_datasets > 1
+    assert result.ok

@@ -11,7 +11,8 @@ import pytest
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
-from tests.contract import bigstitcher, spimdata
+from tests.bigdataviewer import spimdata
+from tests.contract import bigstitcher
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,8 +14,9 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
+from tests.bigdataviewer import spimdata
 from tests.command import printed
-from tests.contract import bigstitcher, spimdata
+from tests.contract import bigstitcher
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -25,11 +25,11 @@ from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
+from tests.bigdataviewer import bigstitcher_zarr as written
+from tests.bigdataviewer.conftest import check_that_commands_print_the_same
 from tests.command import printed
 from tests.contract import bigstitcher as project
-from tests.contract import bigstitcher_zarr as written
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
-from tests.contract.conftest import check_that_commands_print_the_same
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

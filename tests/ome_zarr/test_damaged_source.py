@@ -10,7 +10,7 @@ import pytest
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
-from tests.contract.test_ome_pyramid import write
+from tests.ome_zarr.test_pyramid import write
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -22,11 +22,11 @@ import n5zarr
 from n5zarr.images.find import find_images
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.serve.location import ServedLocation
+from tests.bigdataviewer import bigstitcher_zarr as written
+from tests.bigdataviewer import test_bigstitcher_hdf5 as in_hdf5
+from tests.bigdataviewer.loaders import N5Loader
 from tests.command import printed
 from tests.contract import bigstitcher as project
-from tests.contract import bigstitcher_zarr as written
-from tests.contract import test_bigstitcher_hdf5 as in_hdf5
-from tests.contract.bdv_loaders import N5Loader
 from tests.contract.bigstitcher import SETUPS
 
 if TYPE_CHECKING:

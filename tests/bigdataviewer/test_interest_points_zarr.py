@@ -21,8 +21,8 @@ from zarr.codecs import Crc32cCodec
 
 import n5zarr
 from n5zarr.errors import N5UnsupportedError
+from tests.bigdataviewer.test_interest_points import rows, table
 from tests.contract import bigstitcher as project
-from tests.contract.test_interest_points import rows, table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

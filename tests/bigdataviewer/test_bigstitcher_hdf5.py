@@ -19,14 +19,14 @@ import zarr
 
 import n5zarr
 from n5zarr.bigdataviewer.levels import Hdf5Views
-from n5zarr.errors import N5Error, N5UnsupportedError
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
 from n5zarr.images.find import find_images
 from n5zarr.tools.hdf5_file import hdf5_file
+from tests.bigdataviewer.bigstitcher_zarr import with_loader
+from tests.bigdataviewer.conftest import check_that_commands_print_the_same
 from tests.command import printed
 from tests.contract import bigstitcher as project
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS, elements, levels
-from tests.contract.bigstitcher_zarr import with_loader
-from tests.contract.conftest import check_that_commands_print_the_same
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -206,3 +206,18 @@ def test_confined_views_have_no_elements_of_other_folders(tmp_path: Path) -> Non
         assert [len(levels) for levels in found] == expected
         for shown in filter(None, found):
             np.testing.assert_array_equal(asyncio.run(shown[0].values(box)), values)
+
+
+def test_hdf5_of_bigdataviewer_needs_its_xml(tmp_path: Path) -> None:
+    xml = write_project(tmp_path)
+    file = tmp_path / "my %20.h5"
+    with pytest.raises(N5UnrepresentableError, match=r"expected the XML of BigDataViewer that"):
+        n5zarr.convert(file, tmp_path / "o.n5")
+    n5zarr.convert(xml, tmp_path / "o.n5")
+    n5zarr.convert(file / "t00002/s00/0/cells", tmp_path / "one.n5/raw")
+    copies: list[Any] = [
+        n5zarr.open(tmp_path / "o.n5", path="setup0/timepoint2/s0"),
+        n5zarr.open(tmp_path / "one.n5/raw"),
+    ]
+    for copy in copies:
+        np.testing.assert_array_equal(copy[...], project.elements(0, 2, 0))

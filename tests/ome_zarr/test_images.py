@@ -28,11 +28,12 @@ from n5zarr.errors import (
     N5UnsupportedError,
 )
 from n5zarr.images.find import find_images
-from n5zarr.metadata.inspect import describe
+from n5zarr.metadata.inspect import describe, describe_tree
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import locate
 from tests.command import CliRunner
 from tests.remote.servers import static
+from tests.unit.store.test_inspect import shapes_with_axes
 
 JAVA = Path(__file__).parents[1] / "data" / "java" / "metadata.n5"
 VERSIONS = pytest.mark.parametrize("version", ["0.4", "0.5"])
@@ -332,3 +333,9 @@ def test_a_level_that_no_image_needs_keeps_its_name(written: Path) -> None:
     level = next(path for path in written.iterdir() if path.name.endswith("0"))
     shutil.copytree(level, written / "extra")
     assert [image.path for image in find_images(written)] == ["", "extra", "labels/cells"]
+
+
+def test_a_tree_shows_axes(tmp_path: Path) -> None:
+    n5zarr.convert(JAVA / "cosem", tmp_path / "a.zarr", ome=True)
+    found = shapes_with_axes(describe_tree(tmp_path / "a.zarr", geometry=True))
+    assert found == {"/s0": ("z", "y", "x"), "/s1": ("z", "y", "x")}

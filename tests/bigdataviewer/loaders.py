@@ -9,7 +9,7 @@ the list) and ``AllenOMEZarrLoader.OMEZARREntry``. Its branch for Zarr v3 finds 
 where there is no ``multiscales``, and takes the names of levels from the list.
 n5-universe 2.3 ``CoordinateTransformationAdapter``: scales are x first.
 
-``XmlIoAllenOMEZarrLoader`` chooses the format of Zarr: see :mod:`tests.contract.spimdata`.
+``XmlIoAllenOMEZarrLoader`` chooses the format of Zarr: see :mod:`tests.bigdataviewer.spimdata`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-    from tests.contract.spimdata import SpimData
+    from tests.bigdataviewer.spimdata import SpimData
 
 TYPES = {f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)}
 TYPES |= {"float32", "float64"}

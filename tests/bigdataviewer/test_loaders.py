@@ -13,8 +13,9 @@ import pytest
 import xarray as xr
 
 import n5zarr
-from tests.contract import bigstitcher, bigstitcher_zarr, spimdata, test_bigstitcher_hdf5
-from tests.contract.bdv_loaders import N5Loader, NullPointerError, OmeLoader
+from tests.bigdataviewer import bigstitcher_zarr, spimdata, test_bigstitcher_hdf5
+from tests.bigdataviewer.loaders import N5Loader, NullPointerError, OmeLoader
+from tests.contract import bigstitcher
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
 
 if TYPE_CHECKING:

@@ -14,10 +14,10 @@ import tensorstore
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError
-from tests.contract import spimdata
+from tests.bigdataviewer import spimdata
 from tests.contract.bigstitcher import read_list
 
-DATA = Path(__file__).parent / "data"
+DATA = Path(__file__).parents[1] / "data"
 XML = Path(n5zarr.sample_path("bigstitcher"))
 FOLDER = XML.parent
 VIEWS = [view for view in itertools.product(range(8), range(2)) if view != (7, 1)]
