@@ -251,5 +251,10 @@ def import_optional(module: str, purpose: str, extra: str) -> Any:  # noqa: ANN4
         raise N5MissingDependencyError(package, purpose, extra) from err
 
 
+READ_ONLY = (  # as zarr's stores say it
+    "store was opened in read-only mode and does not support writing; mode='r+' opens it to write"
+)
+
+
 class N5Warning(UserWarning):
     """The result is correct, but may be unexpected."""

@@ -18,7 +18,17 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import ArrayV3Metadata, chunk_spec, max_workers
 from n5zarr.arrays import kernel
-from n5zarr.arrays.box import Box, Points, Rows, box_of_chunks, points_of, points_of_mask, rows_of
+from n5zarr.arrays.box import (
+    Box,
+    Points,
+    Rows,
+    box_of_chunks,
+    check_not_reversed,
+    points_of,
+    points_of_mask,
+    rows_of,
+    warn_of_fractions,
+)
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
@@ -427,11 +437,14 @@ _NO_BOX = "the selection is not of integers, slices and an ellipsis"
 def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
     """Return the elements of a box; None unless the value is plain numbers of the box's shape."""
     if np.isscalar(value) and not isinstance(value, str | bytes):
+        warn_of_fractions(np.asarray(value), dtype)
         return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
     if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
         return None
     kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
+    check_not_reversed(value.shape, kept)
     if value.shape != kept or value.dtype.kind not in "biuf":
         return None
+    warn_of_fractions(value, dtype)
     same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")
     return same.reshape(box.shape)

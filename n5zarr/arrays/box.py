@@ -11,10 +11,13 @@ another kind, is None: zarr then handles it, or says what is wrong.
 from __future__ import annotations
 
 import math
+import warnings
 from operator import index, sub
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
+
+from n5zarr.errors import N5Warning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,9 +32,11 @@ __all__ = [
     "Rows",
     "bounds_of",
     "box_of_chunks",
+    "check_not_reversed",
     "points_of",
     "points_of_mask",
     "rows_of",
+    "warn_of_fractions",
 ]
 
 
@@ -413,3 +418,22 @@ def _positions(part: object, n: int) -> np.ndarray | None:
         return None
     found = found.astype("i8")
     return np.where(found < 0, found + n, found)
+
+
+def check_not_reversed(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Raise for the shape of a value whose axes are in the reverse order."""
+    if shape == expected[::-1] != expected:
+        raise ValueError(
+            f"expected a value of shape {expected}, got {shape}, its axes in reverse: C order is "
+            "z, y, x, the order of N5's dimensions x, y, z; value.T has the other one"
+        )
+
+
+def warn_of_fractions(values: np.ndarray, dtype: np.dtype) -> None:
+    """Warn of numbers that lose their fraction as integers."""
+    if dtype.kind in "iu" and values.dtype.kind == "f" and np.any(values != np.trunc(values)):
+        warnings.warn(
+            f"expected whole numbers for elements of {dtype}, got fractions, which are cut off",
+            N5Warning,
+            stacklevel=5,
+        )

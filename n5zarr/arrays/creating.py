@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,16 +10,18 @@ import numpy as np
 import zarr
 from zarr.dtype import parse_dtype
 
+from n5zarr.arrays.box import warn_of_fractions
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
+from n5zarr.container.options import check_compression
+from n5zarr.conventions.axis_names import check_distinct
 from n5zarr.conventions.describe import Written
 from n5zarr.conventions.model import axes_of
 from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError, option_error
-from n5zarr.format.compression import Compression, parse_compression
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.metadata.levels import add_to_group, describe_new
@@ -33,10 +34,13 @@ from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     import numpy.typing as npt
     from zarr.types import AnyArray
 
     from n5zarr._zarr import ZDType
+    from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
@@ -147,8 +151,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         elements, dtype = needed("step", "elements of label multisets")(elements, dtype, fill_value)
     shape, dtype = _given_or_of(elements, shape, dtype)
     extent = tuple(map(index, shape))
-    form = compression if isinstance(compression, Mapping) else {"type": compression or "raw"}
-    parsed = parse_compression(form)
+    parsed = check_compression(compression or "raw")
     block = _block_size(chunks, extent, chunk_aspect_ratio, chunk_elements)
     opening: OpenOptions = {"axis_order": axis_order, "durability": durability, "writes": True}
     store, node = open_container(place, path, **opening)
@@ -161,6 +164,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     zdtype = _zdtype(dtype)
     options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
     if "axes" in per_axis:
+        check_distinct("axes", _check_texts("axes", axes))
         options["dimension_names"] = present(per_axis["axes"], store.axis_order)
     element = Element(dtype=zdtype.to_native_dtype())
     # raises if N5 cannot hold it, before anything is overwritten
@@ -231,7 +235,6 @@ def _describe_axes(
     if not placed or {*KEYS, "transform"} & attributes.keys():
         return Written(placed)
     _check_texts("units", per_axis.get("units"))
-    _check_texts("axes", per_axis.get("axes"))
     axes = axes_of(
         len(next(iter(per_axis.values()))),
         names=per_axis.get("axes"),
@@ -253,9 +256,10 @@ def _floats(name: str, values: Sequence[Any] | None) -> list[float]:
     return numbers
 
 
-def _check_texts(name: str, values: Sequence[Any] | None) -> None:
+def _check_texts(name: str, values: Sequence[Any] | None) -> Sequence[str | None]:
     if not all(isinstance(value, str | None) for value in values or ()):
         raise option_error(f"{name}: expected a text for each axis, got {list(values or ())}")
+    return values or ()
 
 
 def _converted(
@@ -270,6 +274,7 @@ def _converted(
     if elements.dtype.kind in "OUT" and dtype.kind in "OUT":
         join_strings(text for text in elements.reshape(-1).tolist() if isinstance(text, str))
         return elements
+    warn_of_fractions(elements, dtype)
     try:
         return elements.astype(dtype, copy=False)
     except (ValueError, TypeError) as err:
@@ -283,7 +288,10 @@ def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
     try:
         return parse_dtype(np.dtype(dtype) if named else dtype, zarr_format=3)  # type: ignore[arg-type]
     except (TypeError, ValueError) as err:
-        message = f"dtype: expected one that zarr knows, got {dtype!r}"
+        message = (
+            "dtype: expected numbers, bool, str, bytes, datetime64, timedelta64 or another type "
+            f"that zarr knows, got {dtype!r}; astype makes one of them of objects"
+        )
         raise N5UnrepresentableError(message, kind="data-type") from err
 
 

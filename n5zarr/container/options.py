@@ -11,8 +11,9 @@ import zarr
 
 from n5zarr.codecs.compress import codec_of
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, option_error
-from n5zarr.format.compression import Compression, parse_compression
+from n5zarr.format.compression import Compression, compression_to_json, parse_compression
 from n5zarr.format.order import AxisOrder, CTuple
+from n5zarr.storage.not_found import meant
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 from n5zarr.zarr_view.dataset_view import Codecs
 from n5zarr.zarr_view.keys import ZarrFormat
@@ -177,11 +178,24 @@ def check_compression(given: Mapping[str, JSON] | str) -> Compression:
     Raises
     ------
     N5Error
-        The compression is unknown, or can only be read.
+        The compression is unknown, or can only be read; it has no such member
+        (``kind="option"``).
     """
     compression = parse_compression({"type": given} if isinstance(given, str) else given)
+    known = compression_to_json(compression)
+    for name in () if isinstance(given, str) else given.keys() - known.keys():
+        members = ", ".join(known)
+        raise option_error(
+            f"compression: expected the members {members}, got {name!r}{meant(name, known)}"
+        )
     codec_of(compression).check_writable(compression)
     return compression
+
+
+def unknown(function: str, name: str, known: Iterable[str]) -> TypeError:
+    """Make the error of an option that a function does not have, as Python does."""
+    hint = meant(name, known)
+    return TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
 
 
 def check_sizes(name: str, given: int | Sequence[int] | None) -> CTuple | None:

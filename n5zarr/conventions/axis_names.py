@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from n5zarr.errors import option_error
 from n5zarr.format.order import AxisOrder, to_n5
 from n5zarr.format.path import is_name
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AXES_KEY",
     "XARRAY_KEY",
+    "check_distinct",
     "derived_names",
     "distinct_names",
     "in_axis_order",
@@ -62,6 +64,19 @@ def with_names(
     """Add xarray's attribute to those of an array if all axes have names, in the same order."""
     shown: dict[str, JSON] = {XARRAY_KEY: list(names)} if names and all(names) else {}
     return {**shown, **attributes}
+
+
+def check_distinct(option: str, names: Sequence[str | None]) -> None:
+    """Raise for names that a user gives to two axes, whose positions could not be told apart.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        A name occurs twice (``kind="option"``).
+    """
+    given = [name for name in names if name]
+    if len(set(given)) < len(given):
+        raise option_error(f"{option}: expected another name for each axis, got {list(names)}")
 
 
 def distinct_names(names: Sequence[str | None]) -> tuple[str, ...]:

@@ -24,13 +24,15 @@ from n5zarr.conventions.model import (
 from n5zarr.format.order import to_c, to_n5
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "read_group", "write"]
+__all__ = ["KEYS", "problems_of", "read", "read_group", "write"]
 
 KEYS = ("transform",)
+
+_MEMBERS = {"axes", "order", "ordering", "scale", "translate", "units"}
 
 
 def read(node: Node) -> Geometry | None:
@@ -63,6 +65,13 @@ def _read(node: Node, transform: Mapping[str, JSON]) -> Geometry | None:
         convention="cosem",
         axes=axes_of(node.ndim, names=names, scale=scale, translation=translation, units=units),
     )
+
+
+def problems_of(node: Node) -> Iterator[str]:
+    """Name the members of ``transform`` that nobody reads, such as ``translation``."""
+    others = sorted(mapping(node.attributes.get("transform")).keys() - _MEMBERS)
+    if others:
+        yield f"transform: expected {', '.join(sorted(_MEMBERS))}, got also {', '.join(others)}"
 
 
 def write(axes: Sequence[Axis]) -> dict[str, JSON]:

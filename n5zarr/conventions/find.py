@@ -174,6 +174,8 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
 def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
     if geometry.convention in _BY_LISTED_FACTORS:
         yield from problems_of_list(node)
+    if geometry.convention == "cosem":
+        yield from cosem.problems_of(node)
     if geometry.rest:
         yield (
             "the registration turns or shears: positions are along the axes of the view, and "

@@ -51,7 +51,7 @@ _ENDS: Mapping[Format, re.Pattern[str]] = {
     "zarr": re.compile(r".\.zarr\Z"),
     "hdf5": re.compile(r".\.(h5|hdf5|hdf|he5|nwb|mat)\Z", re.IGNORECASE),
     "tiff": re.compile(r".\.(tif|tiff|btf|tf8)\Z", re.IGNORECASE),
-    "zip": re.compile(r".\.zip\Z", re.IGNORECASE),
+    "zip": re.compile(r".\.(zip|ozx)\Z", re.IGNORECASE),  # .ozx: OME-Zarr, RFC 9
     "bdv": re.compile(r".\.xml(~[0-9]+)?\Z", re.IGNORECASE),  # BigStitcher keeps dataset.xml~1
 }
 

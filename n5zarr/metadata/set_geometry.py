@@ -12,7 +12,7 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
-from n5zarr.conventions.axis_names import AXES_KEY
+from n5zarr.conventions.axis_names import AXES_KEY, check_distinct
 from n5zarr.conventions.describe import (
     choose_convention,
     describe_axes,
@@ -124,7 +124,7 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
     first = levels[0]
     finest = replace(
         first,
-        names=_one_each("names", names, first.names),
+        names=_names(names, first.names),
         units=_one_each("units", units, first.units),
         scale=_one_each("scale", _floats("scale", scale), first.scale),
         translation=_one_each(
@@ -137,6 +137,11 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
         plan.check()
     plan.write(store)
     return geometry(store, inner)
+
+
+def _names(names: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
+    check_distinct("names", tuple(names or ()))
+    return _one_each("names", names, known)
 
 
 def _plan(store: N5Store, first: ArrayGeometry, convention: str) -> _Plan:

@@ -280,6 +280,9 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
             make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
             made = make(bucket, prefix=prefix, **options)
         else:
+            if parts.scheme == "http":  # the user wrote the scheme
+                client = {"allow_http": True, **options.get("client_options", {})}
+                options = {**options, "client_options": client}
             made = stores.from_url(url, **options)
         getattr(made, "config", None)  # panics for misplaced options, such as allow_http
     except BaseException as err:

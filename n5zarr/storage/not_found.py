@@ -11,9 +11,10 @@ from zarr.errors import ArrayNotFoundError, GroupNotFoundError
 from n5zarr.format.foreign import FIRST_BYTES, Foreign, file_from, root_in_zip
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["NotFoundError", "check_local_root", "listed", "local_root_message", "similar"]
+__all__ = ["NotFoundError", "check_local_root", "listed", "local_root_message", "meant", "similar"]
 
 _SHOWN = 5  # names in a message
 
@@ -108,6 +109,18 @@ def _names_in(directory: Path) -> list[str]:
         return [entry.name for entry in directory.iterdir()]
     except OSError:  # no permission to list it
         return []
+
+
+def meant(name: str, known: Iterable[str]) -> str:
+    """Return a question about the known name that is similar to a misspelt one, or nothing.
+
+    Examples
+    --------
+    >>> meant("axisorder", ["axis_order", "coords"])
+    "; did you mean 'axis_order'?"
+    """
+    found = similar(name, list(known))
+    return f"; did you mean {found!r}?" if found else ""
 
 
 def similar(name: str, names: list[str]) -> str | None:

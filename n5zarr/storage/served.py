@@ -7,11 +7,14 @@ zarr reads arrays of Zarr directly from a store, and N5 is read through
 from __future__ import annotations
 
 import asyncio
+import re
+from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 from zarr.storage import FsspecStore, ObjectStore
 
 from n5zarr.errors import option_error
+from n5zarr.storage.not_found import meant
 from n5zarr.storage.objects import CheckedObjectStore
 from n5zarr.storage.secrets import secrets_of_store, shown
 from n5zarr.storage.url import says_missing, server_error
@@ -100,10 +103,31 @@ class _Served:
             raise_in(self, prefix, err)
 
 
+_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
+
+
+def _check_options(store: object, err: Exception) -> None:
+    """Raise if a library of fsspec does not know an option, which it says at the first request.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        An option is unknown (``kind="option"``).
+    """
+    found = _UNEXPECTED.search(str(err)) if isinstance(err, TypeError) else None
+    fs = getattr(store, "fs", None)
+    if found is None or fs is None:
+        return
+    hint = meant(found[1], sorted({*signature(type(fs).__init__).parameters} - {"asynchronous"}))
+    message = f"storage_options: expected options of {type(fs).__name__}, got {found[1]!r}{hint}"
+    raise option_error(message, where=str(store)) from None
+
+
 def raise_in(store: object, key: str, err: Exception, *, is_read: bool = True) -> NoReturn:
     """Raise the error for a failed request to a store; of other stores than ours, the error."""
     better = err
     if isinstance(store, _Served):
+        _check_options(store, err)
         where = f"{store}: {key.strip('/') or '/'}"
         better = server_error(where, err, is_read=is_read, secrets=secrets_of_store(store))
     raise better from better.__cause__

@@ -143,6 +143,13 @@ def _refused_credentials(err: Exception) -> str | None:
     return ("Unauthorized" if _status(err) == 401 else None) if found is None else found.group()
 
 
+# of obstore, aiohttp and botocore
+_NOT_REACHED = re.compile(
+    r"error sending request()|Cannot connect to host (\S+)|Could not connect to the endpoint()"
+)
+_HOST = re.compile(r"(?:https?://(?:[^@/\s]*@)?|Cannot connect to host )([^/\s\"']+)")
+
+
 def server_error(
     where: str, err: Exception, *, is_read: bool, secrets: Iterable[str] = ()
 ) -> Exception:
@@ -201,6 +208,12 @@ def _failure(where: str, err: Exception, secrets: Iterable[str], *, is_of_librar
     if status is None and (isinstance(err, TimeoutError) or _TIMED_OUT.search(details)):
         text = ": ".join(filter(None, ("no answer in time", text)))
         return TimeoutError(ETIMEDOUT, f"{where}: {text}")
+    if "locate credentials" in text:
+        text += "; storage_options={'anon': True} reads public buckets"
+    elif status is None and (found := _NOT_REACHED.search(details)):
+        host = (_HOST.search(details) or found)[1]
+        text = f"no server is reached at {host}; check the address, the network and the proxy"
+        text = without_secrets(text, secrets)
     is_lost = isinstance(err, ConnectionError) or is_of_library
     return (ConnectionError if is_lost and status is None else OSError)(EIO, f"{where}: {text}")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Self, override
 
 from n5zarr.storage.forks import FORKS
@@ -12,6 +12,8 @@ from n5zarr.storage.objects import CheckedObjectStore, received
 from n5zarr.storage.url_store import UrlStore
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from obstore.store import HTTPStore
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
@@ -55,7 +57,7 @@ class WebStore(UrlStore):
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         if self.has_to_learn and byte_range is None:
-            with suppress(Exception):  # obstore repeats the request, or raises its own error
+            with _left_to_obstore():
                 data = await self._learn(self.full_key(key))
                 return None if data is None else prototype.buffer.from_bytes(data)
         objects = None if FORKS.has_lost_obstore else self.objects
@@ -88,6 +90,16 @@ class WebStore(UrlStore):
             with suppress(FileNotFoundError):
                 return await self._read_from_web(name, None, session)
         return None
+
+
+@contextmanager
+def _left_to_obstore() -> Iterator[None]:
+    """Suppress an error: obstore repeats the request, or raises its own, but tries ten times."""
+    try:
+        yield
+    except Exception as err:
+        if type(err).__name__.startswith("ClientConnector"):  # aiohttp's; nothing is reached
+            raise
 
 
 async def _whole(store: HTTPStore, key: str) -> memoryview:

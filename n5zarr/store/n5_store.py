@@ -20,8 +20,8 @@ from zarr.buffer import cpu
 from n5zarr.container.block_listing import n_bytes_below
 from n5zarr.container.container import Container, KeyReader
 from n5zarr.container.memory import Memory
-from n5zarr.container.options import ViewOptions, check_concurrency, check_option
-from n5zarr.errors import option_error
+from n5zarr.container.options import ViewOptions, check_concurrency, check_option, unknown
+from n5zarr.errors import READ_ONLY, option_error
 from n5zarr.format.path import normalize_path
 from n5zarr.storage.interface import Durability, Storage
 from n5zarr.storage.opening import open_storage
@@ -147,7 +147,7 @@ class N5Store(FlowRunner, Store):
         **options: object,
     ) -> None:
         if options and not is_url(location):
-            raise TypeError(f"N5Store() got an unexpected keyword argument {next(iter(options))!r}")
+            raise unknown("N5Store", next(iter(options)), N5Store.__init__.__kwdefaults__ or ())
         check_option("mode", mode, (None, "r", "r+", "a", "w", "w-"))
         read_only = read_only or mode == "r"
         view = ViewOptions(
@@ -431,6 +431,11 @@ class N5Store(FlowRunner, Store):
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Write a document or a chunk unless it exists; a group exists without a document."""
         await self.run_async(self.container.write(key, self._bytes_to_write(value), only_new=True))
+
+    @override
+    def _check_writable(self) -> None:
+        if self.read_only:
+            raise ValueError(f"{self}: {READ_ONLY}")
 
     def _bytes_to_write(self, value: Buffer) -> memoryview:
         self._check_writable()

@@ -16,10 +16,10 @@ import xarray as xr
 from zarr.errors import ContainsGroupError
 
 from n5zarr._zarr import sync
-from n5zarr.container.options import check_option, require
+from n5zarr.container.options import check_compression, check_option, require
+from n5zarr.conventions.axis_names import check_distinct
 from n5zarr.conventions.describe import WRITTEN
 from n5zarr.conventions.model import level_of
-from n5zarr.format.compression import parse_compression
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -132,9 +132,9 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         f"location: expected a location of Zarr v3 in C order, got {store!r}",
     )
     store = store.showing(3)
-    parsed = parse_compression({"type": "raw"} if compression is None else compression)
+    parsed = check_compression("raw" if compression is None else compression)
     targets = _targets(data, path)
-    _check_chunks(chunks, targets)
+    _check_dims(chunks, targets)
     if region is not None or append_dim is not None:
         with asking_once():
             plans = [
@@ -175,7 +175,10 @@ def _arrays(targets: Iterable[Target]) -> Iterator[tuple[object, object]]:
     return (pair for target in targets for pair in target.data.variables.items())
 
 
-def _check_chunks(chunks: object, targets: Sequence[Target]) -> None:
+def _check_dims(chunks: object, targets: Sequence[Target]) -> None:
+    for target in targets:
+        for name, variable in target.data.variables.items():
+            check_distinct(f"{name}: dims", list(map(str, variable.dims)))
     if not isinstance(chunks, Mapping):
         check_option("chunks", chunks, (None, "auto"))
         return

@@ -1,0 +1,116 @@
+"""Mistakes that users make are refused with the way out, or warned of."""
+
+from __future__ import annotations
+
+import shutil
+import warnings
+import zipfile
+from pathlib import Path  # noqa: TC003 - pytest asks for it
+from typing import Any
+
+import numpy as np
+import pytest
+import xarray as xr
+
+import n5zarr
+from n5zarr import N5Store, N5Warning
+from n5zarr.errors import N5UnrepresentableError
+
+SHAPE = 2, 3, 5
+CLOSED = "http://127.0.0.1:9"  # nothing listens at port 9, "discard"
+
+
+@pytest.fixture
+def array(tmp_path: Path) -> Any:
+    return n5zarr.create_array(tmp_path / "a.n5", path="a", data=np.zeros(SHAPE, "u2"))
+
+
+def test_axes_have_distinct_names(tmp_path: Path, array: Any) -> None:
+    with pytest.raises(
+        N5UnrepresentableError, match=r"axes: .*\['z', 'y', 'y'\]|\('z', 'y', 'y'\)"
+    ):
+        n5zarr.create_array(tmp_path / "b.n5", path="b", shape=SHAPE, dtype="u1", axes=tuple("zyy"))
+    with pytest.raises(N5UnrepresentableError, match="names: expected another name"):
+        n5zarr.set_geometry(tmp_path / "a.n5", "a", names="xyx")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # xarray's
+        twice = xr.DataArray(np.zeros((3, 3)), dims=("y", "y"), name="b")
+        with pytest.raises(N5UnrepresentableError, match="b: dims: expected another name"):
+            n5zarr.to_n5(twice, tmp_path / "b.n5")
+    assert not (tmp_path / "b.n5").exists()
+    n5zarr.create_array(tmp_path / "c.n5", path="c", shape=SHAPE, dtype="u1", axes=("", "", "x"))
+
+
+def test_members_of_transform_that_nobody_reads_are_named(tmp_path: Path, array: Any) -> None:
+    where = tmp_path / "a.n5"
+    members = {"axes": ["z", "y", "x"], "scale": [2, 3, 5], "translate": [1, 1, 1]}
+    n5zarr.set_attribute(where, "a", "transform", members)
+    assert n5zarr.validate(where).findings == ()
+    n5zarr.set_attribute(where, "a", "transform", members | {"translation": [7, 7, 7]})
+    (finding,) = n5zarr.validate(where).findings
+    assert finding.message.endswith("got also translation")
+    with pytest.warns(N5Warning, match="got also translation"):
+        assert n5zarr.geometry(where, "a").translation == (1, 1, 1)
+
+
+@pytest.mark.parametrize("value", [1.5, np.full(SHAPE, 2.5)], ids=["number", "array"])
+def test_lost_fractions_warn(tmp_path: Path, array: Any, value: Any) -> None:
+    with pytest.warns(N5Warning, match="uint16, got fractions"):
+        array[...] = value
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        array[...] = np.full(SHAPE, 3.0)
+    assert (array[...] == 3).all()
+    with pytest.warns(N5Warning, match="int8, got fractions"):
+        n5zarr.create_array(tmp_path / "b.n5", data=np.full(SHAPE, 0.5), dtype="i1")
+
+
+def test_reversed_axes_are_named(array: Any) -> None:
+    with pytest.raises(
+        ValueError, match=r"shape \(2, 3, 5\), got \(5, 3, 2\), its axes in reverse"
+    ):
+        array[...] = np.zeros(SHAPE[::-1], "u2")
+
+
+def test_a_store_that_is_read_only_says_how_to_write(tmp_path: Path, array: Any) -> None:
+    with pytest.raises(ValueError, match=r"a\.n5: store was opened in read-only mode.*mode='r\+'"):
+        n5zarr.open(tmp_path / "a.n5", path="a")[0] = 1  # type: ignore[index]
+
+
+def test_misspelt_options_are_named(tmp_path: Path) -> None:
+    with pytest.raises(TypeError, match="'axisorder'; did you mean 'axis_order'"):
+        N5Store(tmp_path, axisorder="F")
+    with pytest.raises(N5UnrepresentableError, match="'levl'; did you mean 'level'"):
+        n5zarr.create_array(
+            tmp_path / "b.n5", shape=SHAPE, dtype="u1", compression={"type": "gzip", "levl": 1}
+        )
+    options = {"anonymous": True, "endpoint_url": CLOSED}
+    with pytest.raises(N5UnrepresentableError, match="'anonymous'; did you mean 'anon'"):
+        n5zarr.open("s3://bucket/a.n5", storage_options=options)
+
+
+def test_objects_need_a_type(tmp_path: Path) -> None:
+    with pytest.raises(N5UnrepresentableError, match=r"dtype: expected numbers, bool.*astype"):
+        n5zarr.create_array(tmp_path / "b.n5", data=np.array([1, "a"], dtype=object))
+
+
+@pytest.mark.parametrize(
+    ("url", "options"),
+    [(f"{CLOSED}/a.n5", {}), ("s3://b/a.n5", {"anon": True, "endpoint_url": CLOSED})],
+    ids=["web", "S3"],
+)
+def test_a_server_that_is_not_reached_is_named(url: str, options: dict[str, Any]) -> None:
+    with pytest.raises(ConnectionError, match=r"no server is reached at 127\.0\.0\.1:9; check"):
+        n5zarr.open(url, storage_options=options)
+
+
+def test_ozx_is_an_archive(tmp_path: Path, array: Any) -> None:
+    """RFC 9 of OME-Zarr: one zip file, named .ozx."""
+    n5zarr.create_array(tmp_path / "b.n5", path="em/s0", data=np.arange(30).reshape(SHAPE))
+    n5zarr.convert(tmp_path / "b.n5", tmp_path / "b.zarr", ome=True)
+    made = shutil.make_archive(str(tmp_path / "b"), "zip", tmp_path / "b.zarr")
+    assert zipfile.is_zipfile(made)
+    shutil.move(made, tmp_path / "b.ome.ozx")
+    n5zarr.convert(tmp_path / "b.ome.ozx", tmp_path / "c.n5")
+    found: Any = n5zarr.open(tmp_path / "c.n5", path="em/s0")
+    np.testing.assert_array_equal(found[...], np.arange(30).reshape(SHAPE))
