@@ -83,9 +83,10 @@ def _views(images: Sequence[Image]) -> dict[str, Image] | None:
         own = mapping(image.attributes.get("bdv"))
         setup, timepoints = own.get("setup"), own.get("timepoints")
         is_stacked = image.axes[0].type == "time"
-        if not isinstance(timepoints, list) or (len(timepoints) != 1 and not is_stacked):
+        if not isinstance(setup, int) or not isinstance(timepoints, list):
             return None
-        if is_stacked and any(len(e.array.parts) != len(timepoints) for e in image.levels):
+        parts = [len(level.array.parts) if is_stacked else 1 for level in image.levels]
+        if {*parts} != {len(timepoints)}:
             return None
         for number, timepoint in enumerate(timepoints):
             view = _view(
@@ -122,13 +123,14 @@ class _Pair:
 
     @classmethod
     def of(cls, a: Image, b: Image) -> _Pair:
-        """Pair axes by their names, or by their order if a name is on one side only."""
+        """Pair axes by their names; those with a name of their own in their order."""
         names = [[axis.name for axis in image.axes] for image in (a, b)]
-        ours = _compared(a, names[1])
-        theirs = _compared(b, names[0])
-        by_name = {names[1][i]: i for i in theirs}
-        if by_name.keys() == {names[0][i] for i in ours}:
-            theirs = [by_name[names[0][i]] for i in ours]
+        ours, theirs = _compared(a, names[1]), _compared(b, names[0])
+        if len(ours) == len(theirs):
+            by_name = {names[1][i]: i for i in theirs}
+            others = (i for i in theirs if names[1][i] not in names[0])
+            shared = [by_name.get(names[0][i]) for i in ours]
+            theirs = [next(others) if i is None else i for i in shared]
         return cls(a, b, (ours, theirs))
 
     def differences(self, found: Found) -> Iterator[Difference]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
+
+from n5zarr.tools.diff.arrays import compare_each
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.diff.arrays import ArrayDifference, Readable
+    from n5zarr.tools.jobs.run import RunOptions
 
 __all__ = ["Comparison", "Difference", "Found"]
 
@@ -102,3 +106,20 @@ class Found:
             self.pairs.append((path, a, b))
         else:
             yield Difference(path=path, what="shape", first=[*shapes[0]], second=[*shapes[1]])
+
+    def compared(self, run: RunOptions, tolerance: float) -> Comparison:
+        """Compare the values of the arrays."""
+        found = compare_each([(a, b) for _, a, b in self.pairs], run, tolerance)
+        of_values = [
+            Difference(path=path, what="values", values=difference)
+            for (path, _, _), difference in zip(self.pairs, found, strict=True)
+            if difference is not None
+        ]
+        return Comparison(
+            n_groups=self.n_groups,
+            n_arrays=self.n_arrays,
+            n_images=self.n_images,
+            n_elements=sum(math.prod(a.shape) for _, a, _ in self.pairs),
+            differences=(*self.differences, *of_values),
+            problems=tuple(self.problems),
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -25,9 +24,8 @@ from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.diff.arrays import compare_each
 from n5zarr.tools.diff.images import compare_images
-from n5zarr.tools.diff.model import Comparison, Difference, Found
+from n5zarr.tools.diff.model import Difference, Found
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.locating import Located
+    from n5zarr.tools.diff.model import Comparison
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["compare"]
@@ -66,12 +65,12 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     Compares names of nodes, shapes, data types, axes, attributes and values, but not format, chunks
     and compression. A missing block equals the fill value, NaN equals NaN. Of two N5, compares
     positions in any convention; between N5 and Zarr, their lists may have the order of either.
-    Images are compared by :func:`~n5zarr.tools.diff.images.compare_images`.
+    Images: their levels, axes by name, positions within a thousandth of an element, and values.
 
     Parameters
     ----------
     first, second : path, URL, zarr store, zarr.Array or zarr.Group
-        A container or Zarr hierarchy, or a location in one.
+        A container or Zarr hierarchy, a location in one, or the XML of a project.
     attributes : bool, optional
         Whether to compare attributes.
     values : bool, optional
@@ -112,22 +111,9 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
             found = _Walk(with_attributes=attributes)
             sides = map(_open_side, (first, second), places)
             found.differences += found.nodes("", *sides)
-    pairs = found.pairs if values else []
-    run = RunOptions(scheduler, n_workers, progress)
-    compared = compare_each([(a, b) for _, a, b in pairs], run, tolerance)
-    of_values = [
-        Difference(path=path, what="values", values=difference)
-        for (path, _, _), difference in zip(pairs, compared, strict=True)
-        if difference is not None
-    ]
-    return Comparison(
-        n_groups=found.n_groups,
-        n_arrays=found.n_arrays,
-        n_images=found.n_images,
-        n_elements=sum(math.prod(a.shape) for _, a, _ in pairs),
-        differences=(*found.differences, *of_values),
-        problems=tuple(found.problems),
-    )
+    if not values:
+        found.pairs.clear()
+    return found.compared(RunOptions(scheduler, n_workers, progress), tolerance)
 
 
 def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:
@@ -140,7 +126,7 @@ def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:
     if not wanted:
         return None
     try:
-        return compare_images(*(images_in(n5_tree(each)) for each in located))
+        return compare_images(*(images_in(n5_tree(each), warns=False) for each in located))
     except N5UnrepresentableError as err:
         err.add_note("images=False (--no-images) compares nodes instead of images")
         raise
