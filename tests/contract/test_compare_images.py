@@ -93,6 +93,13 @@ def test_versions_of_ome_zarr_are_compared_by_image_if_asked(source: Path, copie
     assert n5zarr.compare(source, source).n_images == 0
 
 
+def test_copies_in_plain_zarr_are_compared_by_node(tmp_path: Path) -> None:
+    n5zarr.convert(n5zarr.sample_path(), tmp_path / "plain.zarr")
+    found = n5zarr.compare(f"{n5zarr.sample_path()}/em", tmp_path / "plain.zarr" / "em")
+    assert found.is_equal
+    assert (found.n_images, found.n_groups) == (0, 1)  # although COSEM's multiscales are there
+
+
 def test_changes_are_named_by_image_and_level(source: Path, changed: Path) -> None:
     level: Any = zarr.open_array(changed / "em" / "s1", mode="r+")
     level[3, 7, 2] += 5
