@@ -49,7 +49,8 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.download import Downloaded, download
     from n5zarr.tools.convert.writing import Conversion, ConvertedArray
     from n5zarr.tools.diff.arrays import ArrayDifference, ElementDifference, compare_arrays
-    from n5zarr.tools.diff.nodes import Comparison, Difference, compare
+    from n5zarr.tools.diff.model import Comparison, Difference
+    from n5zarr.tools.diff.nodes import compare
     from n5zarr.tools.pyramid.build import build_pyramid
     from n5zarr.tools.pyramid.model import Pyramid, PyramidLevel
     from n5zarr.tools.rechunk import rechunk
@@ -188,8 +189,8 @@ _MODULES = {
     "BlockStatistics": "tools.statistics",
     "CacheOptions": "storage.cache",
     "Conversion": "tools.convert.writing",
-    "Comparison": "tools.diff.nodes",
-    "Difference": "tools.diff.nodes",
+    "Comparison": "tools.diff.model",
+    "Difference": "tools.diff.model",
     "Downloaded": "tools.convert.download",
     "Finding": "tools.validate.findings",
     "InterestPoints": "bigdataviewer.stored_points",

@@ -63,7 +63,7 @@ LONG_FUNCTIONS = {
     "n5zarr.bigdataviewer.write.write_bdv": 124,
     "n5zarr.tools.rechunk.rechunk": 92,
     "n5zarr.tools.pyramid.build.build_pyramid": 145,
-    "n5zarr.tools.diff.nodes.compare": 73,
+    "n5zarr.tools.diff.nodes.compare": 68,
     "n5zarr.tools.convert.download.download": 88,
     "n5zarr.tools.rewriting.remove_empty_blocks": 81,
     "n5zarr.tools.virtualize.virtualizing.virtualize": 114,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from n5zarr.tools.diff.arrays import ArrayDifference
-    from n5zarr.tools.diff.nodes import Comparison, Difference
+    from n5zarr.tools.diff.model import Comparison, Difference
 
 __all__ = ["diff"]
 
@@ -24,10 +24,13 @@ _LONGEST = 60  # characters of a value in a line
 
 @options_of(n5zarr.compare, first={"metavar": "A"}, second={"metavar": "B"}, tolerance={"min": 0})
 def diff(**given: Any) -> Result:
-    """Compare two arrays, groups or containers, of N5 or Zarr.
+    """Compare two arrays, groups or containers, of N5 or Zarr, or two projects by their XML.
 
     Print the differences: nodes, shapes, data types, axes, attributes, values. Ignore how they are
     stored. A missing block equals the fill value, and NaN equals NaN.
+
+    N5 with OME-Zarr, and projects with anything else, are compared image by image and level by
+    level: axes, units, positions and values, whatever the names of levels and the attributes.
 
     The exit status is 0 if they are equal, 1 if they differ, and 2 if a node cannot be read.
     """
@@ -44,7 +47,9 @@ def _lines(found: Comparison) -> Iterator[str]:
     for difference in found.differences:
         yield from _described(difference)
     n = len(found.differences)
-    nodes = f"{counted(found.n_groups, 'group')} and {counted(found.n_arrays, 'array')} compared"
+    n_images, n_groups = found.n_images, found.n_groups
+    above = counted(n_images, "image") if n_images else counted(n_groups, "group")
+    nodes = f"{above} and {counted(found.n_arrays, 'array')} compared"
     elements = f", {found.n_elements} elements" if found.n_elements else ", no values"
     yield f"{counted(n, 'difference') if n else 'equal'}: {nodes}{elements}"
 

@@ -104,7 +104,7 @@ def open_images(
         return images_in(n5_tree(place), labels=labels)
 
 
-def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
+def images_in(tree: SourceTree, *, labels: Sequence[str] = (), warns: bool = True) -> Images:
     """Find the images among the arrays and groups of an N5 source.
 
     Parameters
@@ -113,6 +113,8 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
         The source; nodes that it omits are omitted.
     labels : sequence of str, optional
         Patterns of paths of images whose elements are labels.
+    warns : bool, optional
+        Whether to warn of what OME-Zarr cannot express.
 
     Raises
     ------
@@ -124,7 +126,8 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = ()) -> Images:
     has_views = any(view_of(tuple(path.split("/"))) for path in tree.arrays)
     found: Images | None = asked("images", "views", tree, tree.container) if has_views else None
     found = found or find_in_n5(tree, tree.container, labels)
-    warn_of(found)
+    if warns:
+        warn_of(found)
     return found
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "as_05",
     "describe_image",
     "image_in",
+    "is_cosem",
     "is_inside",
     "level_paths",
     "named_nodes",
@@ -96,13 +97,18 @@ def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
-    """Return the first image of a group; None if it has none, or levels of COSEM.
+    """Return the first image of a group; None if it has none, or levels of COSEM."""
+    image = first_of(ome_part(attributes, "multiscales"))
+    return image if "datasets" in image and not is_cosem(attributes) else None
 
-    Copies of N5 in Zarr have COSEM's ``multiscales``, whose levels have a ``transform``.
+
+def is_cosem(attributes: Mapping[str, JSON]) -> bool:
+    """Whether ``multiscales`` are those of COSEM, whose levels have a ``transform``.
+
+    Copies of N5 in Zarr have them.
     """
     image = first_of(ome_part(attributes, "multiscales"))
-    is_cosem = any("transform" in mapping(entry) for entry in entries_in(image))
-    return image if "datasets" in image and not is_cosem else None
+    return any("transform" in mapping(entry) for entry in entries_in(image))
 
 
 def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:

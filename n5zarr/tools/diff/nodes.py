@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import zarr
 from zarr.storage import StorePath
 
@@ -14,8 +13,10 @@ from n5zarr.container.axes import read_placed
 from n5zarr.container.node_names import Broken
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.zarr_order import in_order_of_zarr
-from n5zarr.errors import N5FormatError
+from n5zarr.errors import N5FormatError, N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.images.find import images_in
+from n5zarr.images.from_n5 import n5_tree
 from n5zarr.metadata.geometry import described
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -23,79 +24,26 @@ from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.diff.arrays import ArrayDifference, compare_each
+from n5zarr.tools.diff.images import compare_images
+from n5zarr.tools.diff.model import Difference, Found
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from zarr.types import AnyArray
 
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.store.locating import Located
+    from n5zarr.tools.diff.model import Comparison
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["compare"]
 
-type What = Literal["missing", "kind", "shape", "data-type", "axes", "attribute", "values"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
-    """One difference between two nodes.
-
-    Parameters
-    ----------
-    path : str
-        Path of the node below the compared nodes; ``""`` for the nodes themselves.
-    what : str
-        ``"missing"``: the node exists on one side only. ``"kind"``: one is a group, the other an
-        array. For arrays also ``"shape"``, ``"data-type"``, ``"axes"``, ``"values"``; for groups
-        and arrays ``"attribute"``.
-    key : str
-        Java's path of the attribute, or the property of the axes that differs; otherwise empty.
-    first, second : JSON
-        The values on both sides; None if there is none. Shapes are in C order.
-    values : ArrayDifference or None
-        How the values differ.
-    """
-
-    path: str
-    what: What
-    key: str = ""
-    first: JSON = None
-    second: JSON = None
-    values: ArrayDifference | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
-    """The result of :func:`compare`.
-
-    Parameters
-    ----------
-    n_groups, n_arrays : int
-        Numbers of groups and arrays that exist on both sides.
-    n_elements : int
-        Number of elements whose values were compared.
-    differences : tuple of Difference
-        The differences; differences of values come last.
-    problems : tuple of Exception
-        Errors of nodes that could not be read, and so were not compared.
-    """
-
-    n_groups: int
-    n_arrays: int
-    n_elements: int
-    differences: tuple[Difference, ...]
-    problems: tuple[Exception, ...]
-
-    @property
-    def is_equal(self) -> bool:
-        """Whether all nodes could be compared, and nothing differs."""
-        return not self.differences and not self.problems
+_PLAIN = "zarr"  # without metadata of images
 
 
 def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
@@ -105,28 +53,33 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     attributes: bool = True,
     values: bool = True,
     tolerance: float = 0,
+    images: bool | None = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
     n_workers: int | None = None,
     progress: Progress | None = None,
 ) -> Comparison:
-    """Compare two arrays, groups or containers, of N5 or Zarr.
+    """Compare two arrays, groups or containers, of N5 or Zarr, or their images.
 
     Compares names of nodes, shapes, data types, axes, attributes and values, but not format, chunks
     and compression. A missing block equals the fill value, NaN equals NaN. Of two N5, compares
     positions in any convention; between N5 and Zarr, their lists may have the order of either.
+    Images: their levels, axes by name, positions within a thousandth of an element, and values.
 
     Parameters
     ----------
     first, second : path, URL, zarr store, zarr.Array or zarr.Group
-        A container or Zarr hierarchy, or a location in one.
+        A container or Zarr hierarchy, a location in one, or the XML of a project.
     attributes : bool, optional
         Whether to compare attributes.
     values : bool, optional
         Whether to compare values.
     tolerance : float, optional
         Ignore absolute differences of numbers up to this value.
+    images : bool, optional
+        Compare images level by level instead of nodes. Default: for N5 with OME-Zarr, and for the
+        XML of projects.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -151,25 +104,44 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     >>> [d.what for d in n5zarr.compare(f"{sample}/em/s0", f"{sample}/em/s1").differences]
     ['shape', 'axes', 'axes', 'attribute', 'attribute', 'attribute']
     """
+    places = [place_of(x, storage_options, backend, one_of_two=True) for x in (first, second)]
     with asking_once():
-        sides = [_open_side(side, storage_options, backend) for side in (first, second)]
-    walk = _Walk(with_attributes=attributes)
-    differences = list(walk.nodes("", *sides))
-    pairs = walk.pairs if values else []
-    run = RunOptions(scheduler, n_workers, progress)
-    found = compare_each([(a, b) for _, a, b in pairs], run, tolerance)
-    differences += [
-        Difference(path=path, what="values", values=difference)
-        for (path, _, _), difference in zip(pairs, found, strict=True)
-        if difference is not None
-    ]
-    return Comparison(
-        n_groups=walk.n_groups,
-        n_arrays=walk.n_arrays,
-        n_elements=sum(a.size for _, a, _ in pairs),
-        differences=tuple(differences),
-        problems=tuple(walk.problems),
-    )
+        found = _images(places, wanted=images)
+        if found is None:
+            found = _Walk(with_attributes=attributes)
+            sides = map(_open_side, (first, second), places)
+            found.differences += found.nodes("", *sides)
+    if not values:
+        found.pairs.clear()
+    return found.compared(RunOptions(scheduler, n_workers, progress), tolerance)
+
+
+def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:
+    """Compare images if they are wanted, or if the kinds of the places suggest it; else None."""
+    located = [locate(place) for place in places]
+    if wanted is None:
+        kinds = [_kind_of(each) for each in located]
+        are_projects = all(each.document is not None for each in located)
+        wanted = _PLAIN not in kinds and (kinds[0] != kinds[1] or are_projects)
+    if not wanted:
+        return None
+    try:
+        return compare_images(*(images_in(n5_tree(each), warns=False) for each in located))
+    except N5UnrepresentableError as err:
+        err.add_note("images=False (--no-images) compares nodes instead of images")
+        raise
+
+
+def _kind_of(located: Located) -> str:
+    """Return the format at a location; N5 unless it is found to be Zarr without images."""
+    if located.kind == "n5":
+        try:
+            existing_node(*located.open(writes=False))
+        except N5FormatError as err:
+            if err.kind != "foreign":
+                raise
+            return _PLAIN
+    return located.kind
 
 
 # ---------------------------------------------------------------------- sides
@@ -216,17 +188,15 @@ class _Side:
         return own if self.array is None else _without_names(own, self.ndim)
 
 
-def _open_side(
-    location: Location, options: Mapping[str, object] | None, backend: Backend | None
-) -> _Side:
+def _open_side(location: Location, place: Place) -> _Side:
     """Read the documents of a node and all nodes below it, but no blocks.
 
     Parameters
     ----------
     location : path, URL, zarr store, array or group
         The node.
-    options, backend : optional
-        For a URL.
+    place : Place
+        The same.
 
     Raises
     ------
@@ -237,7 +207,6 @@ def _open_side(
     """
     if isinstance(location, zarr.Array | zarr.Group) and not isinstance(location.store, N5Store):
         return _side_of_zarr(location)
-    place = place_of(location, options, backend, one_of_two=True)
     # Zarr is compared as it is, not as N5
     store, path = locate(place, formats=["bdv"]).open(writes=False)
     try:
@@ -306,14 +275,11 @@ def _without_names(attributes: Mapping[str, Any], ndim: int) -> Mapping[str, Any
 # ---------------------------------------------------------------------- differences
 
 
-class _Walk:
+@dataclass
+class _Walk(Found):
     """Compares documents, and collects the arrays whose values can be compared."""
 
-    def __init__(self, *, with_attributes: bool) -> None:
-        self._with_attributes = with_attributes
-        self.n_groups = self.n_arrays = 0
-        self.pairs: list[tuple[str, AnyArray, AnyArray]] = []
-        self.problems: list[Exception] = []
+    with_attributes: bool = True
 
     def nodes(self, path: str, a: _Side, b: _Side) -> Iterator[Difference]:
         """Yield the differences between two nodes, and all nodes below them."""
@@ -321,22 +287,11 @@ class _Walk:
             yield Difference(path=path, what="kind", first=_kind(a), second=_kind(b))
             return
         if a.array is not None and b.array is not None:
-            self.n_arrays += 1
-            # in native byte order: formats store different ones
-            types = [str(np.dtype(x.dtype).newbyteorder("=")) for x in (a.array, b.array)]
-            if types[0] != types[1]:
-                yield Difference(path=path, what="data-type", first=types[0], second=types[1])
-            shapes = a.array.shape, b.array.shape
-            if shapes[0] == shapes[1]:
-                self.pairs.append((path, a.array, b.array))
-            else:
-                yield Difference(
-                    path=path, what="shape", first=list(shapes[0]), second=list(shapes[1])
-                )
+            yield from self.arrays(path, a.array, b.array)
             yield from _axes(path, a.axes, b.axes)
         else:
             self.n_groups += 1
-        if self._with_attributes:
+        if self.with_attributes:
             ways = [(a.own(), b.own())]
             if a.is_reversed != b.is_reversed:  # `convert` reverses lists, and zarr copies them
                 ways.append((a.own(as_zarr=True), b.own(as_zarr=True)))
