@@ -43,7 +43,7 @@ def test_axes_have_distinct_names(tmp_path: Path, array: Any) -> None:
 
 def test_members_of_transform_that_nobody_reads_are_named(tmp_path: Path, array: Any) -> None:
     where = tmp_path / "a.n5"
-    members = {"axes": ["z", "y", "x"], "scale": [2, 3, 5], "translate": [1, 1, 1]}
+    members: dict[str, Any] = {"axes": ["z", "y", "x"], "scale": [2, 3, 5], "translate": [1, 1, 1]}
     n5zarr.set_attribute(where, "a", "transform", members)
     assert n5zarr.validate(where).findings == ()
     n5zarr.set_attribute(where, "a", "transform", members | {"translation": [7, 7, 7]})
