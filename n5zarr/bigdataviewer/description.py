@@ -150,10 +150,12 @@ def parse_xml(xml: bytes, *, any_loader: bool = False) -> Description | None:
         it.
     """
     root = parsed_xml(xml)
-    if problem_of(xml, any_loader=any_loader) is not None or isinstance(root, str):
+    if isinstance(root, str):
         return None
     loader = parse_loader(root)
     if isinstance(loader, str):
+        if not any_loader or problem_of(xml, any_loader=True) is not None:
+            return None
         loader = Loader("")
     inner = _sequence_of_images(root)
     of_images = None if inner is None else _described(inner, loader)

@@ -104,7 +104,7 @@ def write_ome(folder: Path) -> str:
             chunks=(1, 1, *CHUNKS),
         )  # fmt: skip
         array[0, 0] = values
-        datasets = [
+        datasets: Any = [
             {
                 "path": str(n),
                 "coordinateTransformations": [{"type": "scale", "scale": [1, 1, *by[::-1]]}],

@@ -99,19 +99,19 @@ def test_blocks_that_are_missing_stay_so(tmp_path: Path) -> None:
     block.unlink()
     expected = image(3, 0, 0)
     expected[: CHUNKS[0], : CHUNKS[1], : CHUNKS[2]] = 0
-    store = read_project(XmlFile.at(place_of(xml))).place.location
-    array: Any = zarr.open_group(n5zarr.N5Store(store), mode="r")["setup6/timepoint0/s0"]  # type: ignore[arg-type]
+    store: Any = read_project(XmlFile.at(place_of(xml))).place.location
+    array: Any = zarr.open_group(n5zarr.N5Store(store), mode="r")["setup6/timepoint0/s0"]
     np.testing.assert_array_equal(array[...], expected)
     keys = [
         key for key in n5zarr.N5Store(store).as_mapping() if key.startswith("setup6/timepoint0/s0/")
-    ]  # type: ignore[arg-type]
+    ]
     assert "setup6/timepoint0/s0/0.0.0" not in keys
     assert "setup6/timepoint0/s0/0.0.1" in keys
     copy = pickle.loads(pickle.dumps(store))
     assert copy == store
     assert copy.confined() is not store
-    del array, keys
-    np.testing.assert_array_equal(n5zarr.open_bdv(xml)["setup6/s0/data"][0], expected)
+    node: Any = n5zarr.open_bdv(xml)["setup6/s0/data"]
+    np.testing.assert_array_equal(node[0], expected)
 
 
 @pytest.mark.parametrize("kind", FORMATS)
@@ -122,7 +122,7 @@ def test_a_project_that_is_split_again(kind: str, tmp_path: Path) -> None:
     old = split_project.setups_xml(sizes, [(2, 2), (6, 2)])
     xml = tmp_path / "again.xml"
     xml.write_text(project_xml(split_loader(inner, again, old, "split.viewerimgloader"), again))
-    tree = n5zarr.open_bdv(xml)
+    tree: Any = n5zarr.open_bdv(xml)
     for new, box in again.items():
         for level in LEVELS:
             expected = java_part(part((box.old, 0), level), box, level)
@@ -170,7 +170,7 @@ def test_the_images_keep_their_voxel_size(tmp_path: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", N5Warning)
         data = xr.open_dataset(tmp_path / "d.n5", engine="n5", group="setup3/timepoint0/s0")
-        tree = n5zarr.open_bdv(tmp_path / "d.n5")
+        tree: Any = n5zarr.open_bdv(tmp_path / "d.n5")
     for node in (data, tree["setup3/s0"]):
         assert [float(node[dim][1]) for dim in "zyx"] == [2.0, 0.5, 0.5]
     assert set(tree.children) == {"setup0", "setup3"}
