@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import stat
+import warnings
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -23,14 +24,16 @@ from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS, MOST_VIEWS
 from n5zarr.bigdataviewer.point_lists import labels_in
 from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.bigdataviewer.split import N5Views, SplitViews
+from n5zarr.bigdataviewer.views import names_of, views_without_images
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import setup_of
-from n5zarr.errors import option_error
+from n5zarr.errors import N5Warning, option_error
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key, request_each
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
+from n5zarr.store.flows import read_root
 from n5zarr.store.locating import Located
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.hdf5_file import hdf5_file
@@ -252,6 +255,10 @@ class Project(NamedTuple):
             ],
             "interest_points": dict(labels_in(self.xml)),
         }
+        absent = views_without_images(self.place, described)
+        if absent:
+            message = f"{self}: views without images: {names_of(absent)}"
+            warnings.warn(message, N5Warning, stacklevel=2)
         return {"project": project}
 
     def describe_group(self, name: str) -> dict[str, JSON]:
@@ -366,6 +373,7 @@ def _images(container: Place, description: Description) -> ViewLevels:
     if loader.images is None:
         place = replace(container, path=loader.group.strip("/"))
         store, group = Located("n5", place).open(writes=False)
+        read_root(store, read_only=True)  # raises if there is none
         setups = sorted(loader.setups_of_images(description.setups))
         return N5Views(store, group, tuple(product(setups, description.timepoints or (0,))))
     if loader.is_hdf5:
