@@ -16,7 +16,7 @@ import tensorstore as ts
 import zarr
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 TIMEPOINTS = (0, 2)
@@ -191,9 +191,11 @@ def write_project(folder: Path, kind: str, loader: str = "split.viewerimgloader"
     return xml
 
 
-def project_xml(loader: str, boxes: Mapping[int, Box]) -> str:
+def project_xml(
+    loader: str, boxes: Mapping[int, Box], absent: Sequence[tuple[int, int]] = (MISSING,)
+) -> str:
     """Return the XML of a project whose views are placed as ``SplittingTools`` does."""
-    missing = [(n, t) for n, box in boxes.items() for t in TIMEPOINTS if (box.old, t) == MISSING]
+    missing = [(n, t) for n, box in boxes.items() for t in TIMEPOINTS if (box.old, t) in absent]
     views = "".join(
         f"<ViewRegistration timepoint='{t}' setup='{n}'>"
         "<ViewTransform type='affine'><Name>calibration</Name>"

@@ -56,12 +56,15 @@ def remove(folder: Path, kind: str, *view: int) -> None:
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("is_split", [False, True])
 def test_an_image_is_named(kind: str, is_split: bool, tmp_path: Path) -> None:
-    xml = project(tmp_path, kind, is_split=is_split)
+    folders = tmp_path / "whole", tmp_path / "part"
+    for folder in folders:
+        folder.mkdir()
+    whole, xml = (project(folder, kind, is_split=is_split) for folder in folders)
     with warnings.catch_warnings():
         warnings.simplefilter("error", N5Warning)
-        n5zarr.open_bdv(xml)
-        describe(xml)
-    remove(tmp_path, kind, 0, 0)
+        n5zarr.open_bdv(whole)
+        describe(whole)
+    remove(xml.parent, kind, 0, 0)
     names = "setup 0 at 0, setup 1 at 0" if is_split else "setup 0 at 0"
     with pytest.warns(N5Warning, match=f"without data: {names}$"):
         n5zarr.open_bdv(xml)

@@ -119,9 +119,11 @@ def test_a_project_that_is_split_again(kind: str, tmp_path: Path) -> None:
     again = {0: Box(1, (4, 6, 3), (10, 10, 7)), 5: Box(6, (7, 0, 0), (17, 10, 5))}
     inner = split_loader(FORMATS[kind](tmp_path), BOXES, OLD, "split.viewerimgloader")
     sizes = {n: split_project.size(box) for n, box in BOXES.items()}
-    old = split_project.setups_xml(sizes, [(2, 2), (6, 2)])
+    absent = [(2, 2), (6, 2)]
+    old = split_project.setups_xml(sizes, absent)
     xml = tmp_path / "again.xml"
-    xml.write_text(project_xml(split_loader(inner, again, old, "split.viewerimgloader"), again))
+    loader = split_loader(inner, again, old, "split.viewerimgloader")
+    xml.write_text(project_xml(loader, again, absent))
     tree: Any = n5zarr.open_bdv(xml)
     for new, box in again.items():
         for level in LEVELS:
