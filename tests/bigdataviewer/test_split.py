@@ -221,6 +221,14 @@ def test_broken_loaders_are_told(tmp_path: Path, changes: dict[str, str], messag
     assert len(n5zarr.read_registrations(xml)) == len(BOXES) * len(TIMEPOINTS)
 
 
+def test_the_xml_does_not_describe_the_images(tmp_path: Path) -> None:
+    xml = write_project(tmp_path, "n5")
+    with pytest.raises(
+        N5UnrepresentableError, match=r"boxes of them, .*split\.xml; open it itself"
+    ):
+        n5zarr.open_bdv(tmp_path / "d.n5", xml=xml)
+
+
 def test_other_xml_beside_a_container_is_told(tmp_path: Path) -> None:
     xml = write_project(tmp_path, "n5")
     xml.write_text(xml.read_text().replace("split.viewerimgloader", "tiff"))
