@@ -24,7 +24,7 @@ BUDGETS = {
     "paintera": (400, 6),
     "other_sources": (290, 2),
     "ome_zarr": (900, 4),
-    "bigdataviewer": (2700, 5),
+    "bigdataviewer": (3050, 5),
 }
 # tests of what is nearest to each room
 NEAREST = {

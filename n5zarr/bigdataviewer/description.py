@@ -11,12 +11,14 @@ of an ``ARGBType``.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
+from xml.etree import ElementTree
 
 import numpy as np
 
+from n5zarr.bigdataviewer.boxes import SPLIT
 from n5zarr.bigdataviewer.loader import Loader, parse_loader
 from n5zarr.bigdataviewer.registrations import model_of, read_transforms, view_in
 from n5zarr.bigdataviewer.xml_text import numbers_in, parsed_xml, whole_number
@@ -24,7 +26,6 @@ from n5zarr.conventions.model import SetupView, range_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from xml.etree import ElementTree
 
     import numpy.typing as npt
 
@@ -98,6 +99,8 @@ class Description:
         The smallest extent of a voxel in any setup.
     name : str
         Name of the file, for messages.
+    of_images : Description, optional
+        The setups that have images, without registrations, if the project is split.
     """
 
     loader: Loader
@@ -107,6 +110,7 @@ class Description:
     missing: frozenset[tuple[int, int]]
     finest: float = 1.0
     name: str = "the XML"
+    of_images: Description | None = None
 
     def view(self, setup: int, timepoint: int) -> SetupView:
         """Return voxel size, unit and registration of a setup at a time point."""
@@ -134,14 +138,48 @@ def _difference(lengths: npt.NDArray[np.float64], voxel_size: _Numbers) -> float
 
 
 @lru_cache(maxsize=4)  # called for each dataset of a container
-def parse_xml(xml: bytes) -> Description | None:
-    """Parse BigDataViewer's XML; None for any other XML."""
+def parse_xml(xml: bytes, *, any_loader: bool = False) -> Description | None:
+    """Parse BigDataViewer's XML; None for any other XML.
+
+    Parameters
+    ----------
+    xml : bytes
+        The XML.
+    any_loader : bool, optional
+        Whether the images may have any format; the loader then names none if n5zarr does not read
+        it.
+    """
     root = parsed_xml(xml)
     if isinstance(root, str):
         return None
     loader = parse_loader(root)
     if isinstance(loader, str):
-        return None
+        if not any_loader or problem_of(xml, any_loader=True) is not None:
+            return None
+        loader = Loader("")
+    inner = _sequence_of_images(root)
+    of_images = None if inner is None else _described(inner, loader)
+    return replace(_described(root, loader), of_images=of_images)
+
+
+def _sequence_of_images(root: ElementTree.Element) -> ElementTree.Element | None:
+    """Take the loader out of the root; return the setups in it, which have the images.
+
+    Those of a project that is not split are its own: None.
+    """
+    sequence, found = root.find("SequenceDescription"), None
+    loader = None if sequence is None else sequence.find("ImageLoader")
+    if sequence is not None and loader is not None:
+        sequence.remove(loader)
+    while loader is not None and loader.get("format") in SPLIT:
+        found = loader.find("SequenceDescription")
+        found = ElementTree.Element("SequenceDescription") if found is None else found
+        loader = loader.find("ImageLoader")
+    return found
+
+
+def _described(root: ElementTree.Element, loader: Loader) -> Description:
+    """Describe the setups and views below an element."""
     listed = {
         attributes.get("name"): {whole_number(e.findtext("id")): e for e in attributes}
         for attributes in root.iterfind(".//Attributes")
@@ -164,15 +202,23 @@ def parse_xml(xml: bytes) -> Description | None:
     )
 
 
-def problem_of(xml: bytes) -> str | None:
-    """Describe why XML is not BigDataViewer's for N5; None if it is."""
+@lru_cache(maxsize=4)
+def problem_of(xml: bytes, *, any_loader: bool = False) -> str | None:
+    """Describe why XML is not BigDataViewer's for images that n5zarr reads; None if it is.
+
+    Parameters
+    ----------
+    xml, any_loader
+        As for :func:`parse_xml`.
+    """
     root = parsed_xml(xml)
     if isinstance(root, str):
         return root
     if root.tag != "SpimData":
         return f"the root element {root.tag}, not SpimData without a namespace"
     loader = parse_loader(root)
-    return loader if isinstance(loader, str) else None
+    is_there = root.find("SequenceDescription/ImageLoader") is not None
+    return loader if isinstance(loader, str) and not (any_loader and is_there) else None
 
 
 type _Listed = Mapping[str | None, Mapping[int | None, ElementTree.Element]]

@@ -6,7 +6,8 @@ MoBIE's loader, and HDF5: ``N5UniverseImgLoader``). OME-Zarr:
 BigStitcher's ``XmlIoAllenOMEZarrLoader`` (``bdv.multimg.zarr``, versions 1.0 to 3.1), and MoBIE's
 ``XmlN5OmeZarrImageLoader`` (``bdv.ome.zarr``) and ``XmlN5S3OmeZarrImageLoader``
 (``bdv.ome.zarr.s3``), in which a setup is a channel of one image. HDF5: bigdataviewer-core
-``XmlIoHdf5ImageLoader`` (``bdv.hdf5``).
+``XmlIoHdf5ImageLoader`` (``bdv.hdf5``). Around one of them, also twice, there may be a loader of
+split views, see :mod:`n5zarr.bigdataviewer.boxes`.
 
 Paths of ``n5`` and ``zarr`` are parts of URIs, as is ``BasePath`` (spimdata
 ``XmlHelpers.loadPathURI``); those of other elements are paths of files (``loadPath``).
@@ -20,18 +21,24 @@ from posixpath import join
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote, unquote
 
+from n5zarr.bigdataviewer.boxes import SPLIT, boxes_in
 from n5zarr.format.foreign import format_of_name
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
-__all__ = ["LEFT_IN_PATHS", "Loader", "ViewImage", "base_path_in", "parse_loader"]
+    from n5zarr.bigdataviewer.boxes import Box
+
+__all__ = ["LEFT_IN_PATHS", "MOST_VIEWS", "Loader", "ViewImage", "base_path_in", "parse_loader"]
 
 LEFT_IN_PATHS = "/:;@&=+$,!*'()"
 """Characters beside those of :func:`urllib.parse.quote` that ``java.net.URI`` leaves in a path."""
 
-_MOST_VIEWS = 1_000_000
+MOST_VIEWS = 1_000_000
+"""Views of a project at most, as more are a mistake, or an attack."""
+
+_MOST_SPLITS = 8  # of the same images
 _NUMBER = re.compile(r"\s*[0-9]{1,10}\s*")  # ints in Java
 _SCHEME = re.compile("[A-Za-z][A-Za-z0-9+.-]*:")
 _QUOTED = re.compile("(?:file|https?):", re.IGNORECASE)  # URLs whose names stay quoted
@@ -90,6 +97,9 @@ class Loader(NamedTuple):
         Whether the views are in a file of HDF5.
     is_zarr_v3 : bool, optional
         Whether BigStitcher opens the images as Zarr v3; n5zarr looks at the images.
+    splits : sequence of mapping of int to Box, optional
+        The box of each setup in an image, if the project is split; of one that is split again, the
+        boxes in the images come first.
     """
 
     location: str
@@ -99,18 +109,24 @@ class Loader(NamedTuple):
     images: Mapping[tuple[int, int], ViewImage] | None = None
     is_hdf5: bool = False
     is_zarr_v3: bool = False
+    splits: Sequence[Mapping[int, Box]] = ()
 
     def with_views(self, setups: Collection[int], timepoints: Collection[int]) -> Loader:
         """Return the loader with the image of each view, also if one image holds all of them.
 
         Setups are the channels of such an image, time points its indices along ``t``; in HDF5, both
-        are names. More than a million views are a mistake, or an attack: they stay empty.
+        are names. If there are more than :data:`MOST_VIEWS`, they stay empty.
         """
         is_of_views = self.images is None or self.images
-        if is_of_views or len(setups) * len(timepoints) > _MOST_VIEWS:
+        setups = self.setups_of_images(setups)
+        if is_of_views or len(setups) * len(timepoints) > MOST_VIEWS:
             return self
         views = list(product(setups, timepoints))
         return self._replace(images={(s, t): ViewImage(self.group, (), s, t) for s, t in views})
+
+    def setups_of_images(self, setups: Collection[int]) -> Collection[int]:
+        """Return the setups that have images; others than those of the project if it is split."""
+        return {box.setup for box in self.splits[0].values()} if self.splits else setups
 
 
 def parse_loader(root: Element) -> Loader | str:
@@ -125,22 +141,34 @@ def parse_loader(root: Element) -> Loader | str:
     >>> parse('<ImageLoader format="bdv.n5"><n5 type="relative">my%20data.n5</n5></ImageLoader>')
     ... # doctest: +NORMALIZE_WHITESPACE
     Loader(location='my data.n5', group='', endpoint='', region='', images=None, is_hdf5=False,
-           is_zarr_v3=False)
+           is_zarr_v3=False, splits=())
     >>> parse('<ImageLoader format="bdv.n5.s3"><BucketName>b</BucketName></ImageLoader>')
     'the format bdv.n5.s3 without the element Key'
     """
     # top level only: BigStitcher's loader of split views contains another loader with other setups
     loader = root.find("SequenceDescription/ImageLoader")
-    if loader is None:
-        return "none"
+    splits: list[Mapping[int, Box]] = []
+    around = ""
+    while loader is not None and loader.get("format") in SPLIT and len(splits) < _MOST_SPLITS:
+        around = f"the format {loader.get('format')} around "
+        boxes = boxes_in(loader)
+        if isinstance(boxes, str):
+            return around + boxes
+        splits.insert(0, boxes)
+        loader = loader.find("ImageLoader")
+    found = "none" if loader is None else _parse(loader, base_path_in(root))
+    return around + found if isinstance(found, str) else found._replace(splits=tuple(splits))
+
+
+def _parse(loader: Element, base: str) -> Loader | str:
     kind = loader.get("format") or "bdv.n5"
     # other loaders with this element, such as bdv.n5.cloud, mean the same by it
     missing = [name for name in _ELEMENTS.get(kind, ("n5",)) if not _text(loader, name)]
     if missing and kind not in _ELEMENTS:
-        return f"the format {kind}; n5zarr reads {', '.join(_ELEMENTS)}"
+        return f"the format {kind}; n5zarr reads {', '.join((*_ELEMENTS, *SPLIT))}"
     if missing:
         return f"the format {kind} without the element {' and '.join(missing)}"
-    return _parse_kind(kind, loader, base_path_in(root))
+    return _parse_kind(kind, loader, base)
 
 
 def _parse_kind(kind: str, loader: Element, base: str) -> Loader | str:

@@ -188,6 +188,10 @@ def views_tree(
 ) -> xr.DataTree:
     """Open views like :func:`open_bdv`, by default with the lazy arrays that an engine returns."""
     given = None if xml is None else read_project(XmlFile.at(xml))
+    require(
+        given is None or not given.description.loader.splits,
+        f"xml: expected the XML of the images, got that of boxes of them, {given}; open it itself",
+    )
     found = locate(place, path)
     with asking_once(), found.named():
         store, group = found.open(axis_order=axis_order)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import posixpath
 import re
 import stat
+import warnings
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 from urllib.parse import quote
@@ -18,18 +20,21 @@ from n5zarr.bigdataviewer.description import (
     problem_of,
 )
 from n5zarr.bigdataviewer.levels import Hdf5Views, OmeViews
-from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS
+from n5zarr.bigdataviewer.loader import LEFT_IN_PATHS, MOST_VIEWS
 from n5zarr.bigdataviewer.point_lists import labels_in
 from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
+from n5zarr.bigdataviewer.split import N5Views, SplitViews
+from n5zarr.bigdataviewer.views import names_of, views_without_images
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import setup_of
-from n5zarr.errors import option_error
+from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key, request_each
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path, split_query
+from n5zarr.store.flows import read_root
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root
 from n5zarr.store.n5_store import N5Store
@@ -38,6 +43,7 @@ from n5zarr.tools.hdf5_file import hdf5_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from n5zarr.bigdataviewer.levels import ViewLevels
     from n5zarr.bigdataviewer.loader import Loader
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
@@ -251,6 +257,10 @@ class Project(NamedTuple):
             ],
             "interest_points": dict(labels_in(self.xml)),
         }
+        absent = views_without_images(self.place, described)
+        if absent:
+            message = f"{self}: views without images: {names_of(absent)}"
+            warnings.warn(message, N5Warning, stacklevel=2)
         return {"project": project}
 
     def describe_group(self, name: str) -> dict[str, JSON]:
@@ -292,19 +302,27 @@ def locate(place: Place, path: str = "") -> Located | None:
     return Located("bdv", project.place, join(root.path, path), project)
 
 
-def described(file: XmlFile, xml: bytes) -> Description:
+def described(file: XmlFile, xml: bytes, *, any_loader: bool = False) -> Description:
     """Parse the content of an XML file.
+
+    Parameters
+    ----------
+    file, xml : XmlFile, bytes
+        The file and its content.
+    any_loader : bool, optional
+        Whether the images, which are then not read, may have any format.
 
     Raises
     ------
     N5UnrepresentableError
         The XML is not BigDataViewer's, or its images have another format (``kind="option"``).
     """
-    description = parse_xml(xml)
+    description = parse_xml(xml, any_loader=any_loader)
     if description is None:
+        of = "" if any_loader else " of N5, OME-Zarr or HDF5"
         raise option_error(
-            f"{file}: expected BigDataViewer's XML with an ImageLoader of N5, OME-Zarr or HDF5, "
-            f"got {problem_of(xml)}"
+            f"{file}: expected BigDataViewer's XML with an ImageLoader{of}, got "
+            f"{problem_of(xml, any_loader=any_loader)}"
         )
     return description
 
@@ -322,8 +340,9 @@ def read_project(file: XmlFile) -> Project:
     xml = file.read()
     description = described(file, xml)
     loader = description.loader
+    n_views = max(map(len, loader.splits), default=0) * len(description.timepoints or (0,))
     require(
-        loader.images is None or loader.images,
+        (loader.images is None or loader.images) and n_views <= MOST_VIEWS,
         f"{file}: expected ViewSetups and Timepoints, at most 1000000 views, got none or more",
     )
     place = file.beside(loader.location)
@@ -344,11 +363,26 @@ def read_project(file: XmlFile) -> Project:
 
 
 def _with_images(container: Place, description: Description) -> Place:
-    """Return the place of the setups: in N5, or a container made of images in other formats."""
+    """Return the place of the setups: in N5, or a container made of other images, or of boxes."""
     loader = description.loader
-    voxel_sizes = {number: setup.voxel_size for number, setup in description.setups.items()}
-    if loader.images is None:
+    if loader.images is None and not loader.splits:
         return replace(container, path=loader.group.strip("/"))
+    source = _images(container, description.of_images or description)
+    for boxes in loader.splits:
+        source = SplitViews(source, boxes)
+    voxel_sizes = {number: setup.voxel_size for number, setup in description.setups.items()}
+    return Place(BdvImages(source, voxel_sizes))
+
+
+def _images(container: Place, description: Description) -> ViewLevels:
+    """Return the images of a project."""
+    loader = description.loader
+    if loader.images is None:
+        place = replace(container, path=loader.group.strip("/"))
+        store, group = Located("n5", place).open(writes=False)
+        read_root(store, read_only=True)  # raises if there is none
+        setups = sorted(loader.setups_of_images(description.setups))
+        return N5Views(store, group, tuple(product(setups, description.timepoints or (0,))))
     if loader.is_hdf5:
         require(
             isinstance(container.location, Path),
@@ -356,14 +390,13 @@ def _with_images(container: Place, description: Description) -> Place:
             "it first",
         )
         file = hdf5_file(str(container.location))
-        return Place(BdvImages(Hdf5Views(file, tuple(sorted(loader.images))), voxel_sizes))
+        return Hdf5Views(file, tuple(sorted(loader.images)))
     storage = open_storage(container, read_only=True)
     images = storage.store
     if not images.read_only:  # else the store of local files would create a missing directory
         images = images.with_read_only(read_only=True)
     sizes = {number: setup.size for number, setup in description.setups.items()}
-    views = dict(sorted(loader.images.items()))
-    return Place(BdvImages(OmeViews(images, str(storage), views, sizes), voxel_sizes))
+    return OmeViews(images, str(storage), dict(sorted(loader.images.items())), sizes)
 
 
 def _for_s3(loader: Loader, given: Mapping[str, object]) -> dict[str, object]:

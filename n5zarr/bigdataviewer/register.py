@@ -70,7 +70,7 @@ def read_registrations(
     """
     file = XmlFile.at(place_of(location, storage_options, backend))
     xml = file.read()
-    described(file, xml)  # raises for any other XML
+    described(file, xml, any_loader=True)  # raises for any other XML
     return _transforms(xml)
 
 
@@ -119,7 +119,7 @@ def register(
     """
     file = XmlFile.at(place_of(location, storage_options, backend))
     xml = file.read()
-    described(file, xml)
+    described(file, xml, any_loader=True)
     with ErrorsAt(str(file)):
         by_key = general_first(registrations)
         given = {key: transforms_of(value, name) for key, value in by_key.items()}
@@ -192,7 +192,7 @@ def _changed(
     xml: bytes, given: Mapping[int | View, Sequence[ViewTransform]], *, replace: bool
 ) -> bytes:
     """Return the XML with other registrations."""
-    description = parse_xml(xml)
+    description = parse_xml(xml, any_loader=True)
     if description is None:
         raise option_error("expected BigDataViewer's XML, got other text; another program wrote it")
     now = _transforms(xml)

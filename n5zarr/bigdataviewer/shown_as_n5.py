@@ -41,7 +41,10 @@ class BdvImages(MadeDatasets):
         Voxel size of each setup in the XML, x, y, z.
     """
 
-    refusal = "expected only reading of a project whose images are not N5; n5zarr.convert copies it"
+    refusal = (
+        "expected only reading of a project whose images are not N5, or are split; n5zarr.convert "
+        "copies it"
+    )
 
     def __init__(
         self, source: ViewLevels, voxel_sizes: Mapping[int, Sequence[float] | None] | None = None

@@ -31,6 +31,7 @@ __all__ = [
     "names_of_setups",
     "numbers_of_entities",
     "views_in",
+    "views_of_level",
 ]
 
 _SPACE = ("z", "y", "x")
@@ -142,9 +143,7 @@ def arrays_in(data: Data) -> Iterator[tuple[object, object]]:
 
 def _views(data: Data) -> Iterator[ViewData]:
     if isinstance(data, xr.DataTree):
-        finest = (node for node in data.subtree if node.name == "s0" and node.has_data)
-        for dataset in (node.to_dataset() for node in finest):
-            yield from _in_array(_variable(dataset), present=dataset.get("present"))
+        yield from views_of_level(data, "s0")
     elif isinstance(data, xr.Dataset):
         yield from _in_array(_variable(data), present=data.get("present"))
     elif isinstance(data, xr.DataArray):
@@ -163,6 +162,13 @@ def _views(data: Data) -> Iterator[ViewData]:
             "data: expected a DataTree, Dataset, DataArray, or a mapping of numbers of setups to "
             f"arrays, got {type(data).__name__}"
         )
+
+
+def views_of_level(tree: xr.DataTree, level: str) -> Iterator[ViewData]:
+    """Yield the views in the nodes of a tree with the name of a level."""
+    nodes = (node for node in tree.subtree if node.name == level and node.has_data)
+    for dataset in (node.to_dataset() for node in nodes):
+        yield from _in_array(_variable(dataset), present=dataset.get("present"))
 
 
 def _numbers(key: object) -> tuple[int, int | None]:

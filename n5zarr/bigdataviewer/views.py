@@ -5,26 +5,45 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from typing import TYPE_CHECKING, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from n5zarr.container.axes import read_placed
 from n5zarr.conventions.bdv import view_of
-from n5zarr.errors import N5Warning
-from n5zarr.format.attributes import GroupAttributes
+from n5zarr.errors import N5UnsupportedError, N5Warning
+from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
+from n5zarr.storage.requests import List, read_each
 from n5zarr.store.info import ranges
+from n5zarr.store.locating import Located
+from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.zarr_view.dataset_view import DatasetView
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.bigdataviewer.description import Description
+    from n5zarr.bigdataviewer.registrations import View
     from n5zarr.container.axes import Placed
     from n5zarr.container.memory import Node
+    from n5zarr.storage.place import Place
+    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["Levels", "SetupLevel", "described_views", "find_views", "moves"]
+__all__ = [
+    "Levels",
+    "SetupLevel",
+    "described_views",
+    "find_views",
+    "moves",
+    "names_of",
+    "views_without_images",
+]
+
+
+_MOST_LOOKED_AT = 1000  # views
+_MOST_NAMED = 20
 
 
 class SetupLevel(NamedTuple):
@@ -114,12 +133,56 @@ def described_views(
         if problem := each.problem():
             message = f"{store}: /{group}: {description.name}: {each.both()}: {problem}"
             warnings.warn(message, N5Warning, stacklevel=4)
+    known = found | description.missing
+    both = (sorted(each.found & each.listed) for each in differing)
+    single = [
+        (setup, timepoint) for setup, timepoint in product(*both) if (setup, timepoint) not in known
+    ]
+    if single:
+        message = f"{store}: /{group}: {description.name}: without data: {names_of(single)}"
+        warnings.warn(message, N5Warning, stacklevel=4)
     described: dict[int, Levels] = {}
     for setup, levels in views.items():
         left = {k: {t: v for t, v in by.items() if (setup, t) in kept} for k, by in levels.items()}
         if any(left.values()):
             described[setup] = {level: by_time for level, by_time in left.items() if by_time}
     return described
+
+
+def views_without_images(place: Place, description: Description) -> list[View]:
+    """Return the views that the XML describes, does not list as missing, and that have no image.
+
+    None are looked for if there are many, or if the server does not list.
+    """
+    times = description.timepoints or ()
+    if len(description.setups) * len(times) > _MOST_LOOKED_AT:
+        return []
+    views = product(sorted(description.setups), times)
+    expected = [view for view in views if view not in description.missing]
+    store, group = Located("bdv", place).open(writes=False)
+    listed: list[Any]
+    paths = [join(group, f"setup{setup}", f"timepoint{timepoint}") for setup, timepoint in expected]
+    if isinstance(store.store, MadeDatasets):  # whose listing raises the error of a broken image
+        listed = store.run(read_each([join(path, ATTRIBUTES_JSON) for path in paths]))
+    else:
+        try:
+            listed = store.run(_listed(paths))
+        except N5UnsupportedError as err:
+            if err.kind != "listing":
+                raise
+            return []
+    return [view for view, each in zip(expected, listed, strict=True) if not each]
+
+
+def _listed(paths: Sequence[str]) -> Steps[list[Any]]:
+    return list((yield [List(path, few=True) for path in paths]))
+
+
+def names_of(views: Sequence[View]) -> str:
+    """Return the names of views for a message, of many those of the first ones."""
+    named = ", ".join(f"setup {setup} at {timepoint}" for setup, timepoint in views[:_MOST_NAMED])
+    more = len(views) - _MOST_NAMED
+    return f"{named} and {more} more" if more > 0 else named
 
 
 class _Difference(NamedTuple):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Self
 
 import numpy as np
 
 from n5zarr.bigdataviewer.description import NEAR, Setup
+from n5zarr.bigdataviewer.given_levels import GivenLevel, levels_in
 from n5zarr.bigdataviewer.images import image_of_view, images_of_setups
 from n5zarr.bigdataviewer.register import general_first, transforms_of
 from n5zarr.bigdataviewer.registrations import ViewTransform
@@ -24,6 +25,7 @@ from n5zarr.bigdataviewer.user_views import (
 from n5zarr.bigdataviewer.writing_xml import project_xml, view_image
 from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv import write_setup, write_timepoint
+from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import Axis
 from n5zarr.errors import ErrorsAt
 from n5zarr.format.order import to_n5
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.user_views import Data, ViewData
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
+    from n5zarr.images.source import ArraySource
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.methods import Method
@@ -60,10 +63,10 @@ __all__ = ["ProjectData", "dataset_of", "write_bdv"]
 _NO_UNIT = "pixel"
 
 
-def dataset_of(view: View, ome_version: OmeVersion | None) -> str:
-    """Return the path of a view in the container: ``s0`` of N5, or a group of OME-Zarr."""
+def dataset_of(view: View, ome_version: OmeVersion | None, level: int = 0) -> str:
+    """Return the path of a view in the container: a level of N5, or a group of OME-Zarr."""
     setup, timepoint = view
-    n5 = f"setup{setup}/timepoint{timepoint}/s0"
+    n5 = f"setup{setup}/timepoint{timepoint}/s{level}"
     return n5 if ome_version is None else view_image(setup, timepoint)
 
 
@@ -79,11 +82,14 @@ class ProjectData:
         The setups by number.
     voxel_size : sequence of float or None
         Size along z, y and x of all views, instead of the distance of their positions.
+    levels : mapping of (int, int) to sequence of GivenLevel, optional
+        The coarser levels of each view.
     """
 
     views: Mapping[View, ViewData]
     setups: Mapping[int, Setup]
     voxel_size: Sequence[float] | None
+    levels: Mapping[View, Sequence[GivenLevel]] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -209,24 +215,53 @@ class ProjectData:
         ome_version : {"0.4", "0.5"} or None
             The version of OME-Zarr; None for N5.
         """
-        arrays = {view: data.source() for view, data in self.views.items()}
+        levels = {view: self._levels(view) for view in self.views}
         if ome_version is not None:
             images = [
-                image_of_view(view, self.setups[view[0]].name, {0: (array, self._axes(view[0]))})
-                for view, array in arrays.items()
+                image_of_view(
+                    view,
+                    self.setups[view[0]].name,
+                    {
+                        n: (e.data.source(), self._axes(view[0], e.factors))
+                        for n, e in enumerate(own)
+                    },
+                )
+                for view, own in levels.items()
             ]
             return ome_tree(images_of_setups(SourceTree(name, {}, {}), images), ome_version)
         groups: dict[str, dict[str, JSON]] = {"": {}}
-        for (number, timepoint), array in arrays.items():
-            setup = self.setups[number]
-            groups[f"setup{number}"] = write_setup([(1, 1, 1)], array.native_dtype.name)
-            groups[f"setup{number}/timepoint{timepoint}"] = write_timepoint(setup.voxel_size)
-        return SourceTree(name, {dataset_of(v, None): a for v, a in arrays.items()}, groups)
+        arrays: dict[str, ArraySource] = {}
+        for view, own in levels.items():
+            for number, (by, data) in enumerate(own):
+                placed: dict[str, JSON] = {"downsamplingFactors": factors_in_json(by)}
+                array = replace(data.source(), attributes=placed if number else {})
+                arrays[dataset_of(view, None, number)] = array
+            kind = self.views[view].source().native_dtype.name
+            groups[f"setup{view[0]}"] = write_setup([by for by, _ in own], kind)
+            voxel_size = self.setups[view[0]].voxel_size
+            groups[f"setup{view[0]}/timepoint{view[1]}"] = write_timepoint(voxel_size)
+        return SourceTree(name, arrays, groups)
 
-    def _axes(self, number: int) -> tuple[Axis, ...]:
+    def _levels(self, view: View) -> list[GivenLevel]:
+        """Return the levels of a view, all of those that the setup lists."""
+        listed = self.levels.get(min(v for v in self.views if v[0] == view[0]), ())
+        own = self.levels.get(view, ())
+        factors, expected = ([each.factors for each in some] for some in (own, listed))
+        require(
+            factors == expected,
+            f"data: setup {view[0]}: expected levels of the same factors at all time points, "
+            f"{expected}, got {factors} at {view[1]}",
+        )
+        return [GivenLevel((1.0, 1.0, 1.0), self.views[view]), *own]
+
+    def _axes(self, number: int, factors: Sequence[float]) -> tuple[Axis, ...]:
         setup = self.setups[number]
-        sizes = zip("zyx", reversed(setup.voxel_size or ()), strict=True)
-        return tuple(Axis(name=n, type="space", unit=setup.unit, scale=s) for n, s in sizes)
+        each = zip("xyz", setup.voxel_size or (), factors, strict=True)
+        axes = [
+            Axis(name=n, type="space", unit=setup.unit, scale=s * by, translation=s * (by - 1) / 2)
+            for n, s, by in each
+        ]
+        return tuple(reversed(axes))
 
 
 def _transform(
@@ -288,7 +323,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     unit: str | None = None,
     registrations: Registrations | None = None,
     factors: Sequence[int] | Literal["auto"] = "auto",
-    levels: int | Literal["auto"] = "auto",
+    levels: int | Literal["auto", "given"] = "auto",
     method: Literal["auto"] | Method = "auto",
     chunks: int | Sequence[int] | None = None,
     compression: Mapping[str, JSON] | str | None = None,
@@ -305,7 +340,8 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     Parameters
     ----------
     data : DataTree, Dataset, DataArray or mapping
-        - A DataTree as :func:`n5zarr.open_bdv` returns it, of which the levels ``s0`` are written.
+        - A DataTree as :func:`n5zarr.open_bdv` returns it, of which the levels ``s0`` are written,
+          or with ``levels="given"`` all levels.
         - A DataArray, or a Dataset with one, with the dimensions ``z, y, x`` or ``y, x``, and any
           of ``timepoint`` (or ``t``), and either ``setup``, or ``channel`` (or ``c``), ``tile``,
           ``angle`` and ``illumination``, whose combinations become setups.
@@ -331,7 +367,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
         The transforms of views, as for :func:`n5zarr.register`, instead of those that follow from
         coordinates; the unit of the world is BigStitcher's, the finest voxel size.
     factors, levels, method : optional
-        As for :func:`n5zarr.build_pyramid`; ``levels=0`` writes full resolution only.
+        As for :func:`n5zarr.build_pyramid`; ``levels=0`` builds none.
     chunks, compression : optional
         As for :func:`n5zarr.convert`; by default about a million elements, and gzip.
     overwrite : bool, optional
@@ -374,6 +410,8 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     new.check_free(may_exist=overwrite)
     with ErrorsAt(str(new.file)):
         project = ProjectData.of(views_in(data), setups or {}, voxel_size, unit)
+        if levels == "given":
+            project, levels = replace(project, levels=levels_in(data, project.views)), 0
         xml = project.xml(new.loader(project.views), general_first(registrations or {}))
     tree = project.tree(str(location), new.ome_version)
     target = open_destination(new.place, new.images, new.ome_version)
