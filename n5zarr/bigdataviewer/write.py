@@ -26,7 +26,7 @@ from n5zarr.container.options import check_option, require
 from n5zarr.conventions.bdv import write_setup, write_timepoint
 from n5zarr.conventions.model import Axis
 from n5zarr.errors import ErrorsAt
-from n5zarr.format.order import to_n5
+from n5zarr.format.order import to_c, to_n5
 from n5zarr.images.find import ome_tree
 from n5zarr.images.source import SourceTree
 from n5zarr.storage.place import place_of
@@ -225,7 +225,7 @@ class ProjectData:
 
     def _axes(self, number: int) -> tuple[Axis, ...]:
         setup = self.setups[number]
-        sizes = zip("zyx", reversed(setup.voxel_size or ()), strict=True)
+        sizes = zip("zyx", to_c(setup.voxel_size or ()), strict=True)
         return tuple(Axis(name=n, type="space", unit=setup.unit, scale=s) for n, s in sizes)
 
 
@@ -402,7 +402,7 @@ def _check_pyramids(project: ProjectData, plan: Plan, options: PyramidOptions) -
     for number, copy in written.items():
         array, setup = copy.target.array, project.setups[number]
         choose_method(options.method, array.dtype)
-        voxel = (None,) * (array.ndim - 3) + tuple(reversed(setup.voxel_size or ()))
+        voxel = (None,) * (array.ndim - 3) + to_c(setup.voxel_size or ())
         choose_levels(
             array.shape,
             array.chunks,
