@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 __all__ = ["ADDED", "Point", "added", "asked", "lacking", "needed"]
 
 type Point = Literal["location", "source file", "axes", "images", "step"]
-"""What is at a location, shown as N5; a file that is converted; axes; images; a step of a job."""
+"""What is at a location, shown as N5; a file that is converted; axes; images; a step of a job.
+
+Steps are also what ``create_array`` does for a room, images what the engine of xarray opens.
+"""
 
 ADDED: Mapping[Point, Mapping[str, str]] = {
     # functions of a place and a path; None for a location that they leave to the next one
@@ -33,11 +36,13 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
     },
     # flows of the path of a dataset
     "axes": {"view": "n5zarr.bigdataviewer.finding:find_view"},
+    # views for viewers, and for the engine of xarray; a `SourceTree` of OME-Zarr, converted to N5
     "images": {
         "views": "n5zarr.bigdataviewer.images:find_in_bdv",
         "views as arrays": "n5zarr.bigdataviewer.opening:open_described",
         "OME-Zarr as N5": "n5zarr.ome_zarr.from_ome:from_ome",
     },
+    # what `convert`, `build_pyramid`, `validate` and `create_array` do differently for a format
     "step": {
         "write a project": "n5zarr.bigdataviewer.resave:new_project",
         "levels of OME-Zarr": "n5zarr.ome_zarr.pyramid:find_image",

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MODULES = read_modules(REPOSITORY)
 # the largest number of statements, and of what `rooms.ADDED` names; a record says why one grew
 BUDGETS = {
-    "paintera": (400, 6),
+    "paintera": (450, 6),
     "other_sources": (290, 2),
     "ome_zarr": (900, 4),
     "bigdataviewer": (3050, 5),

@@ -34,6 +34,7 @@ from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
 from n5zarr.errors import ErrorsAt, N5Error, N5FormatError, N5UnsupportedError
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.format.order import to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import place_of
@@ -432,12 +433,11 @@ class PointsInN5(NamedTuple):
         is_known = data.ndim == 2 and data.shape[1] in (3, 4)
         if not is_known or not set(data[:, 2].tolist()) <= set(lists):
             message = "data: expected 4 x N numbers, the third in idMap, got shape "
-            raise N5FormatError(f"{message}{data.shape[::-1]}", kind="member", where=where)
-        others = [lists[number] for number in data[:, 2].tolist()]
+            raise N5FormatError(f"{message}{to_n5(data.shape)}", kind="member", where=where)
         signed = data.astype("i8")  # Java stored them as unsigned: the largest one is -1
         columns = {
             "id": signed[:, 0],
-            **pd.DataFrame(others, columns=OTHER_COLUMNS),
+            **pd.DataFrame([lists[n] for n in data[:, 2].tolist()], columns=OTHER_COLUMNS),
             "corresponding_id": signed[:, 1],
             "consensus_set": signed[:, 3] if data.shape[1] == 4 else -1,
         }

@@ -28,7 +28,7 @@ from n5zarr.conventions.bdv import write_setup, write_timepoint
 from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import Axis
 from n5zarr.errors import ErrorsAt
-from n5zarr.format.order import to_n5
+from n5zarr.format.order import to_c, to_n5
 from n5zarr.images.find import ome_tree
 from n5zarr.images.source import SourceTree
 from n5zarr.storage.place import place_of
@@ -261,7 +261,7 @@ class ProjectData:
             Axis(name=n, type="space", unit=setup.unit, scale=s * by, translation=s * (by - 1) / 2)
             for n, s, by in each
         ]
-        return tuple(reversed(axes))
+        return to_c(tuple(axes))
 
 
 def _transform(
@@ -440,7 +440,7 @@ def _check_pyramids(project: ProjectData, plan: Plan, options: PyramidOptions) -
     for number, copy in written.items():
         array, setup = copy.target.array, project.setups[number]
         choose_method(options.method, array.dtype)
-        voxel = (None,) * (array.ndim - 3) + tuple(reversed(setup.voxel_size or ()))
+        voxel = (None,) * (array.ndim - 3) + to_c(setup.voxel_size or ())
         choose_levels(
             array.shape,
             array.chunks,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
-from n5zarr.format.order import to_n5
+from n5zarr.format.order import to_c, to_n5
 from n5zarr.images.ome_documents import UNNAMED_AXES, ome_part
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def leading_indices(
         raise MisfitError(f"expected an array with the axes z, y, x, got the shape {tuple(shape)}")
     if view.channel is not None:
         return _by_name(view, _axis_names(attributes, len(shape)), shape, n_space)
-    chosen = view.indices[::-1] if view.indices and n else (0,) * n
+    chosen = to_c(view.indices) if view.indices and n else (0,) * n
     fits = len(chosen) == n and all(i < size for i, size in zip(chosen, shape[:n], strict=True))
     if not fits or (not view.indices and math.prod(shape[:n]) != 1):
         listed = " ".join(map(str, view.indices)) or "none"

@@ -301,7 +301,7 @@ class KeyListing:
         names = self._nodes.memory.chunk_names.get(path) or default
         is_large = len(rows) > _SORTED
         if is_large:
-            columns = rows.T if view.axis_order == "C" else rows.T[::-1]
+            columns = rows.T if view.axis_order == "C" else rows.T[::-1]  # the last counts most
             rows = rows[np.lexsort([_order_of_names(column) for column in columns])]
         positions = (N5Tuple(tuple(map(int, row))) for row in rows)
         keys = (names.key(path, view.presented(position)) for position in positions)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import AXES_KEY
 from n5zarr.conventions.model import numbers, texts
+from n5zarr.format.order import to_c, transposition
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,7 +45,7 @@ def in_order_of_zarr(
     >>> in_order_of_zarr({"resolution": [4, 4, 40], "offset": [8, 0, 100], "of": "x"}, 3)
     {'resolution': [40, 4, 4], 'offset': [100, 0, 8], 'of': 'x'}
     """
-    if ndim > 1 and list(names or ()) == [f"dim_{n}" for n in reversed(range(ndim))]:
+    if ndim > 1 and list(names or ()) == [f"dim_{n}" for n in transposition(ndim)]:
         return dict(attributes)  # n5-zarr at b1fb6dd: `ZarrV3DatasetAttributes`
     return {key: _converted(key, value, attributes, ndim) for key, value in attributes.items()}
 
@@ -69,9 +70,9 @@ def in_order_of_n5(
     {'axes': ['x', 'y', 'z'], 'resolution': [4, 4, 40]}
     """
     axes = texts(attributes.get(AXES_KEY), ndim)
-    if axes is not None and axes != axes[::-1]:
+    if axes is not None and axes != to_c(axes):
         known = tuple(name or "" for name in names or ())
-        is_of_n5 = known == axes[::-1] if known in (axes, axes[::-1]) else axes[0] == "x"
+        is_of_n5 = known == to_c(axes) if known in (axes, to_c(axes)) else axes[0] == "x"
         if is_of_n5:
             return dict(attributes)
     return in_order_of_zarr(attributes, ndim, names)
@@ -91,8 +92,8 @@ def _converted(key: str, value: JSON, beside: Mapping[str, JSON], ndim: int) -> 
     if not fits.get(key):
         return value
     if key == _FACTORS and not _has_numbers(value, ndim):  # of each level
-        return [b[::-1] if isinstance(b, list) and _has_numbers(b, ndim) else b for b in value]
-    return value[::-1]
+        return [[*to_c(b)] if isinstance(b, list) and _has_numbers(b, ndim) else b for b in value]
+    return [*to_c(value)]
 
 
 def _has_numbers(value: JSON, ndim: int) -> bool:

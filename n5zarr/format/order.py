@@ -1,4 +1,4 @@
-"""Convert tuples between N5 order and C order; no other module reverses anything.
+"""Convert tuples between N5 order and C order; no other module does.
 
 N5 lists the fastest-varying axis first (x, y, z), numpy in C order lists it last (z, y, x). The
 payload of a block and the C-order bytes of the array with reversed shape are the same bytes, so

@@ -16,6 +16,7 @@ from n5zarr.arrays.stored_chunks import stored_boxes
 from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
 from n5zarr.conventions.model import level_of
+from n5zarr.format.order import to_n5
 from n5zarr.format.path import join
 from n5zarr.metadata.geometry import geometry
 from n5zarr.paintera.label_multisets import largest_id
@@ -141,7 +142,8 @@ def _place(found: SourceTree, path: str, source: ArraySource) -> dict[str, JSON]
         scale, translation = known.scale, known.translation
     if scale is None:
         return {}
-    return {"resolution": [*scale][::-1], "offset": [*(translation or [0.0] * len(scale))][::-1]}
+    offset = translation or [0.0] * len(scale)
+    return {"resolution": [*to_n5(scale)], "offset": [*to_n5(offset)]}
 
 
 class _Part(NamedTuple):

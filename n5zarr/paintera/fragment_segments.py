@@ -18,7 +18,7 @@ from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.container.options import require
 from n5zarr.errors import N5FormatError, option_error
-from n5zarr.format.order import present
+from n5zarr.format.order import present, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
@@ -191,7 +191,7 @@ def segments_of(labels: npt.ArrayLike, table: np.ndarray) -> np.ndarray:
 
 
 def _check_rows(found: DatasetView, where: str) -> None:
-    rows = found.shape if found.axis_order == "C" else found.shape[::-1]
+    rows = to_c(found.dataset.dimensions)
     if len(rows) != 2 or rows[0] != 2 or found.kind.dtype.kind not in "iu":
         raise N5FormatError(
             f"expected integers of the dimensions [N, 2], got {found.kind.dtype} of "

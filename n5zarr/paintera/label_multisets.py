@@ -16,7 +16,7 @@ import numpy as np
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.open_dataset import OpenDataset
 from n5zarr.codecs.label_multiset import encode_multisets
-from n5zarr.codecs.multiset_merging import joined, pasted, transposed, used_only
+from n5zarr.codecs.multiset_merging import pasted, used_only
 from n5zarr.codecs.multisets import LabelMultisets
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.container.options import require
@@ -24,6 +24,7 @@ from n5zarr.errors import ErrorsAt, N5UnsupportedError, option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import RawObject
+from n5zarr.paintera.combining import joined, transposed
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Update, get_each, read_key, request_each
 from n5zarr.store.locating import open_container

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, override
 
 from n5zarr.arrays.box import Box
 from n5zarr.arrays.boxes import boxes
-from n5zarr.codecs.multiset_merging import downsampled, joined, used_only
+from n5zarr.codecs.multiset_merging import used_only
 from n5zarr.errors import ErrorsAt
+from n5zarr.paintera.combining import downsampled, joined
 from n5zarr.paintera.label_multisets import LabelDataset
 from n5zarr.tools.pyramid.work import Pass
 

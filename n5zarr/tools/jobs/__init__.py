@@ -1,5 +1,5 @@
 """Run long jobs over many blocks: workers, progress, interruption.
 
-Knows tasks and destinations, no formats. May import all packages above `tools`. Must not know what
+Knows tasks and destinations, no formats. May import all packages below `tools`. Must not know what
 a task does.
 """

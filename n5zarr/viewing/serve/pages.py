@@ -28,6 +28,7 @@ from starlette.staticfiles import StaticFiles
 
 from n5zarr.conventions.units import symbol
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5UnrepresentableError
+from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.image import is_at, select_images
 from n5zarr.metadata import inspect
@@ -187,7 +188,7 @@ def _axes(node: Mapping[str, Any]) -> str:
         return names_of_axes(node).strip()
     return ", ".join(
         f"{axis['name'] or '?'} {axis['scale']:g} {axis['unit'] or ''}".strip()
-        for axis in reversed(node["geometry"]["axes_n5"])
+        for axis in to_c(node["geometry"]["axes_n5"])
     )
 
 
