@@ -37,6 +37,7 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
         "views": "n5zarr.bigdataviewer.images:find_in_bdv",
         "views as arrays": "n5zarr.bigdataviewer.opening:open_described",
         "OME-Zarr as N5": "n5zarr.ome_zarr.from_ome:from_ome",
+        "OME-Zarr in a version": "n5zarr.ome_zarr.versions:in_version",
     },
     "step": {
         "write a project": "n5zarr.bigdataviewer.resave:new_project",

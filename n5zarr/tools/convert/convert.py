@@ -20,6 +20,7 @@ from n5zarr.tools.convert.checks import (
     check_places,
     check_whole,
     warn_of_multisets,
+    warn_of_ome,
 )
 from n5zarr.tools.convert.copies import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
@@ -208,6 +209,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_found(found, folders, paths, level)
         check_places(found, target)
         warn_of_multisets(found, target)
+        warn_of_ome(found, target, form)
         resaving = None if new is None else new.resaving(found)
         written = resaving.tree(found) if resaving else _as_written(found, target, form)
         given = RunOptions(scheduler, n_workers)
@@ -232,6 +234,11 @@ def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTre
         as_n5: Callable[[SourceTree], SourceTree] | None = added("images", "OME-Zarr as N5")
         return tree if as_n5 is None else as_n5(tree)
     if form.ome_version is not None:
+        if container is None:
+            options = found, form.ome_version, form.labels
+            changed: SourceTree | None = asked("images", "OME-Zarr in a version", *options)
+            if changed is not None:
+                return changed
         return ome_tree(images_in(found, labels=form.labels), form.ome_version)
     to_zarr = not isinstance(target, N5Destination)
     if to_zarr and container is not None and container.axis_order == "C":
