@@ -106,7 +106,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome : bool, optional
         Write OME-Zarr: images with axes, units and scale.
 
-        They come from any convention; of BigDataViewer's XML, there is an image for each setup.
+        They come from any convention, or from OME-Zarr of any version; of BigDataViewer's XML,
+        there is an image for each setup.
     ome_version : {"0.5", "0.4", "0.6rc0"}, optional
         0.5 is Zarr v3, 0.4 is Zarr v2, 0.6rc0 is a draft in Zarr v3. By default that of ``to``,
         or 0.5; of a project its own, or 0.4, which each BigStitcher reads.
