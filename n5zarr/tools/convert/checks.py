@@ -288,7 +288,7 @@ def warn_of_ome(found: SourceTree, target: Destination, form: Form) -> None:
             f"{target}: {what} of OME-Zarr {version}, such as /{images[0]}, which no program finds "
             f"in Zarr v{target.zarr_format}; ome=True (--ome) writes the version that fits"
         )
-        warnings.warn(message, N5Warning, stacklevel=3)
+        warnings.warn(message, N5Warning, stacklevel=4)
 
 
 def check_outside(source: SourceTree, storage: Storage, path: str) -> None:

@@ -106,8 +106,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome : bool, optional
         Write OME-Zarr: images with axes, units and scale.
 
-        They come from any convention, or from OME-Zarr of any version; of BigDataViewer's XML,
-        there is an image for each setup.
+        They come from any convention or OME-Zarr; of BigDataViewer's XML, one for each setup.
     ome_version : {"0.5", "0.4", "0.6rc0"}, optional
         0.5 is Zarr v3, 0.4 is Zarr v2, 0.6rc0 is a draft in Zarr v3. By default that of ``to``,
         or 0.5; of a project its own, or 0.4, which each BigStitcher reads.
@@ -210,7 +209,6 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         check_found(found, folders, paths, level)
         check_places(found, target)
         warn_of_multisets(found, target)
-        warn_of_ome(found, target, form)
         resaving = None if new is None else new.resaving(found)
         written = resaving.tree(found) if resaving else _as_written(found, target, form)
         given = RunOptions(scheduler, n_workers)
@@ -229,6 +227,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
 
 def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
+    warn_of_ome(found, target, form)
     container = found.container
     if isinstance(target, N5Destination) and container is None:
         tree = found if found.storage is None else reordered(found, to_n5=True)
