@@ -41,6 +41,7 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
         "views": "n5zarr.bigdataviewer.images:find_in_bdv",
         "views as arrays": "n5zarr.bigdataviewer.opening:open_described",
         "OME-Zarr as N5": "n5zarr.ome_zarr.from_ome:from_ome",
+        "OME-Zarr in a version": "n5zarr.ome_zarr.versions:in_version",
     },
     # what `convert`, `build_pyramid`, `validate` and `create_array` do differently for a format
     "step": {

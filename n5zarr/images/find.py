@@ -119,10 +119,14 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = (), warns: bool = Tru
     Raises
     ------
     N5UnrepresentableError
-        The source is not N5, or has no image that OME-Zarr can express (``kind="option"``).
+        The source is neither N5 nor shown as N5, or has no image that OME-Zarr can express
+        (``kind="option"``).
     """
     if tree.container is None:
-        raise option_error(f"{tree.name}: ome=True (--ome): expected N5 as the source of OME-Zarr")
+        raise option_error(
+            f"{tree.name}: ome=True (--ome): expected N5, or a group of OME-Zarr that is or holds "
+            "images, as the source of OME-Zarr"
+        )
     has_views = any(view_of(tuple(path.split("/"))) for path in tree.arrays)
     found: Images | None = asked("images", "views", tree, tree.container) if has_views else None
     found = found or find_in_n5(tree, tree.container, labels)

@@ -140,8 +140,10 @@ def set_geometry(  # noqa: PLR0913 - one keyword for each property
 
 
 def _names(names: Sequence[str] | None, known: tuple[str, ...]) -> tuple[str, ...]:
-    check_distinct("names", tuple(names or ()))
-    return _one_each("names", names, known)
+    each = _one_each("names", names, known)
+    if names is not None:
+        check_distinct("names", each)
+    return each
 
 
 def _plan(store: N5Store, first: ArrayGeometry, convention: str) -> _Plan:

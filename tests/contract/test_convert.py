@@ -666,7 +666,7 @@ def test_blocks_of_jpeg_become_gzip_where_they_change(tmp_path: Path) -> None:
 
 def test_what_only_n5_or_local_files_have_is_refused_elsewhere(tmp_path: Path) -> None:
     zarr.create_array(tmp_path / "a.zarr", data=np.ones((7, 5), "u2"))
-    with pytest.raises(N5UnrepresentableError, match="expected N5 as the source of OME-Zarr"):
+    with pytest.raises(N5UnrepresentableError, match="expected N5, or a group of OME-Zarr"):
         n5zarr.convert(tmp_path / "a.zarr", tmp_path / "b.zarr", ome=True)
     with pytest.raises(N5UnrepresentableError, match="chunks: expected a number of elements"):
         n5zarr.convert(SAMPLE, tmp_path / "b.n5", chunks=[2.5, 3])  # type: ignore[list-item]

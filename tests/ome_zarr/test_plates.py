@@ -93,6 +93,33 @@ def test_a_plate_comes_back_whole(plate: Path, tmp_path: Path, version: Any) -> 
         assert (found.names, found.scale) == (("c", "y", "x"), (1.0, 1.0, 0.5))
 
 
+@pytest.mark.parametrize("has_rows", [True, False])
+@VERSIONS
+def test_a_plate_gets_another_version(
+    plate: Path, tmp_path: Path, version: Any, *, has_rows: bool
+) -> None:
+    for row in "" if has_rows else "AB":  # which some writers leave out
+        for name in (".zgroup", "zarr.json", ".zattrs"):
+            (plate / row / name).unlink(missing_ok=True)
+    out = tmp_path / "out.ome.zarr"
+    n5zarr.convert(plate, out, ome=True, ome_version=version)
+    validate_ome(out)
+    for path in ("", "A/1", "B/3", *FIELDS):
+        assert metadata(out / path).keys() - {"_ARRAY_DIMENSIONS"} <= metadata(plate / path).keys()
+    for path in ("", "A/1", "B/3"):
+        assert metadata(out / path) == metadata(plate / path)
+    for field in FIELDS:
+        group = zarr.open_group(out / field, mode="r")
+        (first, _) = (array for _, array in sorted(group.arrays()))
+        np.testing.assert_array_equal(first[...], elements(field))
+    some = tmp_path / "some.ome.zarr"
+    if has_rows:
+        n5zarr.convert(plate, some, ome=True, ome_version=version, select="A/1/1/*")
+        validate_ome(some)
+        assert [well["path"] for well in metadata(some)["plate"]["wells"]] == ["A/1"]
+        assert metadata(some / "A/1")["well"]["images"] == [{"path": "1", "acquisition": 7}]
+
+
 def test_fields_are_shown_like_other_images(plate: Path, tmp_path: Path) -> None:
     n5zarr.convert(plate, tmp_path / "out.n5")
     expected = np.asarray(n5zarr.thumbnail(tmp_path / "out.n5", all_images=True, size=200))

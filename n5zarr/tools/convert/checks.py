@@ -20,6 +20,7 @@ from n5zarr.errors import (
 )
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS
+from n5zarr.images.ome_documents import image_in
 from n5zarr.images.ome_draft import DRAFT
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
@@ -51,6 +52,7 @@ __all__ = [
     "hidden_stores",
     "warn_of_fill_values",
     "warn_of_multisets",
+    "warn_of_ome",
 ]
 
 
@@ -270,6 +272,23 @@ def warn_of_multisets(found: SourceTree, target: Destination) -> None:
             "frequent label of each voxel; a copy to N5 keeps all labels and counts"
         )
         warnings.warn(message, N5Warning, stacklevel=3)
+
+
+def warn_of_ome(found: SourceTree, target: Destination, form: Form) -> None:
+    """Warn of images of OME-Zarr whose version does not fit the format of Zarr of a plain copy."""
+    if form.ome or form.coords or isinstance(target, N5Destination) or found.container is not None:
+        return
+    is_v2 = target.zarr_format == 2
+    of_other = {path: own for path, own in found.groups.items() if ("ome" in own) == is_v2}
+    images = [path for path, own in of_other.items() if image_in(own) is not None]
+    if images:
+        what = f"{len(images)} images" if len(images) > 1 else "an image"
+        version = "0.5 or later" if is_v2 else "0.4 or earlier"
+        message = (
+            f"{target}: {what} of OME-Zarr {version}, such as /{images[0]}, which no program finds "
+            f"in Zarr v{target.zarr_format}; ome=True (--ome) writes the version that fits"
+        )
+        warnings.warn(message, N5Warning, stacklevel=4)
 
 
 def check_outside(source: SourceTree, storage: Storage, path: str) -> None:

@@ -20,6 +20,7 @@ from n5zarr.tools.convert.checks import (
     check_places,
     check_whole,
     warn_of_multisets,
+    warn_of_ome,
 )
 from n5zarr.tools.convert.copies import opaque_folders
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
@@ -105,7 +106,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     ome : bool, optional
         Write OME-Zarr: images with axes, units and scale.
 
-        They come from any convention; of BigDataViewer's XML, there is an image for each setup.
+        They come from any convention or OME-Zarr; of BigDataViewer's XML, one for each setup.
     ome_version : {"0.5", "0.4", "0.6rc0"}, optional
         0.5 is Zarr v3, 0.4 is Zarr v2, 0.6rc0 is a draft in Zarr v3. By default that of ``to``,
         or 0.5; of a project its own, or 0.4, which each BigStitcher reads.
@@ -226,12 +227,18 @@ def convert(  # noqa: PLR0913 - one keyword for each option
 
 def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTree:
     """Return a source with the names and attributes of OME-Zarr or N5, or unchanged."""
+    warn_of_ome(found, target, form)
     container = found.container
     if isinstance(target, N5Destination) and container is None:
         tree = found if found.storage is None else reordered(found, to_n5=True)
         as_n5: Callable[[SourceTree], SourceTree] | None = added("images", "OME-Zarr as N5")
         return tree if as_n5 is None else as_n5(tree)
     if form.ome_version is not None:
+        if container is None:
+            options = found, form.ome_version, form.labels
+            changed: SourceTree | None = asked("images", "OME-Zarr in a version", *options)
+            if changed is not None:
+                return changed
         return ome_tree(images_in(found, labels=form.labels), form.ome_version)
     to_zarr = not isinstance(target, N5Destination)
     if to_zarr and container is not None and container.axis_order == "C":

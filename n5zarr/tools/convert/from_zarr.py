@@ -16,7 +16,7 @@ from n5zarr.conventions.model import MisfitError
 from n5zarr.conventions.zarr_order import in_order_of_n5, in_order_of_zarr
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import groups_above, join
-from n5zarr.images.ome_documents import image_in, level_paths
+from n5zarr.images.ome_documents import image_in, level_paths, named_nodes
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
@@ -77,9 +77,30 @@ def _members(group: zarr.Group, paths: PathPatterns) -> Iterable[tuple[str, AnyA
         if paths.select or paths.exclude:
             return list(_selected(group, "", paths))
         found = dict(group.members(max_depth=None))
-    for above in ("", *(path for path, node in found.items() if isinstance(node, zarr.Group))):
+        pending = ["", *(path for path, node in found.items() if isinstance(node, zarr.Group))]
+        for above in pending:
+            more = _behind_directories(group, above, found)
+            found |= more
+            pending += [path for path, node in more.items() if isinstance(node, zarr.Group)]
+    for above in pending:
         _check_complete(group, above, found)
     return found.items()
+
+
+def _behind_directories(
+    group: zarr.Group, path: str, found: Mapping[str, AnyArray | zarr.Group]
+) -> dict[str, AnyArray | zarr.Group]:
+    """Return nodes below those that a group names, such as wells of rows without a document."""
+    node = found[path] if path else group
+    more: dict[str, AnyArray | zarr.Group] = {}
+    for name in named_nodes(node.attrs.asdict()):
+        full = join(path, name)
+        below = group.get(full) if "/" in name and full not in found else None
+        if below is not None:
+            more[full] = below
+        if isinstance(below, zarr.Group):
+            more |= {join(full, each): inner for each, inner in below.members(max_depth=None)}
+    return more
 
 
 def _check_complete(
