@@ -116,7 +116,11 @@ _KEYS = {
     for key in module.KEYS
 }  # fmt: skip
 # keys that describe axes, with any value, if the dataset follows the convention
-_OWN_KEYS = {"funlib": funlib.KEYS, "ilastik": ilastik.KEYS, "imagej": imagej.KEYS}
+_OWN_KEYS = {
+    "funlib": (*funlib.KEYS, funlib.TYPES_KEY),
+    "ilastik": ilastik.KEYS,
+    "imagej": imagej.KEYS,
+}
 # their levels may be placed by a list of factors
 _BY_LISTED_FACTORS = {
     "bdv", "factors", "funlib", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
@@ -221,6 +225,8 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
         The axes that these attributes describe, if any.
     """
     own = () if geometry is None else _OWN_KEYS.get(geometry.convention, ())
+    if funlib.TYPES_KEY in own and "voxel_size" not in attributes:
+        own = (*own, "resolution")
     if geometry is None or not geometry.is_stated:
         return {key: value for key, value in attributes.items() if key not in own}
     return {

@@ -516,6 +516,41 @@ def test_channels_of_funlib_have_no_size(n: int) -> None:
         assert [a.scale for a in geometry_of(node(given)).axes] == [4, 5, 1]
 
 
+@pytest.mark.parametrize("size", ["voxel_size", "resolution"])
+@pytest.mark.parametrize("names", [["sample^", "channel^", "t", "y", "x"], None])
+def test_types_of_funlib_say_which_axes_have_a_size(size: str, names: list[str] | None) -> None:
+    """The values are funlib.persistence's, ``tests/fixtures/metadatas/default.json``.
+
+    Its ``test_metadata.py`` has ``resolution`` as the name of ``voxel_size``, too.
+    """
+    given: dict[str, Any] = {
+        "offset": [100, 200, 400],
+        size: [1, 2, 3],
+        "units": ["nm", "nm", "nm"],
+        "types": ["sample", "channel", "time", "space", "space"],
+        **({} if names is None else {"axis_names": names}),
+    }
+    found = geometry_of(node(given, dimensions=(100, 100, 100, 2, 10)))
+    assert [(a.type, a.scale, a.translation, a.unit) for a in found.axes] == [
+        ("space", 3, 400, "nm"),
+        ("space", 2, 200, "nm"),
+        ("time", 1, 100, "nm"),
+        ("channel", 1, 0, None),
+        ("", 1, 0, None),
+    ]
+    if names is not None:
+        assert [a.name for a in found.axes] == ["x", "y", "t", "channel", "sample"]
+    assert found.convention == "funlib"
+    assert other_attributes(given, found) == {}
+
+
+def test_channels_of_funlib_may_come_last() -> None:
+    """``MetaData.interleave_physical`` of funlib.persistence: by types, wherever the axis is."""
+    for how in ({"types": ["space", "space", "channel"]}, {"axis_names": ["y", "x", "c^"]}):
+        found = geometry_of(node({"voxel_size": [5, 4], "offset": [2, 1], **how}))
+        assert [(a.scale, a.translation) for a in found.axes] == [(1, 0), (4, 1), (5, 2)]
+
+
 def test_levels_of_funlib_begin_at_the_same_corner() -> None:
     s0 = {"voxel_size": [40, 5, 4], "offset": [30, 20, 10]}
     for offset, first in (([30, 20, 10], [16, 25, 50]), ([50, 25, 16], [16, 25, 50])):
