@@ -579,6 +579,42 @@ def test_senseless_attributes_of_funlib_are_a_problem(wrong: Any) -> None:
     assert geometry_of(node({"voxel_size": "large"})) is None
 
 
+def test_fused_volumes_begin_at_their_bounding_box() -> None:
+    """``SparkAffineFusion`` adds ``Boundingbox_min`` to positions in the grid of the output.
+
+    It has divided z of the world by ``AnisotropyFactor``, as ``CreateFusionContainer`` the box.
+    Levels have ``downsamplingFactors`` to full resolution (``setupMultiResolutionPyramid``).
+    """
+    fusion: dict[str, Any] = {
+        "InputXML": "file:/data/dataset.xml", "NumTimepoints": 1, "NumChannels": 2,
+        "Boundingbox_min": [-20, 5, 7], "Boundingbox_max": [100, 90, 50],
+        "PreserveAnisotropy": True, "AnisotropyFactor": 2.5, "DataType": "uint16",
+        "BlockSize": [128, 128, 128], "FusionFormat": "N5",
+    }  # fmt: skip
+    above: Any = ({}, {"Bigstitcher-Spark": fusion})
+    for name, by, scale, starts in (
+        ("s0", [1, 1, 1], [1, 1, 2.5], [-20, 5, 17.5]),
+        ("s1", [2, 2, 1], [2, 2, 2.5], [-19.5, 5.5, 17.5]),
+    ):
+        level = node({"downsamplingFactors": by}, path=("ch1tp0", name), ancestors=above)
+        axes = geometry_of(level).axes
+        assert [axis.scale for axis in axes] == scale
+        assert [axis.translation for axis in axes] == starts
+        assert {axis.unit for axis in axes} == {None}
+    isotropic = {k: v for k, v in fusion.items() if k != "AnisotropyFactor"}
+    above = ({}, {"Bigstitcher-Spark": {**isotropic, "PreserveAnisotropy": False}})
+    level = node({}, path=("ch1tp0", "s0"), ancestors=above)
+    assert [axis.translation for axis in geometry_of(level).axes] == [-20, 5, 7]
+    own = node({"resolution": [3, 2, 1]}, path=("ch1tp0", "s0"), ancestors=above)
+    assert [axis.scale for axis in geometry_of(own).axes] == [3, 2, 1]
+    for_bdv = node({}, path=("setup0", "timepoint0", "s0"), ancestors=above)
+    assert geometry_of(for_bdv).convention == "bdv"
+    for wrong in ({"Boundingbox_min": [1]}, {"AnisotropyFactor": "2"}):
+        above = ({}, {"Bigstitcher-Spark": fusion | wrong})
+        found = find_geometry(node({}, path=("ch1tp0", "s0"), ancestors=above))
+        assert f"Bigstitcher-Spark/{next(iter(wrong))}: expected" in found.problems[0]
+
+
 def test_a_convention_that_is_only_read_is_not_written() -> None:
     with pytest.raises(N5UnrepresentableError, match=r"expected one of cosem, .*, got 'paintera'"):
         describe_axes("paintera", [], "s0")
