@@ -54,8 +54,8 @@ if TYPE_CHECKING:
 
 __all__ = ["N5Image", "coarser_levels", "unlist"]
 
-_BY_FACTORS = ("bdv", "factors", "fused", "paintera")
-"""Conventions that place levels by factors, relative to s0 in a group or an XML."""
+_BY_FACTORS = ("bdv", "factors", "paintera")
+"""Conventions that place levels by factors, relative to s0 in the group or an XML."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +102,7 @@ class N5Image(PyramidImage):
         found = placed.geometry
         known = found.convention if found is not None and found.is_stated else None
         chosen = choose_convention(convention, [known])
-        is_of_group = known in ("bdv", "factors", "fused") or (
+        is_of_group = known in ("bdv", "factors") or (
             known == "paintera" and "resolution" not in placed.view.dataset.attributes
         )
         if convention == "auto" and known is not None and is_of_group:
