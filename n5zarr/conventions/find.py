@@ -1,10 +1,10 @@
 """Find the convention that a dataset follows: try each, in n5-universe's order.
 
 First COSEM, n5-viewer and canonical on the dataset itself; then the conventions that n5-universe
-lacks or reads from groups; then ImageJ, which n5-universe does not try by default, and ilastik;
-then factors alone, which n5-universe's generic parser reads last; then names of axes alone, and
-last shapes, of levels without any description. COSEM on groups and render come before n5-viewer,
-because their levels have n5-viewer's ``pixelResolution`` too.
+lacks or reads from groups; then ImageJ, which n5-universe does not try by default, ilastik, and
+BigStitcher-Spark's bounding box; then factors alone, which n5-universe's generic parser reads
+last; then names of axes alone, and last shapes, of levels without any description. COSEM on groups
+and render come before n5-viewer, because their levels have n5-viewer's ``pixelResolution`` too.
 
 If no convention places a dataset, attributes that would place it if they were complete are
 reported.
@@ -22,6 +22,7 @@ from n5zarr.conventions import (
     canonical,
     cosem,
     funlib,
+    fused,
     ilastik,
     imagej,
     n5viewer,
@@ -104,6 +105,7 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
     ("funlib", funlib.read_group),
     ("imagej", imagej.read),
     ("ilastik", ilastik.read),
+    ("fused", fused.read),
     ("factors", _by_factors),
     ("names", _names_only),
     ("shapes", _by_shapes),
@@ -116,7 +118,11 @@ _KEYS = {
     for key in module.KEYS
 }  # fmt: skip
 # keys that describe axes, with any value, if the dataset follows the convention
-_OWN_KEYS = {"funlib": funlib.KEYS, "ilastik": ilastik.KEYS, "imagej": imagej.KEYS}
+_OWN_KEYS = {
+    "funlib": (*funlib.KEYS, funlib.TYPES_KEY),
+    "ilastik": ilastik.KEYS,
+    "imagej": imagej.KEYS,
+}
 # their levels may be placed by a list of factors
 _BY_LISTED_FACTORS = {
     "bdv", "factors", "funlib", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
@@ -221,6 +227,8 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
         The axes that these attributes describe, if any.
     """
     own = () if geometry is None else _OWN_KEYS.get(geometry.convention, ())
+    if funlib.TYPES_KEY in own and "voxel_size" not in attributes:
+        own = (*own, "resolution")
     if geometry is None or not geometry.is_stated:
         return {key: value for key, value in attributes.items() if key not in own}
     return {

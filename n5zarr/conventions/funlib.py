@@ -1,7 +1,9 @@
-"""Read Funlib's ``voxel_size``, ``offset``, ``axis_names`` and ``units``; **C order**.
+"""Read Funlib's ``voxel_size``, ``offset``, ``axis_names``, ``units`` and ``types``; **C order**.
 
-funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` has all axes; names of axes
-other than space end in ``^``, and the other lists omit these axes. The offset is that of the corner
+funlib.persistence ``MetaDataFormat``, ``prepare_ds``. ``axis_names`` and ``types`` have all axes,
+the other lists only those of the types ``space`` and ``time``, called axes of space here. Without
+``types``, these are all but those whose names end in ``^``. ``resolution`` beside ``types`` is a
+``voxel_size`` that a ``MetaDataFormat`` has renamed. The offset is that of the corner
 of the first voxel, the same for all levels of a pyramid. So the centre of the first voxel of a
 level is half a voxel further, less half a voxel of full resolution. A level without ``voxel_size``
 has that of ``s0``, or of the group above, times its factors or the ratio of the shapes.
@@ -9,6 +11,7 @@ has that of ``s0``, or of the group above, times its factors or the ratio of the
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import compress
 from typing import TYPE_CHECKING
 
@@ -31,19 +34,34 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "read_group"]
+__all__ = ["KEYS", "TYPES_KEY", "is_of_funlib", "read", "read_group"]
 
 KEYS = ("voxel_size", "offset", "axis_names", "units")
+TYPES_KEY = "types"
+_OF_SPACE = ("space", "time")
+
+
+def is_of_funlib(attributes: Mapping[str, JSON], ndim: int) -> bool:
+    """Whether all lists of a dataset are Funlib's, which are in C order in N5, too."""
+    return _with_voxel_size(attributes, ndim) is not None
+
+
+def _with_voxel_size(attributes: Mapping[str, JSON], ndim: int) -> dict[str, JSON] | None:
+    """Return the attributes with ``voxel_size``, whatever its name; None if it is missing."""
+    is_renamed = texts(attributes.get(TYPES_KEY), ndim) is not None
+    size = attributes.get("voxel_size", attributes.get("resolution") if is_renamed else None)
+    return {**attributes, "voxel_size": size} if isinstance(size, list) else None
 
 
 def read(node: Node) -> Geometry | None:
     """Read ``voxel_size``, ``offset``, ``units`` and names; None without ``voxel_size``."""
-    if not isinstance(node.attributes.get("voxel_size"), list):
+    attributes = _with_voxel_size(node.attributes, node.ndim)
+    if attributes is None:
         return None
-    is_space = _is_space(node, node.attributes)
-    scale, offset = _voxel_size_and_offset(node.attributes, is_space)
+    is_space = _is_space(node, attributes)
+    scale, offset = _voxel_size_and_offset(attributes, is_space)
     translation = _translation(node, scale, offset, is_space)
-    return _geometry(node, node.attributes, is_space, scale, translation)
+    return _geometry(node, attributes, is_space, scale, translation)
 
 
 def read_group(node: Node) -> Geometry | None:
@@ -52,7 +70,10 @@ def read_group(node: Node) -> Geometry | None:
     given = [a for a in (*beside, *node.ancestors[:1]) if isinstance(a.get("voxel_size"), list)]
     if not given or len(node.dimensions) < len(given[0]["voxel_size"]):  # type: ignore[arg-type]
         return None
-    attributes = {**given[0], **{k: v for k, v in node.attributes.items() if k in KEYS}}
+    attributes = {
+        **given[0],
+        **{k: v for k, v in node.attributes.items() if k in (*KEYS, TYPES_KEY)},
+    }
     by = factors_to_first(node)
     if by is None:
         raise MisfitError(
@@ -67,9 +88,12 @@ def read_group(node: Node) -> Geometry | None:
 
 def _is_space(node: Node, attributes: Mapping[str, JSON]) -> list[bool]:
     """Whether each axis is one of space, C order."""
+    types = texts(attributes.get(TYPES_KEY), node.ndim)
+    if types is not None:
+        return [kind in _OF_SPACE for kind in types]
     names = texts(attributes.get("axis_names"), node.ndim)
     if names is not None:
-        return ["^" not in name for name in names]
+        return [not name.endswith("^") for name in names]
     n = min(len(items_of(attributes["voxel_size"])), node.ndim)
     return [False] * (node.ndim - n) + [True] * n
 
@@ -87,24 +111,26 @@ def _geometry(
         listed = _spread("units", units, texts, is_space, "")
     else:
         listed = [unit_in(attributes) or "" if space else "" for space in is_space]
-    return Geometry(
-        convention="funlib",
-        axes=axes_of(
-            node.ndim,
-            names=node.names if names is None else to_n5([name.rstrip("^") for name in names]),
-            scale=to_n5(scale),
-            translation=to_n5(translation),
-            units=to_n5(listed),
-        ),
+    axes = axes_of(
+        node.ndim,
+        names=node.names if names is None else to_n5([name.rstrip("^") for name in names]),
+        scale=to_n5(scale),
+        translation=to_n5(translation),
+        units=to_n5(listed),
     )
+    types = texts(attributes.get(TYPES_KEY), node.ndim)
+    if types is not None:
+        known = [kind if kind in (*_OF_SPACE, "channel") else "" for kind in to_n5(types)]
+        axes = tuple(replace(axis, type=kind) for axis, kind in zip(axes, known, strict=True))
+    return Geometry(convention="funlib", axes=axes)
 
 
 def _translation(
     node: Node, scale: Sequence[float], offset: Sequence[float], is_space: Sequence[bool]
 ) -> Sequence[float]:
     """Return the position of the first voxel; shift it for a level with the corner of ``s0``."""
-    first = node.first_attributes
-    if node.level is None or not isinstance(first.get("voxel_size"), list):
+    first = _with_voxel_size(node.first_attributes, node.ndim)
+    if node.level is None or first is None:
         return offset
     base, begin = _voxel_size_and_offset(first, is_space)
     if begin != offset:

@@ -2,9 +2,10 @@
 
 The same programs write ``resolution``, ``offset``, ``axes`` and ``units`` as x, y, z in N5, and as
 z, y, x in Zarr: gunpowder's ``N5Write`` reverses them, its ``ZarrWrite`` does not. Others have one
-order in both: Funlib's ``voxel_size`` with all beside it (C order), COSEM's ``transform``, and what
-Java writes: ``pixelResolution``, ``scales`` and ``downsamplingFactors`` beside it, and all of
-n5-zarr 2, which calls the dimensions of Zarr ``dim_2``, ``dim_1``, ``dim_0``; x first.
+order in both: Funlib's ``voxel_size``, or ``resolution`` beside ``types``, with all beside it (C
+order), COSEM's ``transform``, and what Java writes: ``pixelResolution``, ``scales`` and
+``downsamplingFactors`` beside it, and all of n5-zarr 2, which calls the dimensions of Zarr
+``dim_2``, ``dim_1``, ``dim_0``; x first.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.axis_names import AXES_KEY
+from n5zarr.conventions.funlib import is_of_funlib
 from n5zarr.conventions.model import numbers, texts
 from n5zarr.format.order import to_c, transposition
 
@@ -80,7 +82,7 @@ def in_order_of_n5(
 
 def _converted(key: str, value: JSON, beside: Mapping[str, JSON], ndim: int) -> JSON:
     """Reverse a value if it is a list with a member for each axis."""
-    if not isinstance(value, list) or isinstance(beside.get("voxel_size"), list):
+    if not isinstance(value, list) or is_of_funlib(beside, ndim):
         return value
     fits = {
         "resolution": _has_numbers(value, ndim),

@@ -40,6 +40,10 @@ OF_ZARR: dict[str, dict[str, Any]] = {
         "offset": [100, 0, 8], "voxel_size": [40, 5, 4], "axis_names": ["z", "y", "x"],
         "units": ["nm"] * 3,
     },
+    "funlib, renamed": {
+        "offset": [100, 0, 8], "resolution": [40, 5, 4], "axis_names": ["z", "y", "x"],
+        "units": ["nm"] * 3, "types": ["space"] * 3,
+    },
     "cosem": {
         "transform": {
             "axes": ["z", "y", "x"], "units": ["nm"] * 3, "scale": [40, 5, 4],
@@ -58,6 +62,7 @@ OF_N5: dict[str, dict[str, Any]] = {
     "another order": {"axes": ["z", "y", "x"], "units": ["nm"] * 3, "resolution": [40, 5, 4]},
     "names alone": {"axes": ["x", "y", "z"], "units": ["a", "b"], "offset": "none"},
     "funlib": OF_ZARR["funlib"],
+    "funlib, renamed": OF_ZARR["funlib, renamed"],
     "cosem": OF_ZARR["cosem"],
     "n5-viewer": {**OF_ZARR["n5-viewer"], "downsamplingFactors": [2, 3, 1]},
     "of space": {"resolution": [5, 40], "offset": [0, 100], "of": [1, 2, 3]},

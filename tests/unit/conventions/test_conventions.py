@@ -516,6 +516,41 @@ def test_channels_of_funlib_have_no_size(n: int) -> None:
         assert [a.scale for a in geometry_of(node(given)).axes] == [4, 5, 1]
 
 
+@pytest.mark.parametrize("size", ["voxel_size", "resolution"])
+@pytest.mark.parametrize("names", [["sample^", "channel^", "t", "y", "x"], None])
+def test_types_of_funlib_say_which_axes_have_a_size(size: str, names: list[str] | None) -> None:
+    """The values are funlib.persistence's, ``tests/fixtures/metadatas/default.json``.
+
+    Its ``test_metadata.py`` has ``resolution`` as the name of ``voxel_size``, too.
+    """
+    given: dict[str, Any] = {
+        "offset": [100, 200, 400],
+        size: [1, 2, 3],
+        "units": ["nm", "nm", "nm"],
+        "types": ["sample", "channel", "time", "space", "space"],
+        **({} if names is None else {"axis_names": names}),
+    }
+    found = geometry_of(node(given, dimensions=(100, 100, 100, 2, 10)))
+    assert [(a.type, a.scale, a.translation, a.unit) for a in found.axes] == [
+        ("space", 3, 400, "nm"),
+        ("space", 2, 200, "nm"),
+        ("time", 1, 100, "nm"),
+        ("channel", 1, 0, None),
+        ("", 1, 0, None),
+    ]
+    if names is not None:
+        assert [a.name for a in found.axes] == ["x", "y", "t", "channel", "sample"]
+    assert found.convention == "funlib"
+    assert other_attributes(given, found) == {}
+
+
+def test_channels_of_funlib_may_come_last() -> None:
+    """``MetaData.interleave_physical`` of funlib.persistence: by types, wherever the axis is."""
+    for how in ({"types": ["space", "space", "channel"]}, {"axis_names": ["y", "x", "c^"]}):
+        found = geometry_of(node({"voxel_size": [5, 4], "offset": [2, 1], **how}))
+        assert [(a.scale, a.translation) for a in found.axes] == [(1, 0), (4, 1), (5, 2)]
+
+
 def test_levels_of_funlib_begin_at_the_same_corner() -> None:
     s0 = {"voxel_size": [40, 5, 4], "offset": [30, 20, 10]}
     for offset, first in (([30, 20, 10], [16, 25, 50]), ([50, 25, 16], [16, 25, 50])):
@@ -542,6 +577,42 @@ def test_senseless_attributes_of_funlib_are_a_problem(wrong: Any) -> None:
     assert found.geometry is None
     assert re.search(r"(voxel_size|offset|units): expected \d values", found.problems[0])
     assert geometry_of(node({"voxel_size": "large"})) is None
+
+
+def test_fused_volumes_begin_at_their_bounding_box() -> None:
+    """``SparkAffineFusion`` adds ``Boundingbox_min`` to positions in the grid of the output.
+
+    It has divided z of the world by ``AnisotropyFactor``, as ``CreateFusionContainer`` the box.
+    Levels have ``downsamplingFactors`` to full resolution (``setupMultiResolutionPyramid``).
+    """
+    fusion: dict[str, Any] = {
+        "InputXML": "file:/data/dataset.xml", "NumTimepoints": 1, "NumChannels": 2,
+        "Boundingbox_min": [-20, 5, 7], "Boundingbox_max": [100, 90, 50],
+        "PreserveAnisotropy": True, "AnisotropyFactor": 2.5, "DataType": "uint16",
+        "BlockSize": [128, 128, 128], "FusionFormat": "N5",
+    }  # fmt: skip
+    above: Any = ({}, {"Bigstitcher-Spark": fusion})
+    for name, by, scale, starts in (
+        ("s0", [1, 1, 1], [1, 1, 2.5], [-20, 5, 17.5]),
+        ("s1", [2, 2, 1], [2, 2, 2.5], [-19.5, 5.5, 17.5]),
+    ):
+        level = node({"downsamplingFactors": by}, path=("ch1tp0", name), ancestors=above)
+        axes = geometry_of(level).axes
+        assert [axis.scale for axis in axes] == scale
+        assert [axis.translation for axis in axes] == starts
+        assert {axis.unit for axis in axes} == {None}
+    isotropic = {k: v for k, v in fusion.items() if k != "AnisotropyFactor"}
+    above = ({}, {"Bigstitcher-Spark": {**isotropic, "PreserveAnisotropy": False}})
+    level = node({}, path=("ch1tp0", "s0"), ancestors=above)
+    assert [axis.translation for axis in geometry_of(level).axes] == [-20, 5, 7]
+    own = node({"resolution": [3, 2, 1]}, path=("ch1tp0", "s0"), ancestors=above)
+    assert [axis.scale for axis in geometry_of(own).axes] == [3, 2, 1]
+    for_bdv = node({}, path=("setup0", "timepoint0", "s0"), ancestors=above)
+    assert geometry_of(for_bdv).convention == "bdv"
+    for wrong in ({"Boundingbox_min": [1]}, {"AnisotropyFactor": "2"}):
+        above = ({}, {"Bigstitcher-Spark": fusion | wrong})
+        found = find_geometry(node({}, path=("ch1tp0", "s0"), ancestors=above))
+        assert f"Bigstitcher-Spark/{next(iter(wrong))}: expected" in found.problems[0]
 
 
 def test_a_convention_that_is_only_read_is_not_written() -> None:
