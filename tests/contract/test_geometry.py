@@ -236,7 +236,7 @@ def test_a_refused_geometry_changes_no_document(tmp_path: Path) -> None:
         ({"units": ["um", "s"], "convention": "n5viewer"}, "expected attributes of n5viewer"),
         ({"scale": [1, 2, 3]}, "scale: expected 2 values, one for each axis, got 3"),
         ({"convention": "paintera"}, "convention: expected one of cosem"),
-        ({"names": ["y", "y"]}, "expected attributes of cosem"),
+        ({"names": ["y", "y"]}, "names: expected another name"),
         ({"scale": [0, 1]}, "expected attributes of cosem"),
     ]:
         with pytest.raises(N5UnrepresentableError, match=message):
