@@ -245,6 +245,7 @@ VALUES: list[tuple[Any, Any]] = [
 ]
 
 
+@pytest.mark.filterwarnings("ignore:expected whole numbers:n5zarr.N5Warning")
 @pytest.mark.parametrize("way", ["kernel", "python"])
 @pytest.mark.parametrize(("selection", "value"), VALUES)
 def test_values_are_those_of_zarr(tmp_path: Path, way: str, selection: Any, value: Any) -> None:

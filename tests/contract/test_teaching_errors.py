@@ -33,7 +33,7 @@ def test_axes_have_distinct_names(tmp_path: Path, array: Any) -> None:
     with pytest.raises(N5UnrepresentableError, match="names: expected another name"):
         n5zarr.set_geometry(tmp_path / "a.n5", "a", names="xyx")
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # xarray's
+        warnings.filterwarnings("ignore", message="Duplicate dimension names", category=UserWarning)
         twice = xr.DataArray(np.zeros((3, 3)), dims=("y", "y"), name="b")
         with pytest.raises(N5UnrepresentableError, match="b: dims: expected another name"):
             n5zarr.to_n5(twice, tmp_path / "b.n5")

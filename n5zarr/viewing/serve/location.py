@@ -66,11 +66,12 @@ class ServedLocation:
     """
 
     def __init__(self, place: Place, *, labels: Sequence[str] = ()) -> None:
-        located = locate(place)
-        self.document = located.document
-        with asking_once(), located.named():
-            store, self.path = located.open(writes=False)
-            existing_node(store, self.path)
+        with asking_once():
+            located = locate(place)
+            self.document = located.document
+            with located.named():
+                store, self.path = located.open(writes=False)
+                existing_node(store, self.path)
         root = store.storage.root
         if root is not None and not is_confined(str(root), self.path):
             real = os.path.realpath(root / self.path)
