@@ -29,7 +29,8 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
         "bdv": "n5zarr.bigdataviewer.project:locate",
         "ome-zarr": "n5zarr.ome_zarr.location:locate",
     },
-    # functions of a path and a path in the file that return a `SourceTree`, or None likewise
+    # functions of a path and a path in the file that return a `SourceTree`, or None likewise; the
+    # names are those of `Format` in format/foreign.py, which the end of a file's name tells
     "source file": {
         "hdf5": "n5zarr.other_sources.hdf5:hdf5_tree",
         "tiff": "n5zarr.other_sources.tiff:tiff_tree",

@@ -90,6 +90,16 @@ def test_a_missing_room_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         n5zarr.paint  # noqa: B018
 
 
+def test_a_file_names_the_room_that_it_lacks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.tif").touch()
+    tiff = {"tiff": "n5zarr.nowhere.tiff:tiff_tree"}
+    monkeypatch.setattr("n5zarr.rooms.ADDED", {**ADDED, "source file": tiff})
+    with pytest.raises(N5UnsupportedError, match=r"tiff: expected the package n5zarr\.nowhere"):
+        n5zarr.convert(tmp_path / "a.tif", tmp_path / "a.n5")
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("name", BUDGETS)
 def test_all_else_works_without_a_room(name: str, tmp_path: Path) -> None:

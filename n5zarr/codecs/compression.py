@@ -75,7 +75,8 @@ class Codec[C](Protocol):
         """Decompress the first ``n_bytes`` bytes of a payload, or fewer if it has fewer.
 
         Raises N5BlockError if the payload is damaged. Never allocates much more than ``n_bytes``.
-        Call it through :func:`n5zarr.codecs.compress.decompress`, which checks the number of bytes.
+        Knows no size of elements: what it needs is in the payload or in ``compression``. Call it
+        through :func:`n5zarr.codecs.compress.decompress`, which checks the number of bytes.
         """
 
     def measure(self, payload: memoryview, n_bytes: int, compression: C) -> tuple[int, int]:

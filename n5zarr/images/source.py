@@ -36,8 +36,8 @@ __all__ = ["ArraySource", "N5Blocks", "SourceTree", "Values"]
 class Values(Protocol):
     """An array that returns the values of boxes; can be pickled for other processes.
 
-    It may have a method that lists its stored chunks, see
-    :func:`~n5zarr.arrays.stored_chunks.stored_chunks`.
+    One of a file holds its path, not the open file: each process opens it for itself. It may have
+    a method that lists its stored chunks, see :func:`~n5zarr.arrays.stored_chunks.stored_chunks`.
     """
 
     @property

@@ -199,7 +199,7 @@ class DatasetView:
     def compression(self) -> Compression:
         """The compression of chunks that are not transcoded; blocks may have another one."""
         stored = self.dataset.compression
-        if self.content is Content.LABELS or isinstance(stored, Jpeg):
+        if self.content is Content.LABELS or codec_of(stored).numcodec(stored) is None:
             return Raw()
         if self.content is Content.STRINGS and self.element is None:
             return Raw()  # strings that Java wrote, without a record

@@ -20,7 +20,7 @@ from n5zarr.format.path import join, normalize_path
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS
 from n5zarr.images.source import SourceTree
-from n5zarr.rooms import added
+from n5zarr.rooms import ADDED, added, needed
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
 from n5zarr.storage.secrets import named
@@ -62,6 +62,8 @@ def open_source(place: Place, zarr_format: ZarrFormat, paths: PathPatterns) -> S
         The source does not exist.
     N5UnrepresentableError
         A document is not that of Zarr, or a file has another format (``kind="option"``).
+    N5UnsupportedError
+        This copy of n5zarr lacks the package that reads the file (``kind="option"``).
     """
     located = locate(place, formats=["bdv"])  # OME-Zarr is copied as Zarr
     if located.document is not None:
@@ -88,7 +90,8 @@ def _file_tree(path: Path) -> SourceTree | Place | None:
     for above in (path, *path.parents):
         kind = format_of_name(above.name)
         inner = "/".join(path.parts[len(above.parts) :])
-        read = kind and added("source file", kind)
+        find = needed if above.is_file() else added  # a file names the room that it lacks
+        read = find("source file", kind) if kind and kind in ADDED["source file"] else None
         tree: SourceTree | None = read(str(above), inner) if read else None
         if tree is not None:
             return tree
