@@ -31,7 +31,9 @@ _VOLUME = re.compile(r"ch[0-9]+tp[0-9]+")
 def read(node: Node) -> Geometry | None:
     """Read the bounding box of a fused volume; None for any other dataset."""
     fusion = mapping(node.ancestors[1].get(_KEY)) if len(node.ancestors) > 1 else {}
-    is_level = len(node.path) > 1 and node.level is not None and _VOLUME.fullmatch(node.path[-2]) and node.ndim == 3
+    if not fusion:  # as for each level at the root, whose path has no volume
+        return None
+    is_level = node.level is not None and _VOLUME.fullmatch(node.path[-2]) and node.ndim == 3
     start = numbers_at(fusion, "Boundingbox_min", 3, f"{_KEY}/") if is_level else None
     if start is None:
         return None

@@ -609,6 +609,7 @@ def test_fused_volumes_begin_at_their_bounding_box() -> None:
     assert [axis.scale for axis in geometry_of(own).axes] == [3, 2, 1]
     for_bdv = node({}, path=("setup0", "timepoint0", "s0"), ancestors=above)
     assert geometry_of(for_bdv).convention == "bdv"
+    assert geometry_of(node({}, path=("s0",), ancestors=above[1:])) is None
     for wrong in ({"Boundingbox_min": [1]}, {"AnisotropyFactor": "2"}):
         above = ({}, {"Bigstitcher-Spark": fusion | wrong})
         found = find_geometry(node({}, path=("ch1tp0", "s0"), ancestors=above))
