@@ -257,8 +257,9 @@ class Project(NamedTuple):
             ],
             "interest_points": dict(labels_in(self.xml)),
         }
-        absent = views_without_images(self.place, described)
-        if absent:
+        is_local = not is_url(self.file.beside(described.loader.location))
+        absent = views_without_images(self.place, described) if is_local else ()
+        if absent:  # a server would be asked for each view
             message = f"{self}: views without images: {names_of(absent)}"
             warnings.warn(message, N5Warning, stacklevel=2)
         return {"project": project}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from n5zarr.container.axes import read_placed
 from n5zarr.conventions.bdv import view_of
-from n5zarr.errors import N5UnsupportedError, N5Warning
+from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON, GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.storage.not_found import NotFoundError
@@ -152,7 +152,7 @@ def described_views(
 def views_without_images(place: Place, description: Description) -> list[View]:
     """Return the views that the XML describes, does not list as missing, and that have no image.
 
-    None are looked for if there are many, or if the server does not list.
+    None are looked for if there are many.
     """
     times = description.timepoints or ()
     if len(description.setups) * len(times) > _MOST_LOOKED_AT:
@@ -165,12 +165,7 @@ def views_without_images(place: Place, description: Description) -> list[View]:
     if isinstance(store.store, MadeDatasets):  # whose listing raises the error of a broken image
         listed = store.run(read_each([join(path, ATTRIBUTES_JSON) for path in paths]))
     else:
-        try:
-            listed = store.run(_listed(paths))
-        except N5UnsupportedError as err:
-            if err.kind != "listing":
-                raise
-            return []
+        listed = store.run(_listed(paths))
     return [view for view, each in zip(expected, listed, strict=True) if not each]
 
 

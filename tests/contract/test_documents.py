@@ -777,7 +777,10 @@ def test_more_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             {"shape": (2**64, 2), "chunks": (4, 1)},
             r"shape \(18446744073709551616, 2\), .*too large",
         ),
-        ({"dtype": "nope"}, "type that zarr knows, got 'nope'"),
+        (
+            {"dtype": "nope"},
+            "dtype: expected numbers, bool, .* that zarr knows, got 'nope'",
+        ),
         ({"chunks": "big"}, "chunks: expected 'auto' or one number .*, got 'big'"),
         ({"chunks": (3,)}, "chunks: expected 2 values, one for each dimension, got 1"),
         ({"chunk_aspect_ratio": [0, 1]}, r"chunk_aspect_ratio: expected .* got \[0, 1\]"),

@@ -118,9 +118,8 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
 
 def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:
     """Compare images if they are wanted, or if the kinds of the places suggest it; else None."""
-    are_xml = any(place.is_named("bdv") for place in places)
-    alike = (all(place.is_named(kind) for place in places) for kind in ("n5", "zarr"))
-    if wanted is None and not are_xml and any(alike):  # names tell; nothing is requested
+    told = [next(filter(place.is_named, ("bdv", "n5", "zarr")), None) for place in places]
+    if wanted is None and told[0] == told[1] in ("n5", "zarr"):  # nothing is requested
         return None
     located = [locate(place) for place in places]
     if wanted is None:
