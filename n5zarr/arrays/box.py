@@ -431,7 +431,9 @@ def check_not_reversed(shape: tuple[int, ...], expected: tuple[int, ...]) -> Non
 
 def warn_of_fractions(values: np.ndarray, dtype: np.dtype) -> None:
     """Warn of numbers that lose their fraction as integers."""
-    if dtype.kind in "iu" and values.dtype.kind == "f" and np.any(values != np.trunc(values)):
+    if dtype.kind not in "iu" or values.dtype.kind != "f":
+        return
+    if np.any((values != np.trunc(values)) & ~np.isnan(values)):  # numpy itself warns of NaN
         warnings.warn(
             f"expected whole numbers for elements of {dtype}, got fractions, which are cut off",
             N5Warning,

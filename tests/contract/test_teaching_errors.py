@@ -61,6 +61,9 @@ def test_lost_fractions_warn(tmp_path: Path, array: Any, value: Any) -> None:
         warnings.simplefilter("error")
         array[...] = np.full(SHAPE, 3.0)
     assert (array[...] == 3).all()
+    with pytest.warns(RuntimeWarning, match="invalid value") as found:
+        array[0] = np.full(SHAPE[1:], np.nan)
+    assert [each.category for each in found] == [RuntimeWarning]
     with pytest.warns(N5Warning, match="int8, got fractions"):
         n5zarr.create_array(tmp_path / "b.n5", data=np.full(SHAPE, 0.5), dtype="i1")
 
