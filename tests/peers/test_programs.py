@@ -191,7 +191,7 @@ READ_BY_OME_ZARR = """
 import sys
 sys.path.insert(0, sys.argv[1])
 import numpy as np, ome_zarr.io, ome_zarr.reader, n5zarr
-location = ome_zarr.io.OmeLocation(n5zarr.N5Store(sys.argv[2], mode="r"))
+location = ome_zarr.io.ZarrLocation(n5zarr.N5Store(sys.argv[2], mode="r"))
 (node,) = ome_zarr.reader.Reader(location)()
 np.savez("levels.npz", *[np.asarray(level) for level in node.data])
 """
@@ -221,7 +221,7 @@ def test_ome_zarr_reads_the_copied_keys(
     for key, value in N5Store(root / "im", mode="r").as_mapping().items():
         (tmp_path / "copy" / key).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "copy" / key).write_bytes(value)
-    location = program("ome_zarr.io").OmeLocation(LocalStore(tmp_path / "copy", read_only=True))
+    location = program("ome_zarr.io").ZarrLocation(LocalStore(tmp_path / "copy", read_only=True))
     (node,) = program("ome_zarr.reader").Reader(location)()
     for found, level in zip(node.data, image, strict=True):
         np.testing.assert_array_equal(found.compute(), level)
