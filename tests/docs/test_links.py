@@ -90,6 +90,6 @@ def test_no_decision_stands_twice() -> None:
 
 
 def test_the_index_lists_each_page_of_decisions_once_with_its_title() -> None:
-    index = (ROOT / "docs/design/README.md").read_text()
-    listed = re.findall(r"^- \[(.*?)\]\((.*?)\): .", index, re.MULTILINE)
+    index = (ROOT / "docs/design/README.md").read_text().partition("\n## Ways ")[0]
+    listed = re.findall(r"^- \[(.*)\]\((.*)\): .", index, re.MULTILINE)
     assert sorted(listed) == sorted((HEADING.findall(p.read_text())[0], p.name) for p in DECISIONS)
