@@ -58,6 +58,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         place = "index.html" if path.stem == "README" else f"project/{path.stem.lower()}/index.html"
         is_page = path.suffix == ".md"
         add(path.name, place if is_page else path.name, path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("tests/peers/stuck/patches/*.patch")):
+        add(path.relative_to(ROOT).as_posix(), f"patches/{path.name}", path.read_text("utf-8"))
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
         folder = f"notebooks/{path.stem}"
         text, others = MarkdownExporter().from_filename(str(path), {"unique_key": path.stem})
