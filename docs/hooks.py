@@ -34,7 +34,7 @@ _RECORDS = ("design/", "../CHANGELOG.md", "../CONTRIBUTING.md")
 WORDS = {  # that readers type and titles do not say: the pages that answer them come first
     "performance.md": "slow speed faster",
     "remote.md": "s3 gcs anonymous bucket",
-    "safety.md": "parallel concurrent processes overwrite",
+    "safety.md": "parallel concurrent processes overwrite durability security reliability",
     "validate.md": "corrupt corrupted damaged broken repair",
     "what-n5-cannot-say.md": "fill fill_value bool",
     "xarray.md": "resolution voxel units coordinates",
