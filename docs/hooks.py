@@ -34,7 +34,7 @@ _RECORDS = ("design/", "../CHANGELOG.md", "../CONTRIBUTING.md")
 WORDS = {  # that readers type and titles do not say: the pages that answer them come first
     "performance.md": "slow speed faster",
     "remote.md": "s3 gcs anonymous bucket",
-    "safety.md": "parallel concurrent processes overwrite",
+    "safety.md": "parallel concurrent processes overwrite durability security reliability",
     "validate.md": "corrupt corrupted damaged broken repair",
     "what-n5-cannot-say.md": "fill fill_value bool",
     "xarray.md": "resolution voxel units coordinates",
@@ -58,6 +58,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         place = "index.html" if path.stem == "README" else f"project/{path.stem.lower()}/index.html"
         is_page = path.suffix == ".md"
         add(path.name, place if is_page else path.name, path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("tests/peers/stuck/patches/*.patch")):
+        add(path.relative_to(ROOT).as_posix(), f"patches/{path.name}", path.read_text("utf-8"))
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
         folder = f"notebooks/{path.stem}"
         text, others = MarkdownExporter().from_filename(str(path), {"unique_key": path.stem})

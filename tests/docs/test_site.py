@@ -80,7 +80,7 @@ FIT = {
         "convert/",
         "pyramids/",
     ),
-    1280: ("benchmarks/", "past-errors/"),
+    1280: ("benchmarks/", "suites/"),
 }
 SCROLLING = """
 return [...document.querySelectorAll(".md-typeset__scrollwrap")]
