@@ -32,15 +32,23 @@ LONGEST_NAME = 20  # letters that stay on one line in a table
 LONGEST_WORD = 11  # also on a phone
 _RECORDS = ("design/", "../CHANGELOG.md", "../CONTRIBUTING.md")
 WORDS = {  # that readers type and titles do not say: the pages that answer them come first
+    "axis-order.md": "transposed transpose swapped order fortran",
+    "bigstitcher.md": "split tiles xml",
+    "blocks.md": "fill fill_value nan endian",
+    "cookbook.md": "append compare hdf5 tiff",
+    "machine-learning.md": "crops patches",
+    "migration/zarr-2.md": "module",
     "performance.md": "slow speed faster",
-    "remote.md": "s3 gcs anonymous bucket",
-    "safety.md": "parallel concurrent processes overwrite durability security reliability",
-    "validate.md": "corrupt corrupted damaged broken repair",
-    "what-n5-cannot-say.md": "fill fill_value bool",
-    "xarray.md": "resolution voxel units coordinates",
-    "zarr.md": "delete remove rename",
-    "blocks.md": "fill fill_value",
+    "pyramids.md": "downsample downsampling",
+    "remote.md": "s3 gcs anonymous bucket NoCredentialsError AccessDenied Forbidden",
+    "safety.md": "parallel concurrent processes overwrite durability security untrusted power",
+    "suites.md": "numbers",
     "support.md": "compression lz4 dtype",
+    "validate.md": "corrupt corrupted damaged broken repair",
+    "virtual.md": "copying references kerchunk",
+    "what-n5-cannot-say.md": "fill fill_value bool",
+    "xarray.md": "resolution voxel units coordinates offset dask",
+    "zarr.md": "delete remove rename",
 }
 _ROLE = re.compile(r":\w+:`~?\.?([^`]+)`")
 

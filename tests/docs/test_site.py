@@ -339,6 +339,48 @@ def test_search_finds_recipes_by_the_words_of_users(address: str, browser: Any) 
         assert any(recipe in section for section in sections), (words, sections)
 
 
+def test_search_answers_questions_in_the_first_two(address: str, browser: Any) -> None:
+    """Words of readers who are new to N5 find the page that answers them."""
+    resize(browser, 1300, 850)
+    for words, expected in (
+        ("split tiles", "bigstitcher/"),
+        ("bigstitcher xml", "bigstitcher/"),
+        ("compare N5 with OME-Zarr", "cookbook/"),
+        ("crops of several channels", "machine-learning/"),
+        ("append a time point", "cookbook/"),
+        ("no space left on device", "cookbook/"),
+        ("hdf5 to n5", "cookbook/"),
+        ("transposed", "axis-order/"),
+        ("F order", "axis-order/"),
+        ("missing chunk", "blocks/"),
+        ("NaN", "blocks/"),
+        ("big endian", "blocks/"),
+        ("truncated", "blocks/"),
+        ("dask", "xarray/"),
+        ("offset", "xarray/"),
+        ("resolution", "xarray/"),
+        ("label", "label-multisets/"),
+        ("convert without copying", "virtual/"),
+        ("anon", "remote/"),
+        ("NoCredentialsError", "remote/"),
+        ("timeout", "remote/"),
+        ("module zarr has no attribute N5Store", "migration/zarr-2/"),
+        ("z5py", "migration/z5py/"),
+        ("tensorstore n5 driver", "migration/tensorstore/"),
+        ("untrusted data", "safety/"),
+        ("multiple processes writing", "safety/"),
+        ("file lock", "safety/"),
+        ("wrong numbers z5py", "suites/"),
+        ("which viewers", "support/"),
+        ("unsupported compression", "support/"),
+        ("downsample", "pyramids/"),
+        ("rename dataset", "zarr/"),
+    ):
+        found = searched(address, browser, words, expected)
+        first = [urlsplit(links[0]).path for links in found[:2]]
+        assert f"/{expected}" in first, (words, first)
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_are_those_of_the_system(address: str, browser: Any, *, dark: bool) -> None:
     resize(browser, 1300, 850, dark=dark)
