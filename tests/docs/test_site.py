@@ -45,7 +45,7 @@ ON_PHONES = (
     "cheat-sheet/",
     "gallery/",
     "support/",
-    "benchmarks/",
+    "performance/",
     "migration/zarr-2/",
     "api/containers/",
     "notebooks/01-open-n5/",
@@ -80,7 +80,7 @@ FIT = {
         "convert/",
         "pyramids/",
     ),
-    1280: ("benchmarks/", "past-errors/"),
+    1280: ("performance/", "past-errors/"),
 }
 SCROLLING = """
 return [...document.querySelectorAll(".md-typeset__scrollwrap")]
