@@ -33,12 +33,14 @@ LONGEST_WORD = 11  # also on a phone
 _RECORDS = ("design/", "../CHANGELOG.md", "../CONTRIBUTING.md")
 WORDS = {  # that readers type and titles do not say: the pages that answer them come first
     "performance.md": "slow speed faster",
+    "machine-learning.md": "gpu cuda torch training loader augmentation",
     "remote.md": "s3 gcs anonymous bucket",
     "safety.md": "parallel concurrent processes overwrite",
     "validate.md": "corrupt corrupted damaged broken repair",
     "what-n5-cannot-say.md": "fill fill_value bool",
     "xarray.md": "resolution voxel units coordinates",
     "zarr.md": "delete remove rename",
+    "view.md": "napari serve picture thumbnail",
     "blocks.md": "fill fill_value",
     "support.md": "compression lz4 dtype",
 }
