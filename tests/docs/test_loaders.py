@@ -108,9 +108,10 @@ def expected(name: str, centre: Any) -> Any:
     np.testing.assert_allclose(start, np.round(start), atol=1e-9)  # the centre is exactly its own
     far = 80  # voxels: more than any position below lies outside
     whole = values(name)
-    padded = np.pad(whole, [(0, 0)] * (whole.ndim - 3) + [(far, far)] * 3)
-    starts = np.round(start).astype(int) + far
-    return padded[(..., *(slice(a, a + n) for a, n in zip(starts, shape, strict=True)))]
+    padded: Any = np.pad(whole, [(0, 0)] * (whole.ndim - 3) + [(far, far)] * 3)
+    starts: Any = np.round(start).astype(int) + far
+    box: Any = (slice(a, a + n) for a, n in zip(starts, shape, strict=True))
+    return padded[(..., *box)]
 
 
 def test_parts_have_one_centre_and_are_padded(loader: Any, local: Path) -> None:
