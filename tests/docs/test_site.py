@@ -45,7 +45,7 @@ ON_PHONES = (
     "cheat-sheet/",
     "gallery/",
     "support/",
-    "benchmarks/",
+    "performance/",
     "migration/zarr-2/",
     "api/containers/",
     "notebooks/01-open-n5/",
@@ -80,7 +80,7 @@ FIT = {
         "convert/",
         "pyramids/",
     ),
-    1280: ("benchmarks/", "suites/"),
+    1280: ("performance/", "suites/"),
 }
 SCROLLING = """
 return [...document.querySelectorAll(".md-typeset__scrollwrap")]
