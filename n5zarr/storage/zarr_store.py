@@ -357,8 +357,8 @@ class ZarrStorage(Storage):
                 return await self._cache.get(key, self._service.fetch) is not None
             case Exists(key):
                 return await store.exists(key)
-            case List(path, few):  # a zarr store has no empty directories
-                return await self._service.entries(path, few=few) or None
+            case List(path, few):
+                return await self._service.entries(path, few=few)
             case KeysBelow(path, take):
                 return await self._service.take_keys(path, take)
             case Update(key, change):
@@ -368,7 +368,11 @@ class ZarrStorage(Storage):
                 async with holding_async(self._held.name_of(key), replaces=True):
                     await store.delete(key)
             case RemoveTree(path):
-                await _remove_tree(store, path)
+                if path in await _remove_tree(store, path):
+                    warn(
+                        f"{path}/: the group remains, as obstore cannot remove the empty object "
+                        "that Java has made for it; remove it with backend='fsspec'"
+                    )
             case Warn(message):
                 warn(message)
             case _:
@@ -400,8 +404,11 @@ def _update_sync(
     return new
 
 
-async def _remove_tree(store: Store, path: str) -> None:
-    """Remove all keys below a path, documents first, so that no dataset without blocks remains."""
+async def _remove_tree(store: Store, path: str) -> list[str]:
+    """Remove all keys below a path, documents first, so that no dataset without blocks remains.
+
+    Return what was listed; obstore lists the marker ``path/`` as ``path``, and cannot remove it.
+    """
     prefix = f"{path}/" if path else ""
     keys = [key async for key in store.list_prefix(prefix)]
     documents = [key for key in keys if key.rpartition("/")[2] == ATTRIBUTES_JSON]
@@ -413,3 +420,4 @@ async def _remove_tree(store: Store, path: str) -> None:
 
     await asyncio.gather(*map(remove, documents))
     await store.delete_dir(path)
+    return keys
