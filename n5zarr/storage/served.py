@@ -103,7 +103,7 @@ class _Served:
             raise_in(self, prefix, err)
 
 
-_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
+_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'(?:\. Did you mean '(\w+)')?")
 
 
 def _check_options(store: object, err: Exception) -> None:
@@ -118,7 +118,8 @@ def _check_options(store: object, err: Exception) -> None:
     fs = getattr(store, "fs", None)
     if found is None or fs is None:
         return
-    hint = meant(found[1], sorted({*signature(type(fs).__init__).parameters} - {"asynchronous"}))
+    known = {*signature(type(fs).__init__).parameters, found[2] or ""} - {"asynchronous"}
+    hint = meant(found[1], sorted(known))
     message = f"storage_options: expected options of {type(fs).__name__}, got {found[1]!r}{hint}"
     raise option_error(message, where=str(store)) from None
 

@@ -155,6 +155,10 @@ class Service[T: "Store"]:
     async def _some(self, path: str) -> list[Entry] | None:
         return await self._entries(path)
 
+    async def sizes_below(self, path: str) -> dict[str, int | None]:
+        """List all keys below a directory, with the sizes of their values if one may be empty."""
+        return {key: None async for key in self.store.list_prefix(f"{path}/" if path else "")}
+
     async def take_keys[R](self, path: str, take: Callable[..., R]) -> list[R] | None:
         """Pass each page of the keys below a directory, and their sizes, to a function.
 
@@ -320,6 +324,13 @@ class _Objects(Service[ObjectStore[Any]]):
             if found:
                 break
         return found
+
+    @override
+    async def sizes_below(self, path: str) -> dict[str, int | None]:
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        pages = obstore.list(self.store.store, prefix=path or None)
+        return {meta["path"]: meta["size"] async for page in pages for meta in page}
 
     @override
     def _keys_below(self, path: str) -> AsyncIterator[ListingPage] | None:

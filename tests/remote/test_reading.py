@@ -97,8 +97,10 @@ def test_requests_for_groups(place: Place) -> None:
             zarr.open_group(place.open(), path="implicit", mode="r")
 
 
-@pytest.mark.parametrize("name", ["fsspec", "obstore"])
-def test_groups_of_markers_are_listed(name: str, s3_server: str, proxied_s3: servers.Proxy) -> None:
+@pytest.mark.parametrize("name", S3)
+def test_groups_of_markers_are_listed(
+    name: str, s3_server: str, proxied_s3: servers.Proxy, tmp_path: Path
+) -> None:
     """n5-aws-s3 writes an empty object `a/b/` for a group, and for the groups above it."""
     bucket, s3 = f"markers-{name}", client(s3_server)
     s3.create_bucket(Bucket=bucket)
@@ -117,12 +119,19 @@ def test_groups_of_markers_are_listed(name: str, s3_server: str, proxied_s3: ser
     found: Any = describe_tree(made.open())
     below = [[child["name"] for child in group["children"]] for group in found["children"]]
     assert below == [["b"], ["e"]]
+    assert describe(made.open(), path="d/e")["kind"] == "group"
+    n5zarr.convert(made.url, tmp_path / "copy.zarr", **made.options)
+    copy = zarr.open_group(tmp_path / "copy.zarr", mode="r")
+    assert sorted(path for path, _ in copy.members(max_depth=None)) == members
     with pytest.raises(FileNotFoundError):
         zarr.open_group(made.open(), path="missing", mode="r")
     writable = zarr.open_group(made.open(), mode="r+")
     with pytest.warns(n5zarr.N5Warning, match="remains") if name == "obstore" else nullcontext():
         del writable["a"]
     assert sorted(writable) == (["a", "d"] if name == "obstore" else ["d"])
+    if name != "obstore":
+        left = s3.list_objects_v2(Bucket=bucket)["Contents"]
+        assert [each["Key"] for each in left] == ["c.n5/attributes.json", "c.n5/d/e/"]
 
 
 def test_exists_and_size(place: Place) -> None:
