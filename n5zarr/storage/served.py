@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from errno import EIO
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from zarr.storage import FsspecStore, ObjectStore
 
@@ -39,6 +42,7 @@ class _Served:
     """
 
     forbidden_is_missing = False
+    _has_answered = False
 
     def with_read_only(self, read_only: bool = False) -> Self:  # noqa: FBT001, FBT002 - zarr's
         made: Self = super().with_read_only(read_only)  # type: ignore[misc]
@@ -89,11 +93,13 @@ class _Served:
     ) -> Any:  # noqa: ANN401 - of the request
         """Await an answer; return what stands for a missing key, if one may be missing."""
         try:
-            return await answer
+            found = await (answer if self._has_answered else _first(self, answer))
         except Exception as err:
             if missing and says_missing(self, err):
                 return missing[0]
             raise_in(self, key, err, is_read=is_read)
+        self._has_answered = True
+        return found
 
     async def _each(self, prefix: str, keys: AsyncIterator[str]) -> AsyncIterator[str]:
         try:
@@ -103,7 +109,47 @@ class _Served:
             raise_in(self, prefix, err)
 
 
-_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
+_PATIENCE = 0.3  # seconds, in which obstore has tried twice or more
+_LONGEST = 5.0  # seconds to connect, obstore's own
+
+
+async def _first(store: object, answer: Awaitable[Any]) -> Any:  # noqa: ANN401 - of the request
+    """Await the first answer of a server; raise early if there is no server.
+
+    obstore and s3fs repeat what no server receives as often as what a server fails to answer, for
+    seconds. So if the answer takes long, connect to the server, and raise unless it accepts.
+    """
+    server = urlsplit(_server_of(store))
+    task = asyncio.ensure_future(answer)
+    try:
+        await asyncio.wait({task}, timeout=_PATIENCE if server.hostname else None)
+        if not task.done():
+            port = server.port or (443 if server.scheme == "https" else 80)
+            opening = asyncio.open_connection(server.hostname, port)
+            try:
+                (await asyncio.wait_for(opening, _LONGEST))[1].close()
+            except OSError as err:
+                message = f"Cannot connect to host {server.hostname}:{port}"
+                raise ConnectionError(EIO, message) from err
+        return await task
+    finally:
+        task.cancel()
+
+
+def _server_of(store: Any) -> str:  # noqa: ANN401 - of three kinds
+    """Return the address of a server that a library asks many times; "" if none, or by a proxy."""
+    if getproxies():
+        return ""
+    if isinstance(store, ObjectStore):
+        inner: Any = store.store
+        found = getattr(inner, "config", {}).get("endpoint") or getattr(inner, "url", "")
+        return "" if "proxy_url" in (getattr(inner, "client_options", None) or {}) else str(found)
+    fs = getattr(store, "fs", None)
+    is_proxied = "proxies" in (getattr(fs, "config_kwargs", None) or {})
+    return "" if is_proxied else str(getattr(fs, "endpoint_url", None) or "")
+
+
+_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'(?:\. Did you mean '(\w+)')?")
 
 
 def _check_options(store: object, err: Exception) -> None:
@@ -118,7 +164,8 @@ def _check_options(store: object, err: Exception) -> None:
     fs = getattr(store, "fs", None)
     if found is None or fs is None:
         return
-    hint = meant(found[1], sorted({*signature(type(fs).__init__).parameters} - {"asynchronous"}))
+    known = {*signature(type(fs).__init__).parameters, found[2] or ""} - {"asynchronous"}
+    hint = meant(found[1], sorted(known))
     message = f"storage_options: expected options of {type(fs).__name__}, got {found[1]!r}{hint}"
     raise option_error(message, where=str(store)) from None
 
