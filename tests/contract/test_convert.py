@@ -475,6 +475,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
     record_property("kills of conversions", {"kills": N_KILLS, "resumed": N_KILLS})
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     ("source", "name", "options"),
     [
@@ -889,6 +890,7 @@ def test_positions_of_cosem_stay_there_and_back(tmp_path: Path) -> None:
         assert documents[0] == documents[1]
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("options", [{"chunks": 2}, {"compression": "zstd"}, {}])
 @pytest.mark.parametrize("spelling", ["// by hand\n{0}", "\ufeff{0}", "{{'n': NaN, {1}"])
 def test_a_document_in_lenient_json_is_copied(

@@ -179,6 +179,7 @@ def test_big_data_viewer_finds_the_levels_of_a_setup(tmp_path: Path, convention:
     assert [tuple(by) for by in factors] == FACTORS
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("unit", ["pixel", "angstrom", "inch", "Kelvin", None])
 def test_neuroglancer_is_given_units_that_it_knows(tmp_path: Path, unit: Any) -> None:
     n5zarr.to_n5(pyramid(unit or "nm").map_over_datasets(_renamed, unit), tmp_path / "c.n5")

@@ -29,6 +29,7 @@ def _beside_the_containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     prepare()
 
 
+@pytest.mark.long
 def test_the_blocks_of_the_page_make_its_pictures() -> None:
     made = pictures()
     text = PAGE.read_text(encoding="utf-8")

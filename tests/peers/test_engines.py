@@ -105,6 +105,7 @@ def test_dask_jobqueue(python: str) -> None:
     assert run_script("jobs", python).startswith(shown)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.skipif(os.name == "nt", reason="the system is Windows: no such schedulers there")
 @pytest.mark.parametrize("section", ["SLURM arrays", "LSF arrays"])
 def test_arrays(section: str, tmp_path: Path) -> None:

@@ -56,6 +56,7 @@ def test_a_request_that_fails_is_an_error(
         np.testing.assert_array_equal(found, expected)  # retried
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("fault", ["500", "503", "reset"])
 @pytest.mark.parametrize("name", list(S3))
 def test_retries_of_the_backend_work(
