@@ -64,6 +64,7 @@ def check(tree: xr.DataTree) -> None:
                 assert node[dim].attrs["units"] == "um"
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("loader", ["split.viewerimgloader", "split.multiresolutionimgloader"])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_views_are_boxes(kind: str, loader: str, tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def test_the_corpus_is_whole() -> None:
     }
 
 
-@pytest.mark.each_of(23)
+@pytest.mark.each_of(47)
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda name: name.rpartition(".")[2])
 @pytest.mark.parametrize("dataset", DATASETS, ids=lambda d: f"{d['root']}/{d['path']}")
 def test_dataset_reads_to_its_checksum_in_every_view(

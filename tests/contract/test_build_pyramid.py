@@ -567,6 +567,7 @@ print((peak() - before) * 1024)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_memory_is_a_tenth_of_the_volume(tmp_path: Path) -> None:
     memory, edge = 2**24, 64

@@ -86,7 +86,7 @@ def test_copies_are_equal_in_either_order(source: Path, copied: Path) -> None:
     assert not n5zarr.compare(source / "em", copied / "em", images=False).is_equal
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 def test_versions_of_ome_zarr_are_compared_by_image_if_asked(source: Path, copied: Path) -> None:
     other = source.parent / "other.zarr"
     n5zarr.convert(source, other, ome=True, overwrite=other.exists(), chunks=4)
@@ -102,7 +102,7 @@ def test_copies_in_plain_zarr_are_compared_by_node(tmp_path: Path) -> None:
     assert (found.n_images, found.n_groups) == (0, 1)  # although COSEM's multiscales are there
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 def test_changes_are_named_by_image_and_level(source: Path, changed: Path) -> None:
     level: Any = zarr.open_array(changed / "em" / "s1", mode="r+")
     level[3, 7, 2] += 5

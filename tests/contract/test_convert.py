@@ -95,7 +95,7 @@ def read_without_n5zarr() -> Iterator[Callable[..., dict[str, str]]]:
         yield read
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 @pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 @pytest.mark.parametrize(
     ("to", "options"),
@@ -432,7 +432,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     ("suffix", "options"),
     [
@@ -842,7 +842,7 @@ def test_datasets_get_other_blocks_in_place(mine: Path) -> None:
     assert [f.name for f in mine.parent.iterdir()] == ["mine.n5"]
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("n_renames", range(5))
 def test_a_killed_rechunk_loses_nothing(
     n_renames: int, mine: Path, monkeypatch: pytest.MonkeyPatch

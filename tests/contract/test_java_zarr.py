@@ -163,7 +163,7 @@ def test_lz4_of_java_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "a.n5").exists()
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("data_type", TYPES)
 def test_data_types_and_indices_of_shards(data_type: str, tmp_path: Path) -> None:
     java, specified = COMPRESSIONS["blosc"]
@@ -314,7 +314,7 @@ def check_readable(found: dict[str, Any]) -> None:
     check_codecs(found["codecs"])
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("compression", ["raw", "gzip", "zstd", "blosc", None])
 @pytest.mark.parametrize("shards", [(4, 6, 8), None])
 @pytest.mark.parametrize("stored", ["raw", "gzip", "bzip2", "xz", "zstd", "blosc", "lz4"])

@@ -318,7 +318,7 @@ def test_a_killed_finish_is_repeated(step: int, source: Path) -> None:
 # -------------------------------------------------------------------------------------- pyramid
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("method", ["mean", "gaussian", "mode"])
 def test_parts_of_a_pyramid_make_the_files_of_one_run(method: Any, source: Path) -> None:
     options: dict[str, Any] = {
@@ -387,6 +387,7 @@ def test_parts_of_a_pyramid_of_ome_zarr(version: Any, source: Path) -> None:
     assert contents(image) == contents(whole)
 
 
+@pytest.mark.long
 def test_parts_of_a_pyramid_of_label_multisets(tmp_path: Path) -> None:
     labels = np.random.default_rng(5).integers(0, 9, SHAPE).astype("u8")
     where = tmp_path / "mine.n5/labels"

@@ -75,7 +75,7 @@ def by_hand(vol: Path, to: Path) -> Path:
 # ------------------------------------------------------------------------------------- results
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     ("shape", "chunks", "options"),
     [

@@ -124,6 +124,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("compression", "form"), CASES)
 def test_no_reader_takes_a_shard_for_a_block(
     tmp_path: Path, compression: str, form: str, way: str
@@ -168,7 +169,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
-@pytest.mark.each_of(13)
+@pytest.mark.each_of(23)
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize(
     ("compression", "form"),
@@ -208,7 +209,7 @@ def test_each_reader_and_tool_says_what_the_file_is(
     assert before.items() <= files(root).items()
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("form", ["end", "start", "bare", "bare at start", "end, no checksum"])
 def test_a_shard_that_is_longer_than_a_block_may_be_is_named(
     tmp_path: Path, form: str, way: str, monkeypatch: pytest.MonkeyPatch

@@ -649,7 +649,7 @@ TREES: dict[str, dict[str, xr.Dataset]] = {
 }
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_trees_come_back(tmp_path: Path, name: str, convention: Any) -> None:

@@ -333,6 +333,7 @@ def test_integers_that_floats_cannot_hold_stay_integers(tmp_path: Path) -> None:
     assert found["t"].values.tolist() == times.tolist()
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("convention", ["neuroglancer", "ngff"])
 @pytest.mark.parametrize("unit", ["inch", "angstrom", "pixel"])
 def test_a_level_alone_has_a_unit_that_fits_its_resolution(

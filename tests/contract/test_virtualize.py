@@ -128,6 +128,7 @@ def test_references_point_at_payloads(tmp_path: Path) -> None:
     assert references["trailing-bytes/c/0/0"][1:] == [header, 12]
 
 
+@pytest.mark.long
 def test_xarray_finds_axes_with_units(read: Read, tmp_path: Path) -> None:
     root = JAVA / "metadata.n5"
     json_, icechunk_ = (

@@ -160,6 +160,7 @@ def test_shards_and_codecs_are_those_of_the_first_level(tmp_path: Path) -> None:
     assert made.n_blocks_stored == made.n_blocks
 
 
+@pytest.mark.long
 @pytest.mark.each_of(2)
 @FORMATS
 def test_small_memory_gives_the_same(tmp_path: Path, zarr_format: Any) -> None:

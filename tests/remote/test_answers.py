@@ -194,7 +194,7 @@ def test_lists_that_are_refused_keep_the_words_of_the_server(place: Any, status:
     check(raised.value, status)
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(11)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("status", [status for status in KINDS if status != 404])
 def test_chunks_of_zarr_fail_like_blocks(
