@@ -106,6 +106,10 @@ MORE: dict[str, tuple[Any, str]] = {
     "itself": (lambda o, i: i["datasets"][1].update(path="."), "path: expected that of an array"),
     "scale and shape": (lambda o, i: steps(i)[0]["scale"].__setitem__(3, 64.0), "scale: expected"),
     "colour": (lambda o, i: o["omero"]["channels"][0].update(color="red"), "channel 0: color"),
+    "short colour": (
+        lambda o, i: o["omero"]["channels"][0].update(color="F00"),
+        "channel 0: color",
+    ),
     "window": (lambda o, i: o["omero"]["channels"][1]["window"].pop("min"), "channel 1: window"),
 }
 
