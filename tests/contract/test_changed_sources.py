@@ -106,7 +106,7 @@ def test_a_resumed_copy_is_one_of_the_source_as_it_is(
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
 def test_finish_names_the_parts_whose_source_has_changed(
     kind: str, options: dict[str, Any], tmp_path: Path

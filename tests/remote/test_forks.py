@@ -168,7 +168,7 @@ def told(context: Any, work: Callable[..., None], *args: Any) -> list[Any]:
     return said
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("way", CONTEXTS)
 def test_processes(way: str, place: dict[str, Any]) -> None:
     arrays = opened(place)

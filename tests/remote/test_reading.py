@@ -45,7 +45,7 @@ def array(store: N5Store, path: str, mode: Any = "r") -> Any:
     return zarr.open_array(store, path=path, mode=mode)
 
 
-@pytest.mark.each_of(4)
+@pytest.mark.each_of(5)
 def test_the_numbers_are_those_of_the_files(place: Place, local: Path) -> None:
     for codecs in ("n5", "zarr"):
         store = place.open(codecs=codecs)
