@@ -41,7 +41,10 @@ def run(script: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("script", "said"), OTHERS)
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [*OTHERS[:2], *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS[2:])],
+)
 def test_scripts_with_cupy(tmp_path: Path, script: str, said: str) -> None:
     assert run(script, tmp_path) == said
 

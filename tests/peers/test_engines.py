@@ -78,6 +78,7 @@ def check_converted(container: str) -> None:
     np.testing.assert_array_equal(found, read("sample.n5/em/s0"))
 
 
+@pytest.mark.each_of(2)
 def test_processes() -> None:
     run_script("halve", sys.executable)
     check_half("pool.n5")
@@ -111,6 +112,8 @@ def test_dask_jobqueue(python: str) -> None:
     assert run_script("jobs", python).startswith(shown)
 
 
+@pytest.mark.long
+@pytest.mark.each_of(2)
 @pytest.mark.skipif(os.name == "nt", reason="the system is Windows: no such schedulers there")
 @pytest.mark.parametrize("section", ["SLURM arrays", "LSF arrays"])
 def test_arrays(section: str, tmp_path: Path) -> None:

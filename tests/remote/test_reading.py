@@ -47,7 +47,7 @@ def array(store: N5Store, path: str, mode: Any = "r") -> Any:
     return zarr.open_array(store, path=path, mode=mode)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 def test_the_numbers_are_those_of_the_files(place: Place, local: Path) -> None:
     for codecs in ("n5", "zarr"):
         store = place.open(codecs=codecs)
@@ -57,6 +57,7 @@ def test_the_numbers_are_those_of_the_files(place: Place, local: Path) -> None:
         np.testing.assert_array_equal(array(store, ODD)[...], VALUES)
 
 
+@pytest.mark.each_of(2)
 def test_requests_for_arrays(place: Place) -> None:
     store = place.open()
     opened = array(store, "em/s0")
@@ -74,6 +75,7 @@ def test_requests_for_arrays(place: Place) -> None:
         assert counts in ({"GET": 1}, {"GET": 2})  # the page of links is a GET, too
 
 
+@pytest.mark.each_of(2)
 def test_requests_for_groups(place: Place) -> None:
     store = place.open()
     group = zarr.open_group(store, path="em", mode="r")
@@ -158,6 +160,7 @@ def test_stores_are_pickled_compared_and_named(place: Place) -> None:
 HINT = "em/s0/2/.*forbidden; .*forbidden_is_missing=True"
 
 
+@pytest.mark.each_of(4)
 def test_a_forbidden_block_is_an_error_that_says_what_to_do(place: Place) -> None:
     place.proxy.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
     for opened in (array(place.open(), "em/s0"), array(place.open(codecs="n5"), "em/s0")):
@@ -183,6 +186,7 @@ def is_array(store: N5Store, path: str) -> bool:
     return document is not None and b'"array"' in document.to_bytes()
 
 
+@pytest.mark.each_of(2)
 def test_a_key_that_is_gone_is_missing(place: Place) -> None:
     """A key with the status 410 Gone is missing."""
     place.proxy.fault = lambda method, path: (
@@ -399,6 +403,7 @@ def test_other_stores(local: Path, tmp_path: Path, bucket: str, s3_server: str) 
         assert sorted(zarr.open_group(store, path="em", mode="r")) == ["s0", "s1", "s2"], name
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_threads_read_one_archive(tmp_path: Path, kind: str) -> None:
     """Threads read one archive at the same time without an error of Python's zipfile."""
