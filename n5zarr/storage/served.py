@@ -95,9 +95,9 @@ class _Served:
         try:
             found = await (answer if self._has_answered else _first(self, answer))
         except Exception as err:
-            if missing and says_missing(self, err):
-                return missing[0]
-            raise_in(self, key, err, is_read=is_read)
+            if not (missing and says_missing(self, err)):
+                raise_in(self, key, err, is_read=is_read)
+            found = missing[0]
         self._has_answered = True
         return found
 
@@ -120,20 +120,31 @@ async def _first(store: object, answer: Awaitable[Any]) -> Any:  # noqa: ANN401 
     seconds. So if the answer takes long, connect to the server, and raise unless it accepts.
     """
     server = urlsplit(_server_of(store))
-    task = asyncio.ensure_future(answer)
+    asked = asyncio.ensure_future(answer)
+    tasks: set[asyncio.Future[Any]] = {asked}
     try:
-        await asyncio.wait({task}, timeout=_PATIENCE if server.hostname else None)
-        if not task.done():
+        await asyncio.wait(tasks, timeout=_PATIENCE if server.hostname else None)
+        if not asked.done():
             port = server.port or (443 if server.scheme == "https" else 80)
-            opening = asyncio.open_connection(server.hostname, port)
-            try:
-                (await asyncio.wait_for(opening, _LONGEST))[1].close()
-            except OSError as err:
-                message = f"Cannot connect to host {server.hostname}:{port}"
-                raise ConnectionError(EIO, message) from err
-        return await task
+            connected = asyncio.ensure_future(_connects(str(server.hostname), port))
+            tasks.add(connected)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done() and not connected.result():
+                raise ConnectionError(EIO, f"Cannot connect to host {server.hostname}:{port}")
+        return await asked
     finally:
-        task.cancel()
+        for task in tasks:
+            task.cancel()
+
+
+async def _connects(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(_LONGEST):
+            _, writer = await asyncio.open_connection(host, port, happy_eyeballs_delay=0.25)
+    except OSError:
+        return False
+    writer.close()
+    return True
 
 
 def _server_of(store: Any) -> str:  # noqa: ANN401 - of three kinds
