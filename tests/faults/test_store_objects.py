@@ -10,7 +10,7 @@ import asyncio
 import os
 import shutil
 import time
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,8 +119,8 @@ def test_a_document_that_is_replaced_right_after_it_was_written_is_read_again(
         return answered
 
     monkeypatch.setattr(LocalFiles, "answer", answer)
-    of_v2 = pytest.raises(N5Error, match="has replaced the dataset")  # it writes two documents
-    with of_v2 if "zarr_format" in how else nullcontext():
+    # v2 writes two documents at once: if `.zarray` comes second, it meets the other dataset
+    with suppress(N5Error) if "zarr_format" in how else nullcontext():
         array.attrs["x"] = 1
     with pytest.raises(N5Error, match="has replaced the dataset") as caught:
         array[...]
