@@ -61,6 +61,7 @@ type KindOfFinding = Literal[
     "lock-file",
     "incomplete",
     "ome-zarr",
+    "project",
 ]
 
 
@@ -276,6 +277,12 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "metadata of OME-Zarr that break its specification, or do not fit the arrays",
         "correct the document of the group, or write the image again",
     ),
+    "project": Rule(
+        "error",
+        "BigDataViewer or BigStitcher does not open the project, or lacks views of it; a warning "
+        "if it opens with something odd",
+        "correct the XML, or restore the image",
+    ),
 }
 
 
@@ -296,7 +303,7 @@ class Finding:
     block : tuple of int, optional
         Grid position of the block, N5 order (x first).
     file : str, optional
-        The file, below the root of the container.
+        The file, below the root of the container; of a project, the XML or what is beside it.
     repair : {"clean", "quarantine"}, optional
         The repair for it: ``clean_leftovers`` or ``quarantine_blocks``.
     """
@@ -312,6 +319,8 @@ class Finding:
     @property
     def where(self) -> str:
         """The node, with its block or file."""
+        if self.kind == "project":
+            return self.file or "/"
         node = self.path or "/"
         if self.block is not None:
             return f"{node}: block {block_path(N5Tuple(self.block))}"
