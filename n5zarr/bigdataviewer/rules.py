@@ -30,7 +30,7 @@ from n5zarr.bigdataviewer.xml_text import parsed_xml, whole_number
 from n5zarr.store.info import ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
     from xml.etree.ElementTree import Element
 
     from n5zarr.bigdataviewer.description import Description
@@ -149,8 +149,14 @@ def problems_in(xml: bytes) -> Iterator[Problem]:
         yield from _views(root, description)
 
 
-def _lacking(name: str, severity: Severity = "error") -> Problem:
-    return Problem(f"expected an element {name}, got none; add it", severity)
+def _lacking(name: str) -> Problem:
+    return Problem(f"expected an element {name}, got none; add it")
+
+
+def _of(names: str, text: str, severity: Severity = "error") -> Iterator[Problem]:
+    """Yield a problem of some elements or views, if there are any."""
+    if names:
+        yield Problem(f"{names}: {text}", severity)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -193,10 +199,10 @@ def _elements(
     """Yield the elements at a path below others, with their names."""
     tag, _, rest = path.partition("/")
     for number, child in enumerate(found for parent in parents for found in parent.iterfind(tag)):
-        known = [child.findtext("id"), child.get("name"), child.findtext("Name")]
-        known += [f"{key} {child.get(key)}" for key in ("setup", "timepoint") if child.get(key)]
-        said = " ".join(filter(None, known)) or f"{number + 1}"
-        name = f"{above}{child.tag} {said}"
+        view = [f"{key} {child.get(key)}" for key in ("setup", "timepoint") if child.get(key)]
+        named = child.findtext("id") or child.get("name") or child.findtext("Name")
+        said = named or " ".join(view) or ("" if number == 0 else f"{number + 1}")
+        name = " ".join([above + child.tag, *said.split()])
         if rest:
             yield from _elements([child], rest, f"{name}: ")
         else:
@@ -219,14 +225,7 @@ def _sequence(root: Element, where: str = "") -> Iterator[Problem]:
     setups = root.findall(f"{_SETUPS}/ViewSetup")
     if not setups:
         yield _lacking(f"{where}{_SETUPS}/ViewSetup")
-    for number, count in Counter(setup.findtext("id") for setup in setups).items():
-        if count > 1:
-            text = f"expected one of this number, got {count}, of which Java keeps the last"
-            yield Problem(f"{where}ViewSetup {number}: {text}; renumber the others")
-    for tag in ("size", "voxelSize", "voxelSize/unit"):
-        lacking = [each for each in setups if each.find(tag) is None]
-        if lacking:
-            yield Problem(f"{where}{_named(lacking)}: expected {tag}, got none; add it", "warning")
+    yield from _setup_list(setups, where)
     yield from _entities(root, setups, where)
     times = root.find(_TIMES)
     if times is not None and not timepoints_in(times):
@@ -235,8 +234,19 @@ def _sequence(root: Element, where: str = "") -> Iterator[Problem]:
         yield Problem(f"{where}Timepoints: expected {text}, got {' '.join(got):.60}; correct it")
 
 
-def _named(setups: Iterable[Element]) -> str:
-    return _some([f"ViewSetup {each.findtext('id')}" for each in setups])
+def _setup_list(setups: list[Element], where: str) -> Iterator[Problem]:
+    """Check that setups have a number of their own, and what viewers show of them."""
+    counts = Counter(setup.findtext("id") for setup in setups)
+    twice = [each for each in setups if counts[each.findtext("id")] > 1]
+    text = "expected another id for each, got the same, of which Java keeps the last; renumber them"
+    yield from _of(_named(twice, where), text)
+    for above, tag in ((".", "size"), (".", "voxelSize"), ("voxelSize", "unit")):
+        lacking = [e for e in setups if (at := e.find(above)) is not None and at.find(tag) is None]
+        yield from _of(_named(lacking, where), f"expected {tag}, got none; add it", "warning")
+
+
+def _named(setups: Iterable[Element], where: str) -> str:
+    return _some([f"{where}ViewSetup {each.findtext('id')}" for each in setups])
 
 
 def _entities(root: Element, setups: list[Element], where: str) -> Iterator[Problem]:
@@ -255,12 +265,12 @@ def _entities(root: Element, setups: list[Element], where: str) -> Iterator[Prob
                 lacking[kind].append(setup)
     for kind, some in lacking.items():
         text = f"expected Attributes name={kind!r} with each {kind} that setups have, got "
-        got, severity = ("others", "warning") if kind in known else ("none", "error")
-        yield Problem(f"{where}{_named(some)}: {text}{got}; add it", severity)  # type: ignore[arg-type]
+        text += "others; add it" if kind in known else "none; add it"
+        yield from _of(_named(some, where), text, "warning" if kind in known else "error")
+    text = "expected another angle, channel, illumination or tile for each, got the same: "
     for some in alike.values():
-        if len(some) > 1:
-            text = "expected another angle, channel, illumination or tile for each, got the same"
-            yield Problem(f"{where}{_named(some)}: {text}; BigStitcher mixes them up", "warning")
+        names = _named(some, where) if len(some) > 1 else ""
+        yield from _of(names, text + "BigStitcher mixes them up; number them", "warning")
 
 
 # ---------------------------------------------------------------------- image loaders
@@ -316,59 +326,56 @@ def _registrations(root: Element) -> Iterator[Problem]:
             yield Problem(f"ViewTransform: expected type 'affine', got {kind!r}; correct it")
     counts = Counter(view_in(each.attrib) for each in found)
     twice = [view for view, count in counts.items() if view is not None and count > 1]
-    if twice:
-        text = "expected one ViewRegistration, got more, of which Java keeps the last"
-        yield Problem(f"{names_of(twice)}: {text}; remove the others", "warning")
+    text = "expected one ViewRegistration, got more, of which Java keeps the last; remove others"
+    yield from _of(names_of(twice), text, "warning")
 
 
 def _views(root: Element, description: Description) -> Iterator[Problem]:
     """Check what the XML says of views against the views that it describes."""
     views = set(product(description.setups, description.timepoints or ()))
-    models = description.registrations
-    present = views - description.missing
-    lacking = sorted(present - models.keys())
-    if lacking:
+    models, present = description.registrations, views - description.missing
+    if root.find("ViewRegistrations") is not None:
         text = "expected a ViewRegistration, got none; add one, or list the view in MissingViews"
-        yield Problem(f"{names_of(lacking)}: {text}")
+        yield from _of(names_of(sorted(present - models.keys())), text)
     flat = [view for view in sorted(present & models.keys()) if _is_flat(models[view])]
-    if flat:
-        text = "expected affine transforms that can be inverted, got others: the view is not shown"
-        yield Problem(f"{names_of(flat)}: {text}; correct them")
-    yield from _unknown("MissingView", description.missing - views)
+    text = "expected affine transforms that can be inverted, got others, so that nothing is shown"
+    yield from _of(names_of(flat), f"{text}; correct them")
     points = root.iterfind("ViewInterestPoints/ViewInterestPointsFile")
-    yield from _unknown("ViewInterestPointsFile", {view_in(e.attrib) for e in points} - views)
     pairs = root.iterfind("StitchingResults/PairwiseResult")
-    yield from _unknown("PairwiseResult", {view for e in pairs for view in _pair(e)} - views)
+    named: dict[str, set[View | None]] = {
+        "MissingView": {*description.missing},
+        "ViewInterestPointsFile": {view_in(each.attrib) for each in points},
+        "PairwiseResult": {view for each in pairs for view in _pair(each)},
+    }
+    text = "expected views of the project, got others; remove them"
+    for name, some in named.items():
+        others = names_of(sorted(view for view in some - views if view is not None))
+        severity: Severity = "note" if name == "MissingView" else "warning"
+        yield from _of(f"{name}: {others}" if others else "", text, severity)
     if description.loader.splits:
-        boxes, images = description.loader.splits[-1], description.of_images
-        lacking_boxes = sorted(description.setups.keys() - boxes.keys())
-        if lacking_boxes:
-            text = "expected a SetupIdDefinition for each setup, got none for "
-            yield Problem(f"ImageLoader: {text}{ranges(lacking_boxes)}; add it")
-        olds = {box.setup for box in description.loader.splits[0].values()}
-        unknown = sorted(olds - (images.setups.keys() if images is not None else olds))
-        if unknown:
-            text = "expected an OldId among the ViewSetups in the ImageLoader, got "
-            yield Problem(f"SetupIdDefinition: {text}{ranges(unknown)}; correct it")
+        yield from _boxes(description)
+
+
+def _boxes(description: Description) -> Iterator[Problem]:
+    """Check that each setup of a split project has a box in a setup that has images."""
+    boxes, first = description.loader.splits[-1], description.loader.splits[0]
+    text = "expected a SetupIdDefinition, got none; add it"
+    lacking = ranges(description.setups.keys() - boxes.keys())
+    yield from _of(f"setups {lacking}" if lacking else "", text)
+    images = () if description.of_images is None else description.of_images.setups.keys()
+    unknown = ranges({box.setup for box in first.values()} - {*images})
+    text = f"expected ViewSetups in the ImageLoader, got {unknown}; correct them"
+    yield from _of("SetupIdDefinition: OldId" if unknown else "", text)
 
 
 def _pair(element: Element) -> Iterator[View | None]:
     """Yield the views of a stitching result."""
     for side in "ab":
-        texts = [element.get(f"{name}_{side}", "").split(",") for name in ("view_setup", "tp")]
-        yield from map(_view_of, *texts)
-
-
-def _view_of(setup: str, timepoint: str) -> View | None:
-    return view_in({"setup": setup, "timepoint": timepoint})
-
-
-def _unknown(name: str, views: Collection[View | None]) -> Iterator[Problem]:
-    """Find what names views that the project lacks."""
-    others = sorted(view for view in views if view is not None)
-    if others:
-        text = "expected a view of the project, got one of another setup or time point; remove it"
-        yield Problem(f"{name}: {names_of(others)}: {text}", "warning")
+        setups, times = (
+            element.get(f"{key}_{side}", "").split(",") for key in ("view_setup", "tp")
+        )
+        for setup, timepoint in zip(setups, times, strict=False):
+            yield view_in({"setup": setup, "timepoint": timepoint})
 
 
 def _is_flat(rows: Sequence[float]) -> bool:

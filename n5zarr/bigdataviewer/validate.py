@@ -119,10 +119,20 @@ class ProjectCheck:
             return
         self.name, self.path = inner.name, inner.path
         self.counts, self.gaps = inner.counts, inner.gaps
+        is_broken = False
         if is_whole:
-            yield from _findings(self.file.name, _images(project))
+            for each in _findings(self.file.name, _images(project)):
+                is_broken |= each.severity == "error"
+                yield each
             yield from _findings(CONTAINER, _points(project))
-        yield from inner.run(run, state)  # type: ignore[arg-type]
+        try:
+            yield from inner.run(run, state)  # type: ignore[arg-type]
+        except N5Error as err:
+            if err.kind != "listing" and not is_broken:
+                raise
+            yield from _findings(
+                self.file.name, [Problem(f"blocks are not checked: {err}", "warning")]
+            )
 
     def _container(self, project: Project) -> Check:
         """Return the check of the container; raise if there is none."""
@@ -144,16 +154,15 @@ def _findings(file: str, problems: Iterator[Problem] | Sequence[Problem]) -> Ite
 def _images(project: Project) -> Iterator[Problem]:
     """Check the images of all views; one problem for all views that have it."""
     description, location = project.description, project.place.location
-    times = description.timepoints or ()
+    times, types = description.timepoints or (), dict[int, str]()
     if isinstance(location, BdvImages):
         source = location.source
     else:
         store, group = Located("bdv", project.place).open(writes=False)
-        yield from _setups(store, group, sorted(description.setups))
+        yield from _setups(store, group, sorted(description.setups), types)
         views = tuple(product(sorted(description.setups), times))
         source = N5Views(store, group, views)
     found: dict[Problem, list[View]] = defaultdict(list)
-    types: dict[int, str] = {}
     for some in batched(product(sorted(description.setups), times), _VIEWS):
         for view, levels in zip(some, sync(_opened(source, some)), strict=True):
             for problem in _view(view, levels, description, types):
@@ -178,8 +187,10 @@ async def _opened(source: ViewLevels, views: Sequence[View]) -> list[StoredLevel
     return await asyncio.gather(*map(opened, views))
 
 
-def _setups(store: N5Store, group: str, setups: Sequence[int]) -> Iterator[Problem]:
-    """Check the documents of setups in N5, which Java needs."""
+def _setups(
+    store: N5Store, group: str, setups: Sequence[int], types: dict[int, str]
+) -> Iterator[Problem]:
+    """Check the documents of setups in N5, which Java needs; take the types of setups."""
     for number in setups:
         node = store.node(join(group, f"setup{number}"))
         if node is None:
@@ -187,7 +198,9 @@ def _setups(store: N5Store, group: str, setups: Sequence[int]) -> Iterator[Probl
         kind, factors = (node.attributes.get(k) for k in ("dataType", "downsamplingFactors"))
         at = f"setup{number}/{ATTRIBUTES_JSON}"
         way = "n5zarr convert to a new XML writes it"
-        if kind not in _TYPES:
+        if isinstance(kind, str) and kind in _TYPES:
+            types[number] = kind
+        else:
             yield Problem(f"{at}: dataType: expected a type of numbers, got {kind!r:.40}; {way}")
         each = factors if isinstance(factors, list) else []
         if not each or None in (numbers(by, 3) for by in each):
@@ -249,8 +262,8 @@ def _factors(levels: StoredLevels) -> Iterator[Problem]:
 def _level(name: str, dataset: MadeDataset, kind: str) -> Iterator[Problem]:
     """Check that Java can show a level."""
     if dataset.data_type.value != kind:
-        text = f"expected {kind}, as other images of the setup, got {dataset.data_type.value}"
-        yield Problem(f"{name}: {text}; convert it")
+        text = f"expected {kind}, the type of its setup, got {dataset.data_type.value}"
+        yield Problem(f"{name}: {text}; correct the setup's, or convert the image")
     extent = [min(b, n) for b, n in zip(dataset.block_size, dataset.dimensions, strict=True)]
     if math.prod(extent) > _LARGEST:
         text = f"expected blocks of at most {_LARGEST} elements, got {extent}"

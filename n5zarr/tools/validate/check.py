@@ -84,8 +84,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     Parameters
     ----------
     location : path, URL or zarr store
-        A container, a location in one, BigDataViewer's XML, whose rules are checked, too; of
-        OME-Zarr only ``deep`` reads chunks.
+        A container, a location in one, a project's XML; of OME-Zarr only ``deep`` reads chunks.
     path : str, optional
         Node below ``location``: a group or dataset.
     deep : bool, optional

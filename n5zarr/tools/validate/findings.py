@@ -22,8 +22,7 @@ type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.
 ``note``: legal, but not every program reads it, or not what N5 is about."""
 
-type Repair = Literal["clean", "quarantine"]
-"""Which repair takes care of it: remove the file, or move it aside."""
+type Repair = Literal["clean", "quarantine"]  # remove the file, or move it aside
 
 type KindOfFinding = Literal[
     "json",
@@ -71,7 +70,7 @@ class Rule(NamedTuple):
     Parameters
     ----------
     severity : {"error", "warning", "note"}
-        Severity of a finding that states no other one.
+        Of a finding that states no other one.
     meaning : str
         The problem.
     way_out : str
@@ -278,10 +277,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "correct the document of the group, or write the image again",
     ),
     "project": Rule(
-        "error",
-        "BigDataViewer or BigStitcher does not open the project, or lacks views of it; a warning "
-        "if it opens with something odd",
-        "correct the XML, or restore the image",
+        "error", "BigDataViewer or BigStitcher fails, or lacks views", "correct XML or images"
     ),
 }
 
@@ -319,8 +315,6 @@ class Finding:
     @property
     def where(self) -> str:
         """The node, with its block or file."""
-        if self.kind == "project":
-            return self.file or "/"
         node = self.path or "/"
         if self.block is not None:
             return f"{node}: block {block_path(N5Tuple(self.block))}"
