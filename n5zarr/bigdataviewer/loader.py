@@ -30,15 +30,7 @@ if TYPE_CHECKING:
 
     from n5zarr.bigdataviewer.boxes import Box
 
-__all__ = [
-    "LEFT_IN_PATHS",
-    "MOST_VIEWS",
-    "Loader",
-    "ViewImage",
-    "base_path_in",
-    "parse_loader",
-    "path_problem",
-]
+__all__ = ["LEFT_IN_PATHS", "MOST_VIEWS", "Loader", "ViewImage", "base_path_in", "parse_loader"]
 
 LEFT_IN_PATHS = "/:;@&=+$,!*'()"
 """Characters beside those of :func:`urllib.parse.quote` that ``java.net.URI`` leaves in a path."""
@@ -272,33 +264,6 @@ def _path(parent: Element, name: str) -> str:
     decoded = unquote(location) if is_uri else location
     # as Java writes a name with a colon
     return f"./{decoded}" if _SCHEME.match(decoded) and not _SCHEME.match(location) else decoded
-
-
-def path_problem(element: Element, *, is_uri: bool) -> str | None:
-    """Describe why Java looks elsewhere, or fails, for a path that n5zarr takes; None if it agrees.
-
-    spimdata ``XmlHelpers.loadPathURI`` and ``loadPath``; ``java.net.URI.resolve`` replaces the last
-    name of a ``BasePath`` without a slash at the end.
-
-    Examples
-    --------
-    >>> from xml.etree.ElementTree import fromstring
-    >>> path_problem(fromstring('<n5 type="relative">my data.n5</n5>'), is_uri=True)
-    "expected a part of a URI, got 'my data.n5'; write my%20data.n5"
-    """
-    text = element.text or ""
-    if element.get("type") != "relative":
-        is_whole = text.startswith(("/", "\\")) or _SCHEME.match(text)
-        return (
-            None if is_whole else f"expected type='relative', got {element.get('type')!r}; add it"
-        )
-    if is_uri and (not text.strip() or _ILLEGAL.search(text)):
-        right = quote(text.strip(), safe=LEFT_IN_PATHS + "%")
-        return f"expected a part of a URI, got {text!r:.60}; write {right or '.'}"
-    is_base = is_uri and element.tag == "BasePath"
-    if is_base and text.rpartition("/")[2] not in ("", ".", ".."):
-        return f"expected a directory with a slash at the end, got {text!r:.60}; add it"
-    return None
 
 
 def _join_base(base: str, location: str) -> str:

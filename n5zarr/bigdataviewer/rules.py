@@ -1,36 +1,29 @@
 """Rules for the XML of a project, by which BigDataViewer and BigStitcher open it.
 
-spimdata 84728ff: ``XmlHelpers`` and ``FastIntArrayParser`` (how numbers are parsed),
-``XmlIoAbstractSpimData``, ``XmlIoAbstractSequenceDescription``, ``XmlIoBasicViewSetup`` (what a
-setup has), ``XmlIoTimePoints``, ``XmlIoMissingViews``, ``XmlIoViewRegistration``,
-``XmlIoViewTransform``, ``ImgLoaders.createXmlIoForFormat``. bigdataviewer-core 19911bd6:
-``AbstractSpimSource.loadTimepoint`` (views need a registration unless they are missing).
-multiview-reconstruction 58d0e65 (8.0): ``XmlIoBoundingBoxes``, ``XmlIoStitchingResults``,
-``XmlIoViewInterestPoints``, ``XmlIoPointSpreadFunctions``, ``XmlIoIntensityAdjustments``,
-``XmlIoSplitViewerImgLoader``, ``XmlIoAllenOMEZarrLoader``.
+The sources are those of spimdata 1.0 at 84728ff, bigdataviewer-core at 19911bd6, and
+multiview-reconstruction 8.0 at 58d0e65. Java stops at the first text that it cannot parse.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from functools import partial
+from collections import defaultdict
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
 import numpy as np
 
 from n5zarr.bigdataviewer.boxes import SPLIT
 from n5zarr.bigdataviewer.description import parse_xml, problem_of, timepoints_in
-from n5zarr.bigdataviewer.loader import path_problem
+from n5zarr.bigdataviewer.loader import MOST_VIEWS
 from n5zarr.bigdataviewer.registrations import view_in
 from n5zarr.bigdataviewer.views import names_of
 from n5zarr.bigdataviewer.xml_text import parsed_xml, whole_number
 from n5zarr.store.info import ranges
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from xml.etree.ElementTree import Element
 
     from n5zarr.bigdataviewer.description import Description
@@ -39,80 +32,23 @@ if TYPE_CHECKING:
 
 __all__ = ["Problem", "problems_in"]
 
-_MOST_NAMED = 3  # elements, or views, in a message
+type Problem = tuple[Severity, str]
+"""How bad a problem is, and where it is, what was expected, what is there, and the way out.
 
+Error: the project does not open, or lacks views. Warning: it opens, but something is odd.
+"""
 
-class Problem(NamedTuple):
-    """A problem of a project.
+_MOST_NAMED = 3  # elements in a message
+_LOADER = "ImageLoader"
+_NAMES = ("id", "@format", "@name", "Name", "NewId")
 
-    Parameters
-    ----------
-    message : str
-        Where it is, what was expected, what is there, and the way out.
-    severity : {"error", "warning", "note"}, optional
-        Error: the project does not open, or lacks views. Warning: it opens, but something is odd.
-    """
+# ---------------------------------------------------------------------- texts
 
-    message: str
-    severity: Severity = "error"
-
-
-class _Form(NamedTuple):
-    """How Java parses a text, and how it is described."""
-
-    pattern: str
-    meaning: str
-
-
-def _several(number: str, meaning: str, *counts: int) -> _Form:
-    """Return the form of numbers at whose white space Java splits: none may come first."""
-    patterns = (rf"{number}(?:\s+{number}){{{count - 1}}}\s*" for count in counts)
-    return _Form("|".join(patterns), f"{meaning}, without white space before the first")
-
-
-_INDEX = "[-+]?[0-9]{1,10}"
-_REAL = r"[-+]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)[dDfF]?"
-_INT = _Form(_INDEX, "a whole number without white space")
-_INTS = _Form(f" *{_INDEX}(?: +{_INDEX}){{2}} *", "three whole numbers on one line")
-_VECTOR = _several(_REAL, "three numbers", 3)
-_NUMBER = _Form(rf"\s*{_REAL}\s*", "a number")
-_LISTED = _Form(f"{_INDEX}(?:,{_INDEX})*", "whole numbers with commas between them")
-
-_SETUPS = "SequenceDescription/ViewSetups"
-_TIMES = "SequenceDescription/Timepoints"
-_VIEW = "@timepoint", "@setup"
-_PAIR = "@view_setup_a", "@view_setup_b", "@tp_a", "@tp_b"
-# Path of elements, of which messages name what comes after a double slash; names of children
-# (@ an attribute, ? not needed, . the text itself); the form of each.
-_OF_SEQUENCE = (
-    (f"{_SETUPS}//ViewSetup", ("id",), _INT),
-    (f"{_SETUPS}//ViewSetup", ("size?",), _several("[-+]?[0-9]+", "three whole numbers", 3)),
-    (f"{_SETUPS}//ViewSetup/voxelSize", ("size",), _VECTOR),
-    (f"{_SETUPS}//ViewSetup/attributes/*", (".",), _Form(rf"\s*{_INDEX}\s*", "a whole number")),
-    (f"{_SETUPS}//Attributes/*", ("id",), _INT),
-    (f"{_SETUPS}//Attributes/Tile", ("location?",), _VECTOR),
-    (f"{_SETUPS}//Attributes/Angle", ("axis?",), _VECTOR),
-    (f"{_SETUPS}//Attributes/Angle", ("degrees?",), _NUMBER),
-    (f"{_TIMES}[@type='list']//Timepoint", ("id",), _INT),
-    ("SequenceDescription//Timepoints[@type='range']", ("first", "last"), _INT),
-    ("SequenceDescription/MissingViews//MissingView", _VIEW, _INT),
-)
-_AFFINES = "ViewRegistrations//ViewRegistration/ViewTransform[@type='affine']"
-_OF_PROJECT = (
-    *_OF_SEQUENCE,
-    ("ViewRegistrations//ViewRegistration", _VIEW, _INT),
-    (_AFFINES, ("affine",), _several(_REAL, "twelve numbers", 12)),
-    ("ViewInterestPoints//ViewInterestPointsFile", _VIEW, _INT),
-    ("BoundingBoxes//BoundingBoxDefinition", ("min", "max"), _INTS),
-    ("PointSpreadFunctions//*", _VIEW, _INT),
-    ("StitchingResults//PairwiseResult", _PAIR, _LISTED),
-    ("StitchingResults//PairwiseResult", ("shift",), _several(_REAL, "3 or 12 numbers", 3, 12)),
-    ("StitchingResults//PairwiseResult", ("correlation",), _NUMBER),
-    ("IntensityAdjustments//IntensityAdjustments", _VIEW, _INT),
-    ("IntensityAdjustments//IntensityAdjustments", ("model",), _several(_REAL, "two numbers", 2)),
-)
-# formats of BigDataViewer and BigStitcher
-_FORMATS = ("bdv.n5", "bdv.n5.cloud", "bdv.hdf5", "bdv.multimg.zarr", *SPLIT)
+_I = "[-+]?[0-2]?[0-9]{1,9}"  # an int of Java
+_R = r"[-+]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)[dDfF]?"
+_LEGAL = r"""(?:%[0-9A-Fa-f]{2}|[^%\s"<>\\^`{|}\[\]])"""  # what java.net.URI takes
+_WHOLE = r"<\w+[^>]*>(?:/|\\|[A-Za-z][A-Za-z0-9+.-]*:)(?s:.*)"  # an absolute path, or a URI
+_READ = ("bdv.n5", "bdv.n5.cloud", "bdv.hdf5", "bdv.multimg.zarr", *SPLIT)
 _NOT_READ = (
     "bdv.remote", "bigstitcher.smartspim", "catmaid", "ims", "openconnectome",
     "spimreconstruction.dhm", "spimreconstruction.filelist", "spimreconstruction.filemap2",
@@ -121,263 +57,284 @@ _NOT_READ = (
     "spimreconstruction.wrapped.flatfield.default",
     "spimreconstruction.wrapped.flatfield.multiresolution",
 )  # fmt: skip
-_OF_OTHERS = {"bdv.n5.universe": "Mastodon", "bdv.n5.s3": "MoBIE", "bdv.ome.zarr": "MoBIE"}
-_OF_OTHERS |= {"bdv.ome.zarr.s3": "MoBIE", "ome.zarr.s3": "MoBIE"}
+_OF_OTHERS = ("bdv.n5.universe", "bdv.n5.s3", "bdv.ome.zarr", "bdv.ome.zarr.s3", "ome.zarr.s3")
+
+
+def _any_of(*names: str) -> str:
+    return "|".join(map(re.escape, names))
+
+
+def _vector(number: str, *counts: int) -> str:
+    """Return the pattern of numbers at whose white space Java splits: none may come first."""
+    return "|".join(rf"{number}(?:\s+{number}){{{count - 1}}}\s*" for count in counts)
+
+
+_FIRST = "the first without white space before it"
+# what is expected, and its pattern
+_FORMS = {
+    "element": ("an element", "(?s).*"),
+    "version": ("0.2, as which BigDataViewer reads it", "0[.]2"),
+    "int": ("a whole number without white space", _I),
+    "trimmed int": ("a whole number", rf"\s*{_I}\s*"),
+    "comma list": ("whole numbers with commas between them", f"{_I}(?:,{_I})*"),
+    "indices": ("whole numbers with one space between them, or []", rf"\[\]|{_I}(?: {_I})*"),
+    "3 ints": ("three whole numbers on one line", f" *{_I}(?: +{_I}){{2}} *"),
+    "3 longs": (f"three whole numbers, {_FIRST}", _vector("[-+]?[0-9]+", 3)),
+    "number": ("a number", rf"\s*{_R}\s*"),
+    "2 numbers": (f"two numbers, {_FIRST}", _vector(_R, 2)),
+    "3 numbers": (f"three numbers, {_FIRST}", _vector(_R, 3)),
+    "shift": (f"3 or 12 numbers, {_FIRST}", _vector(_R, 3, 12)),
+    "12 numbers": (f"twelve numbers, {_FIRST}", _vector(_R, 12)),
+    "transform": ("affine or generic", "affine|generic"),
+    "times": ("list, range or pattern", "list|range|pattern"),
+    "path": ("a path", ".+"),
+    "format": (
+        f"a format among {', '.join((*_READ, *_NOT_READ))}",
+        _any_of(*_READ, *_NOT_READ, *_OF_OTHERS),
+    ),
+    "own format": (
+        "a format of BigDataViewer or BigStitcher, not one of MoBIE or Mastodon",
+        f"(?!(?:{_any_of(*_OF_OTHERS)})$).*",
+    ),
+    "read format": (
+        "images that n5zarr reads, which otherwise checks only the XML",
+        f"(?!(?:{_any_of(*_NOT_READ)})$).*",
+    ),
+    "URI": (
+        "type='relative' with a part of a URI (%20 for a space), or an absolute path",
+        rf'<\w+ type="relative">{_LEGAL}+</\w+>|{_WHOLE}',
+    ),
+    "directory": (
+        "type='relative' with a part of a URI that ends with /, or an absolute path",
+        rf'<\w+ type="relative"(?: />|>(?:{_LEGAL}*/)?\.{{0,2}}</\w+>)|{_WHOLE}',
+    ),
+    "file": (
+        "type='relative', or an absolute path",
+        rf'<\w+ type="relative">(?s:.*)|{_WHOLE}',
+    ),
+}
+_ZGROUP = ".//ImageLoader[@version='{}']/zgroups/zgroup"
+# Elements; their children (?: if it is there), @attributes, . for the text or < for all; the form.
+_RULES: tuple[tuple[Severity, str, str, str], ...] = (
+    # XmlIoAbstractSpimData
+    ("error", ".", "SequenceDescription ViewRegistrations", "element"),
+    ("warning", ".", "@version?", "version"),
+    # XmlHelpers.loadPathURI and loadPath; URI.resolve drops the last name of a path without /
+    ("error", "BasePath", "<", "directory"),
+    ("error", ".//ImageLoader/n5", "<", "URI"),
+    ("error", ".//ImageLoader/zarr", "<", "URI"),
+    ("error", ".//ImageLoader/hdf5", "<", "file"),
+    # XmlIoAbstractSequenceDescription, also in a loader: XmlIoSplitViewerImgLoader
+    ("error", ".//SequenceDescription", "ViewSetups Timepoints", "element"),
+    ("error", "SequenceDescription", "ImageLoader", "element"),
+    ("error", ".//SetupIds/..", "ImageLoader SequenceDescription", "element"),
+    # ImgLoaders.createXmlIoForFormat
+    ("error", ".//ImageLoader", "@format", "format"),
+    ("note", ".//ImageLoader", "@format?", "own format"),
+    ("note", ".//ImageLoader", "@format?", "read format"),
+    # XmlIoBasicViewSetups, XmlIoBasicViewSetup; BigStitcher needs size and voxelSize
+    ("error", ".//ViewSetups", "ViewSetup", "element"),
+    ("error", ".//ViewSetup", "id", "int"),
+    ("error", ".//ViewSetup", "size?", "3 longs"),
+    ("warning", ".//ViewSetup", "size voxelSize", "element"),
+    ("error", ".//ViewSetup/voxelSize", "size", "3 numbers"),
+    ("warning", ".//ViewSetup/voxelSize", "unit", "element"),
+    ("error", ".//ViewSetup/attributes/*", ".", "trimmed int"),
+    # XmlIoEntity, XmlIoTile, XmlIoAngle
+    ("error", ".//Attributes/*", "id", "int"),
+    ("error", ".//Attributes/Tile", "location?", "3 numbers"),
+    ("error", ".//Attributes/Angle", "axis?", "3 numbers"),
+    ("error", ".//Attributes/Angle", "degrees?", "number"),
+    # XmlIoTimePoints, XmlIoMissingViews
+    ("error", ".//Timepoints", "@type", "times"),
+    ("error", ".//Timepoints[@type='list']/Timepoint", "id", "int"),
+    ("error", ".//Timepoints[@type='range']", "first last", "int"),
+    ("error", ".//MissingView", "@timepoint @setup", "int"),
+    # XmlIoSplitViewerImgLoader, XmlIoAllenOMEZarrLoader
+    ("error", ".//SetupIdDefinition", "NewId OldId", "int"),
+    ("error", ".//SetupIdDefinition", "min max", "3 longs"),
+    ("error", ".//zgroup", "@setup", "int"),
+    ("error", _ZGROUP.format("1.0"), "@timepoint", "int"),
+    ("error", _ZGROUP.format("1.0"), "path", "path"),
+    ("error", _ZGROUP.format("3.0"), "@tp", "int"),
+    ("error", _ZGROUP.format("3.0"), "@path", "path"),
+    ("error", _ZGROUP.format("3.0"), "@indicies", "indices"),
+    # XmlIoViewRegistration, XmlIoViewTransform
+    ("error", "ViewRegistrations/ViewRegistration", "@timepoint @setup", "int"),
+    ("error", "ViewRegistrations/*/ViewTransform", "@type", "transform"),
+    ("error", "ViewRegistrations/*/ViewTransform[@type='affine']", "affine", "12 numbers"),
+    # XmlIoSpimData2: XmlIoViewInterestPoints, XmlIoBoundingBoxes, XmlIoPointSpreadFunctions
+    ("error", "ViewInterestPoints/ViewInterestPointsFile", "@timepoint @setup", "int"),
+    ("error", "BoundingBoxes/BoundingBoxDefinition", "min max", "3 ints"),
+    ("error", "PointSpreadFunctions/*", "@timepoint @setup", "int"),
+    # XmlIoStitchingResults, XmlIoIntensityAdjustments
+    ("error", "StitchingResults/*", "@view_setup_a @view_setup_b @tp_a @tp_b", "comma list"),
+    ("error", "StitchingResults/*", "shift", "shift"),
+    ("error", "StitchingResults/*", "correlation", "number"),
+    ("error", "IntensityAdjustments/*", "@timepoint @setup", "int"),
+    ("error", "IntensityAdjustments/*", "model", "2 numbers"),
+)
 _KINDS = ("angle", "channel", "illumination", "tile")
+# Elements whose children differ in some of theirs. Java's maps keep the last of equal ones;
+# BigStitcher groups views by their attributes.
+_DIFFERENT: tuple[tuple[Severity, str, str], ...] = (
+    ("error", ".//ViewSetups ViewSetup", "id"),
+    ("warning", ".//ViewSetups ViewSetup", " ".join(f"attributes/{kind}" for kind in _KINDS)),
+    ("warning", "ViewRegistrations ViewRegistration", "@timepoint @setup"),
+    ("error", ".//SetupIds SetupIdDefinition", "NewId"),
+)
 
 
 def problems_in(xml: bytes) -> Iterator[Problem]:
     """Find what keeps a project from opening, or is odd, in the XML alone."""
     root = parsed_xml(xml)
     if isinstance(root, str) or root.tag != "SpimData":
-        yield Problem(f"expected BigDataViewer's XML, got {problem_of(xml)}")
+        yield "error", f"expected BigDataViewer's XML, got {problem_of(xml)}; take the right file"
         return
-    if root.get("version", "0.2") != "0.2":
-        text = f"expected version 0.2, got {root.get('version')!r}; BigDataViewer reads it as 0.2"
-        yield Problem(f"SpimData: {text}", "warning")
-    if root.find("ViewRegistrations") is None:
-        yield _lacking("ViewRegistrations")
-    if root.find("SequenceDescription") is None:
-        yield _lacking("SequenceDescription")
-        return
-    yield from _forms(root, _OF_PROJECT)
-    yield from _sequence(root)
-    yield from _loader(root, xml)
-    yield from _registrations(root)
+    wrong = [*_texts(root), *_repetitions(root)]
+    yield from wrong
+    if any(severity == "error" for severity, _ in wrong):
+        return  # where Java stops
+    yield from _entities(root)
+    for each in root.iter("Timepoints"):
+        if not timepoints_in(each):
+            text = f"expected 1 to 100000 of them, got {_text(each, '<')!r:.70}; correct them"
+            yield "error", f"Timepoints: {text}"
+    problem = problem_of(xml)
+    if problem is not None and not any(e.get("format") in _NOT_READ for e in root.iter(_LOADER)):
+        yield "error", f"ImageLoader: expected one that names its images, got {problem}; correct it"
     description = parse_xml(xml, any_loader=True)
-    if description is not None and description.timepoints is not None:
-        yield from _views(root, description)
+    times = description and description.timepoints
+    if description and times and len(description.setups) * len(times) <= MOST_VIEWS:
+        yield from _views(root, description, times)
+        yield from _boxes(description)
 
 
-def _lacking(name: str) -> Problem:
-    return Problem(f"expected an element {name}, got none; add it")
-
-
-def _of(names: str, text: str, severity: Severity = "error") -> Iterator[Problem]:
-    """Yield a problem of some elements or views, if there are any."""
-    if names:
-        yield Problem(f"{names}: {text}", severity)
-
-
-# ---------------------------------------------------------------------- numbers
-
-
-def _forms(
-    root: Element, table: Iterable[tuple[str, tuple[str, ...], _Form]], where: str = ""
-) -> Iterator[Problem]:
-    """Find texts that Java does not parse: where it reads numbers, it stops at each other text."""
-    for path, names, form in table:
-        above, _, below = path.partition("//")
-        for name in names:
-            elements = _elements(root.iterfind(above), below)
-            texts = [(place, _text(element, name)) for place, element in elements]
-            wrong = [(place, text) for place, text in texts if not _fits(form, name, text)]
+def _texts(root: Element) -> Iterator[Problem]:
+    """Find texts that Java does not parse."""
+    above = {child: parent for parent in root.iter() for child in parent}
+    for severity, where, names, form in _RULES:
+        meaning, pattern = _FORMS[form]
+        fits = re.compile(pattern, re.ASCII).fullmatch
+        for name in names.split():
+            texts = [(each, _text(each, name.rstrip("?"))) for each in root.iterfind(where)]
+            wrong = [
+                (each, text)
+                for each, text in texts
+                if not (name.endswith("?") if text is None else fits(text))
+            ]
             if wrong:
-                key = "" if name == "." else f"{name.strip('@?')}: "
-                got = "none" if wrong[0][1] is None else f"{wrong[0][1]!r:.60}"
-                place = f"{where}{_some([place for place, _ in wrong])}: {key}"
-                first = " (the first)" if len(wrong) > 1 else ""
-                yield Problem(f"{place}expected {form.meaning}, got {got}{first}; correct it")
+                key = name.strip("@?.<")
+                got = "none; add it" if wrong[0][1] is None else f"{wrong[0][1]!r:.70}; correct it"
+                place = _named([each for each, _ in wrong], above)
+                yield severity, f"{place}: {key}{key and ': '}expected {meaning}, got {got}"
 
 
 def _text(element: Element, name: str) -> str | None:
+    """Return the text of a child, an attribute, or the element; None if it is not there."""
     if name[0] == "@":
         return element.get(name[1:])
-    child = element.find(name.strip("?"))
+    if name == "<":
+        return ElementTree.tostring(element, "unicode").strip()
+    child = element.find(name)
     return None if child is None else child.text or ""
 
 
-def _fits(form: _Form, name: str, text: str | None) -> bool:
-    if text is None or re.fullmatch(form.pattern, text, re.ASCII) is None:
-        return text is None and name[-1] == "?"
-    return form is not _INT or -(2**31) <= int(text) < 2**31
+def _named(elements: list[Element], above: Mapping[Element, Element]) -> str:
+    """Name elements, and what is around them if it has a name."""
+    names = []
+    for element in elements[:_MOST_NAMED]:
+        names.append(_said(element) or element.tag)
+        around: Element | None = element
+        while (around := above.get(around)) is not None:
+            if said := _said(around):
+                names[-1] = f"{said}: {names[-1]}"
+    more = len(elements) - _MOST_NAMED
+    return ", ".join(names) + (f" and {more} more" if more > 0 else "")
 
 
-def _elements(
-    parents: Iterable[Element], path: str, above: str = ""
-) -> Iterator[tuple[str, Element]]:
-    """Yield the elements at a path below others, with their names."""
-    tag, _, rest = path.partition("/")
-    for number, child in enumerate(found for parent in parents for found in parent.iterfind(tag)):
-        view = [f"{key} {child.get(key)}" for key in ("setup", "timepoint") if child.get(key)]
-        named = child.findtext("id") or child.get("name") or child.findtext("Name")
-        said = named or " ".join(view) or ("" if number == 0 else f"{number + 1}")
-        name = " ".join([above + child.tag, *said.split()])
-        if rest:
-            yield from _elements([child], rest, f"{name}: ")
-        else:
-            yield name, child
+def _said(element: Element) -> str:
+    """Return the tag of an element with its number, name or view; empty if it has none."""
+    said = next(filter(None, (_text(element, name) for name in _NAMES)), "").split()
+    said += [f"{key} {element.get(key)}" for key in ("setup", "timepoint") if element.get(key)]
+    return " ".join([element.tag, *said]) if said else ""
 
 
-def _some(names: list[str]) -> str:
-    more = len(names) - _MOST_NAMED
-    return ", ".join(names[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")
+def _repetitions(root: Element) -> Iterator[Problem]:
+    """Find elements that are not told apart."""
+    for severity, where, names in _DIFFERENT:
+        path, tag = where.split()
+        for parent in root.iterfind(path):
+            alike: dict[tuple[str | None, ...], list[Element]] = defaultdict(list)
+            for each in parent.iterfind(tag):
+                alike[tuple(_text(each, name) for name in names.split())].append(each)
+            for key, some in alike.items():
+                if len(some) > 1 and any(key):
+                    kinds = re.sub("attributes/|@", "", names).replace(" ", ", ")
+                    text = f"expected another {kinds} for each, got the same; correct them"
+                    yield severity, f"{_named(some, {})}: {text}"
 
 
-# ---------------------------------------------------------------------- setups and time points
+# ---------------------------------------------------------------------- references
 
 
-def _sequence(root: Element, where: str = "") -> Iterator[Problem]:
-    """Check the setups and time points of a project, or of the images of a split one."""
-    for tag in ("ViewSetups", "Timepoints"):
-        if root.find(f"SequenceDescription/{tag}") is None:
-            yield _lacking(f"{where}SequenceDescription/{tag}")
-    setups = root.findall(f"{_SETUPS}/ViewSetup")
-    if not setups:
-        yield _lacking(f"{where}{_SETUPS}/ViewSetup")
-    yield from _setup_list(setups, where)
-    yield from _entities(root, setups, where)
-    times = root.find(_TIMES)
-    if times is not None and not timepoints_in(times):
-        text = "a list, range or pattern of time points, 1 to 100000 of them"
-        got = ElementTree.tostring(times, encoding="unicode").split()
-        yield Problem(f"{where}Timepoints: expected {text}, got {' '.join(got):.60}; correct it")
+def _entities(root: Element) -> Iterator[Problem]:
+    """Find numbers of channels, tiles and so on that are not described: Java takes 0, or stops."""
+    for setups in root.iterfind(".//ViewSetups"):
+        kinds = {each.get("name"): each for each in setups.iterfind("Attributes")}
+        known = {(k, whole_number(e.findtext("id"))) for k, each in kinds.items() for e in each}
+        used = {(e.tag, whole_number(e.text)) for e in setups.iterfind("ViewSetup/attributes/*")}
+        for kind in sorted({kind for kind, _ in used - known}):
+            numbers = ranges(n for k, n in used - known if k == kind and n is not None)
+            text = f"expected {kind} {numbers}, as ViewSetups have it, got none; add it"
+            yield "warning" if kind in kinds else "error", f"Attributes {kind}: {text}"
 
 
-def _setup_list(setups: list[Element], where: str) -> Iterator[Problem]:
-    """Check that setups have a number of their own, and what viewers show of them."""
-    counts = Counter(setup.findtext("id") for setup in setups)
-    twice = [each for each in setups if counts[each.findtext("id")] > 1]
-    text = "expected another id for each, got the same, of which Java keeps the last; renumber them"
-    yield from _of(_named(twice, where), text)
-    for above, tag in ((".", "size"), (".", "voxelSize"), ("voxelSize", "unit")):
-        lacking = [e for e in setups if (at := e.find(above)) is not None and at.find(tag) is None]
-        yield from _of(_named(lacking, where), f"expected {tag}, got none; add it", "warning")
-
-
-def _named(setups: Iterable[Element], where: str) -> str:
-    return _some([f"{where}ViewSetup {each.findtext('id')}" for each in setups])
-
-
-def _entities(root: Element, setups: list[Element], where: str) -> Iterator[Problem]:
-    """Check that the channel, tile, angle and illumination of each setup are described."""
-    known = {
-        each.get("name"): {whole_number(entity.findtext("id")) for entity in each}
-        for each in root.iterfind(f"{_SETUPS}/Attributes")
-    }
-    lacking: dict[str, list[Element]] = defaultdict(list)
-    alike: dict[tuple[int | None, ...], list[Element]] = defaultdict(list)
-    for setup in setups:
-        numbers = {each.tag: whole_number(each.text) for each in setup.iterfind("attributes/*")}
-        alike[tuple(numbers.get(kind, 0) for kind in _KINDS)].append(setup)
-        for kind, number in numbers.items():
-            if number not in known.get(kind, ()):
-                lacking[kind].append(setup)
-    for kind, some in lacking.items():
-        text = f"expected Attributes name={kind!r} with each {kind} that setups have, got "
-        text += "others; add it" if kind in known else "none; add it"
-        yield from _of(_named(some, where), text, "warning" if kind in known else "error")
-    text = "expected another angle, channel, illumination or tile for each, got the same: "
-    for some in alike.values():
-        names = _named(some, where) if len(some) > 1 else ""
-        yield from _of(names, text + "BigStitcher mixes them up; number them", "warning")
-
-
-# ---------------------------------------------------------------------- image loaders
-
-
-def _loader(root: Element, xml: bytes) -> Iterator[Problem]:
-    """Check the image loader, also one inside of another, and the paths that it names."""
-    loader, where = root.find("SequenceDescription/ImageLoader"), ""
-    while loader is not None and loader.get("format") in SPLIT:
-        where += "ImageLoader: "
-        yield from _forms(loader, _OF_SEQUENCE, where)
-        yield from _sequence(loader, where)
-        loader = loader.find("ImageLoader")
-    if loader is None:
-        yield _lacking(f"{where}ImageLoader")
-        return
-    kind = loader.get("format") or "none"
-    yield from _format(kind, f"{where}ImageLoader", problem_of(xml))
-    paths = [root.find("BasePath"), *map(loader.find, ("n5", "zarr", "hdf5"))]
-    for each in filter(None, map(partial(_path, is_uri=kind != "bdv.hdf5"), paths)):
-        yield Problem(each)
-
-
-def _path(element: Element | None, *, is_uri: bool) -> str:
-    problem = None if element is None else path_problem(element, is_uri=is_uri)
-    return "" if element is None or problem is None else f"{element.tag}: {problem}"
-
-
-def _format(kind: str, where: str, problem: str | None) -> Iterator[Problem]:
-    """Say which programs open the format of a loader, and what n5zarr finds wrong with it."""
-    if kind in _NOT_READ:
-        text = f"{kind}: n5zarr does not read these images: only the XML is checked"
-        yield Problem(f"{where}: {text}", "note")
-    elif kind in _OF_OTHERS:
-        text = f"{kind} is a format of {_OF_OTHERS[kind]}, which other programs may not have"
-        yield Problem(f"{where}: {text}", "note")
-    elif kind not in _FORMATS:
-        text = f"expected a format among {', '.join((*_FORMATS, *_NOT_READ))}"
-        yield Problem(f"{where}: {text}, got {kind}; correct it")
-        return
-    if problem is not None and kind not in _NOT_READ:
-        yield Problem(f"ImageLoader: expected one that names its images, got {problem}")
-
-
-# ---------------------------------------------------------------------- views
-
-
-def _registrations(root: Element) -> Iterator[Problem]:
-    """Check the kinds of transforms, and that a view has one list of them."""
-    found = [*root.iterfind("ViewRegistrations/ViewRegistration")]
-    for kind in {t.get("type") for each in found for t in each.iterfind("ViewTransform")}:
-        if kind not in ("affine", "generic"):
-            yield Problem(f"ViewTransform: expected type 'affine', got {kind!r}; correct it")
-    counts = Counter(view_in(each.attrib) for each in found)
-    twice = [view for view, count in counts.items() if view is not None and count > 1]
-    text = "expected one ViewRegistration, got more, of which Java keeps the last; remove others"
-    yield from _of(names_of(twice), text, "warning")
-
-
-def _views(root: Element, description: Description) -> Iterator[Problem]:
+def _views(root: Element, description: Description, times: Sequence[int]) -> Iterator[Problem]:
     """Check what the XML says of views against the views that it describes."""
-    views = set(product(description.setups, description.timepoints or ()))
+    views = set(product(description.setups, times))
     models, present = description.registrations, views - description.missing
-    if root.find("ViewRegistrations") is not None:
-        text = "expected a ViewRegistration, got none; add one, or list the view in MissingViews"
-        yield from _of(names_of(sorted(present - models.keys())), text)
-    flat = [view for view in sorted(present & models.keys()) if _is_flat(models[view])]
-    text = "expected affine transforms that can be inverted, got others, so that nothing is shown"
-    yield from _of(names_of(flat), f"{text}; correct them")
-    points = root.iterfind("ViewInterestPoints/ViewInterestPointsFile")
-    pairs = root.iterfind("StitchingResults/PairwiseResult")
-    named: dict[str, set[View | None]] = {
-        "MissingView": {*description.missing},
-        "ViewInterestPointsFile": {view_in(each.attrib) for each in points},
-        "PairwiseResult": {view for each in pairs for view in _pair(each)},
+    named = {
+        tag: {view_in(each.attrib) for each in root.iterfind(f"{tag}/*")}
+        for tag in ("ViewInterestPoints", "PointSpreadFunctions", "IntensityAdjustments")
     }
-    text = "expected views of the project, got others; remove them"
-    for name, some in named.items():
-        others = names_of(sorted(view for view in some - views if view is not None))
-        severity: Severity = "note" if name == "MissingView" else "warning"
-        yield from _of(f"{name}: {others}" if others else "", text, severity)
-    if description.loader.splits:
-        yield from _boxes(description)
+    named["StitchingResults"] = {
+        (int(setup), int(timepoint))
+        for each in root.iterfind("StitchingResults/*")
+        for side in "ab"
+        for setup, timepoint in zip(
+            each.attrib[f"view_setup_{side}"].split(","),
+            each.attrib[f"tp_{side}"].split(","),
+            strict=False,
+        )
+    }
+    none = "expected a ViewRegistration, got none; add one, or list the view in MissingViews"
+    flat = "expected transforms that can be inverted, got others; correct them"
+    other = "expected views of the project, got others; remove them"
+    found: list[tuple[Severity, str, Iterable[View | None]]] = [
+        ("error", none, present - models.keys()),  # AbstractSpimSource.loadTimepoint
+        ("error", flat, {view for view in present & models.keys() if _is_flat(models[view])}),
+        ("note", f"MissingViews: {other}", description.missing - views),
+        *(("warning", f"{tag}: {other}", some - views) for tag, some in named.items()),
+    ]
+    for severity, text, some in found:
+        if some := sorted(filter(None, some)):
+            yield severity, f"{names_of(some)}: {text}"
+
+
+def _is_flat(rows: Sequence[float]) -> bool:
+    return bool(rows) and not abs(np.linalg.det(np.reshape(rows, (3, 4))[:, :3])) > 0
 
 
 def _boxes(description: Description) -> Iterator[Problem]:
     """Check that each setup of a split project has a box in a setup that has images."""
-    boxes, first = description.loader.splits[-1], description.loader.splits[0]
-    text = "expected a SetupIdDefinition, got none; add it"
-    lacking = ranges(description.setups.keys() - boxes.keys())
-    yield from _of(f"setups {lacking}" if lacking else "", text)
-    images = () if description.of_images is None else description.of_images.setups.keys()
-    unknown = ranges({box.setup for box in first.values()} - {*images})
-    text = f"expected ViewSetups in the ImageLoader, got {unknown}; correct them"
-    yield from _of("SetupIdDefinition: OldId" if unknown else "", text)
-
-
-def _pair(element: Element) -> Iterator[View | None]:
-    """Yield the views of a stitching result."""
-    for side in "ab":
-        setups, times = (
-            element.get(f"{key}_{side}", "").split(",") for key in ("view_setup", "tp")
-        )
-        for setup, timepoint in zip(setups, times, strict=False):
-            yield view_in({"setup": setup, "timepoint": timepoint})
-
-
-def _is_flat(rows: Sequence[float]) -> bool:
-    matrix = np.reshape(rows, (3, 4))[:, :3] if rows else np.eye(3)  # others are found above
-    return not (np.isfinite(matrix).all() and np.linalg.matrix_rank(matrix) == 3)
+    splits, of_images = description.loader.splits, description.of_images
+    if splits and of_images is not None:  # XmlIoSplitViewerImgLoader
+        lacking = ranges(description.setups.keys() - splits[-1].keys())
+        unknown = ranges({box.setup for box in splits[0].values()} - of_images.setups.keys())
+        if lacking:
+            text = f"expected a SetupIdDefinition of each ViewSetup, got none of {lacking}"
+            yield "error", f"SetupIds: {text}; add it"
+        if unknown:
+            text = f"expected ViewSetups of the images, got {unknown}"
+            yield "error", f"SetupIds: OldId: {text}; correct it"

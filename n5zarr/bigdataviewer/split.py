@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, override
 from n5zarr.bigdataviewer.levels import NO_LEVELS, StoredLevels
 from n5zarr.conventions.levels import factors_in_json
 from n5zarr.conventions.model import MisfitError, Node, downsampling_factors, level_of
-from n5zarr.errors import N5UnsupportedError, option_error
+from n5zarr.errors import option_error
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
 from n5zarr.storage.confined import confined
@@ -69,23 +69,14 @@ class N5Views:
         """Open the levels of a view; none if it does not exist."""
         path = join(self.group, f"setup{view[0]}", f"timepoint{view[1]}")
         nodes = self.store.container.nodes
-        above = await self.store.run_async(nodes.above(join(path, "s0")))
-        listed = above[1].get("downsamplingFactors")
-        n_listed = len(listed) if isinstance(listed, list) else 1
-        try:
-            found = dict(await self.store.run_async(nodes.children(path)))
-        except N5UnsupportedError as err:
-            if err.kind != "listing":
-                raise
-            names = [f"s{n}" for n in range(n_listed)]
-            paths = [join(path, name) for name in names]
-            each = await self.store.run_async(nodes.nodes_at(paths))
-            found = {name: node for name, node in zip(names, each, strict=True) if node is not None}
-        numbered = {level_of(name): node for name, node in found.items()}
-        there = {n: v for n, v in numbered.items() if n is not None and isinstance(v, DatasetView)}
+        children = dict(await self.store.run_async(nodes.children(path)))
+        found = {level_of(name): each for name, each in children.items()}
+        there = {n: v for n, v in found.items() if n is not None and isinstance(v, DatasetView)}
         if not there:
             return NO_LEVELS
-        n_levels = max(*there, n_listed - 1) + 1
+        above = await self.store.run_async(nodes.above(join(path, "s0")))
+        listed = above[1].get("downsamplingFactors")
+        n_levels = max(*there, len(listed) - 1 if isinstance(listed, list) else 0) + 1
         try:
             factors = [_factors(path, n, there.get(n), above) for n in range(n_levels)]
         except MisfitError as err:

@@ -1,28 +1,22 @@
-"""Check projects: the XML, the images that it names, and their container.
+"""Check projects: the XML, then the container, then the images that the XML describes.
 
 bigdataviewer-core 19911bd6: ``N5ImageLoader`` and ``DefaultN5Properties`` (type and factors are
-those of the setup, all levels that the factors count are opened), ``DataTypeProperties``,
-``AbstractSpimSource``. multiview-reconstruction 58d0e65 (8.0): ``AllenOMEZarrLoader``,
-``AllenOMEZarrProperties``, ``InterestPointsN5``.
+those of the setup, all levels that the factors count are opened), ``DataTypeProperties``.
+multiview-reconstruction 8.0, 58d0e65: ``AllenOMEZarrProperties``, ``InterestPointsN5``.
 """
 
 from __future__ import annotations
 
-import asyncio
 import math
 import posixpath
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field, replace
-from itertools import batched, pairwise, product
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr import sync
 from n5zarr.bigdataviewer.description import problem_of
 from n5zarr.bigdataviewer.point_lists import CONTAINER, PACKED_CONTAINER, base_path, listed_in
 from n5zarr.bigdataviewer.project import XmlFile, read_project, xml_file
-from n5zarr.bigdataviewer.rules import Problem, problems_in
-from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
-from n5zarr.bigdataviewer.split import N5Views
+from n5zarr.bigdataviewer.rules import problems_in
 from n5zarr.bigdataviewer.views import names_of
 from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -32,28 +26,27 @@ from n5zarr.format.path import join
 from n5zarr.storage.requests import read_each, read_key
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root
-from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.validate.check import check_of
 from n5zarr.tools.validate.findings import finding
 from n5zarr.tools.validate.gaps import Gaps
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Iterator, Sequence
 
-    from n5zarr.bigdataviewer.description import Description
-    from n5zarr.bigdataviewer.levels import StoredLevels, ViewLevels
+    from n5zarr.bigdataviewer.description import Setup
     from n5zarr.bigdataviewer.project import Project
     from n5zarr.bigdataviewer.registrations import View
+    from n5zarr.bigdataviewer.rules import Problem
+    from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.storage.place import Place
-    from n5zarr.store.made_datasets import MadeDataset
     from n5zarr.tools.jobs.run import RunOptions
-    from n5zarr.tools.validate.check import Check
+    from n5zarr.tools.validate.check import ContainerCheck
     from n5zarr.tools.validate.findings import Finding
 
 __all__ = ["ProjectCheck", "find_check"]
 
-_VIEWS = 64  # opened at once
 _TYPES = {kind.value for kind in DataType if kind.is_numeric}
 _LARGEST = 2**31 - 1  # elements of an array in Java
 
@@ -81,10 +74,8 @@ class ProjectCheck:
 
     Parameters
     ----------
-    file : XmlFile
-        The XML.
-    xml : bytes
-        Its content.
+    file, xml : XmlFile, bytes
+        The XML, and its content.
     deep, expect_complete : bool
         As for the check of its container.
     """
@@ -95,179 +86,117 @@ class ProjectCheck:
     expect_complete: bool
     counts: Counter[str] = field(default_factory=Counter)
     gaps: Gaps = field(default_factory=Gaps)
-    name: str = ""
     path: str = ""
 
-    def __post_init__(self) -> None:
-        self.name = str(self.file)
+    @property
+    def name(self) -> str:
+        """Name of the XML."""
+        return str(self.file)
 
-    def run(self, run: RunOptions, state: object = None) -> Iterator[Finding]:
-        """Check the XML, then the images, then the container; yield each finding at once."""
-        is_whole = run.division.part is None
+    def run(
+        self, run: RunOptions, state: str | os.PathLike[str] | None = None
+    ) -> Iterator[Finding]:
+        """Check the XML, the container, then the images; yield each finding at once."""
+        is_whole = run.division.part is None  # parts check blocks only
         if is_whole:
-            yield from _findings(self.file.name, problems_in(self.xml))
+            yield from self._findings(problems_in(self.xml))
         if problem_of(self.xml) is not None:
             return
         try:
             project = read_project(self.file)
-            inner = self._container(project)
+            located = Located("bdv", project.place, document=project)
+            inner = check_of(located, deep=self.deep, expect_complete=self.expect_complete)
         except (N5Error, FileNotFoundError) as err:
             is_limit = isinstance(err, N5UnsupportedError)
-            yield from _findings(
-                self.file.name, [Problem(f"its images: {err}", "note" if is_limit else "error")]
-            )
+            yield from self._findings([("note" if is_limit else "error", f"its images: {err}")])
             return
-        self.name, self.path = inner.name, inner.path
         self.counts, self.gaps = inner.counts, inner.gaps
-        is_broken = False
-        if is_whole:
-            for each in _findings(self.file.name, _images(project)):
-                is_broken |= each.severity == "error"
-                yield each
-            yield from _findings(CONTAINER, _points(project))
         try:
-            yield from inner.run(run, state)  # type: ignore[arg-type]
+            yield from inner.run(run, state)
         except N5Error as err:
-            if err.kind != "listing" and not is_broken:
+            if err.kind != "listing":
                 raise
-            yield from _findings(
-                self.file.name, [Problem(f"blocks are not checked: {err}", "warning")]
-            )
+            yield from self._findings([("warning", f"its images are not checked: {err}")])
+            return
+        if is_whole:
+            yield from self._findings(_images(project, inner))
+            yield from self._findings(_points(project))
 
-    def _container(self, project: Project) -> Check:
-        """Return the check of the container; raise if there is none."""
-        located = Located("bdv", project.place, document=project)
-        store, group = located.open(writes=False)
-        with located.named():
-            existing_node(store, group)
-        return check_of(located, deep=self.deep, expect_complete=self.expect_complete)
-
-
-def _findings(file: str, problems: Iterator[Problem] | Sequence[Problem]) -> Iterator[Finding]:
-    for message, severity in problems:
-        yield finding("project", "", message, file=file, severity=severity)
+    def _findings(self, problems: Iterator[Problem] | Sequence[Problem]) -> Iterator[Finding]:
+        for severity, message in problems:
+            yield finding("project", "", message, file=self.file.name, severity=severity)
 
 
 # ---------------------------------------------------------------------- images
 
 
-def _images(project: Project) -> Iterator[Problem]:
+def _images(project: Project, check: ContainerCheck) -> Iterator[Problem]:
     """Check the images of all views; one problem for all views that have it."""
-    description, location = project.description, project.place.location
-    times, types = description.timepoints or (), dict[int, str]()
-    if isinstance(location, BdvImages):
-        source = location.source
-    else:
-        store, group = Located("bdv", project.place).open(writes=False)
-        yield from _setups(store, group, sorted(description.setups), types)
-        views = tuple(product(sorted(description.setups), times))
-        source = N5Views(store, group, views)
+    description = project.description
     found: dict[Problem, list[View]] = defaultdict(list)
-    for some in batched(product(sorted(description.setups), times), _VIEWS):
-        for view, levels in zip(some, sync(_opened(source, some)), strict=True):
-            for problem in _view(view, levels, description, types):
-                found[problem].append(view)
-    for (message, severity), affected in found.items():
-        yield Problem(f"{names_of(affected)}: {message}", severity)
+    for number, setup in sorted(description.setups.items()):
+        group = join(check.path, f"setup{number}")
+        node = check.store.node(group)
+        attributes = {} if node is None else node.attributes
+        listed = attributes.get("downsamplingFactors")
+        factors = [numbers(each, 3) for each in listed] if isinstance(listed, list) else []
+        kind = attributes.get("dataType")
+        if kind not in _TYPES or not factors or None in factors:
+            got = {key: attributes.get(key) for key in ("dataType", "downsamplingFactors")}
+            text = f"expected a type of numbers, and three factors of each level, got {got!r:.90}"
+            yield "error", f"setup{number}: {text}; n5zarr convert to another XML writes them"
+            continue
+        for time in description.timepoints or ():
+            paths = [f"{group}/timepoint{time}/s{level}" for level in range(len(factors))]
+            levels = [check.datasets.get(path) for path in paths]
+            is_missing = (number, time) in description.missing
+            for problem in _levels(levels, factors, kind, setup, is_missing=is_missing):
+                found[problem].append((number, time))
+    for (severity, message), views in found.items():
+        yield severity, f"{names_of(views)}: {message}"
 
 
-async def _opened(source: ViewLevels, views: Sequence[View]) -> list[StoredLevels | N5Error | None]:
-    """Open the levels of views; None for a view without an image."""
-    known = set(source.views)
-
-    async def opened(view: View) -> StoredLevels | N5Error | None:
-        if view not in known:
-            return None
-        try:
-            levels = await source.levels(view)
-        except N5Error as err:
-            return err
-        return levels if levels.stored else None
-
-    return await asyncio.gather(*map(opened, views))
-
-
-def _setups(
-    store: N5Store, group: str, setups: Sequence[int], types: dict[int, str]
+def _levels(
+    levels: Sequence[DatasetAttributes | None],
+    factors: Sequence[tuple[float, ...] | None],
+    kind: object,
+    setup: Setup,
+    *,
+    is_missing: bool,
 ) -> Iterator[Problem]:
-    """Check the documents of setups in N5, which Java needs; take the types of setups."""
-    for number in setups:
-        node = store.node(join(group, f"setup{number}"))
-        if node is None:
-            continue  # its views are missing
-        kind, factors = (node.attributes.get(k) for k in ("dataType", "downsamplingFactors"))
-        at = f"setup{number}/{ATTRIBUTES_JSON}"
-        way = "n5zarr convert to a new XML writes it"
-        if isinstance(kind, str) and kind in _TYPES:
-            types[number] = kind
-        else:
-            yield Problem(f"{at}: dataType: expected a type of numbers, got {kind!r:.40}; {way}")
-        each = factors if isinstance(factors, list) else []
-        if not each or None in (numbers(by, 3) for by in each):
-            text = f"expected three numbers for each level, got {factors!r:.40}"
-            yield Problem(f"{at}: downsamplingFactors: {text}; {way}")
+    """Check the levels of a view, by the factors and the type of its setup."""
+    finest, absent = levels[0], [f"s{n}" for n, level in enumerate(levels) if level is None]
+    if len(absent) < len(levels) and is_missing:
+        yield "warning", "listed in MissingViews, but has an image; remove it there"
+    elif is_missing:
+        return
+    elif len(absent) == len(levels):
+        yield "error", "expected an image, got none; restore it, or list it in MissingViews"
+    elif absent:
+        text = f"expected {len(levels)} levels, got no {', '.join(absent)}"
+        yield "error", f"{text}; n5zarr pyramid writes them"
+    for number, (level, by) in enumerate(zip(levels, factors, strict=True)):
+        if level is not None:
+            size = setup.size if finest is None or number == 0 else finest.dimensions
+            for severity, text in _level(level, by or (), size, kind):
+                yield severity, f"s{number}: {text}"
 
 
-def _view(
-    view: View,
-    levels: StoredLevels | N5Error | None,
-    description: Description,
-    types: dict[int, str],
+def _level(
+    level: DatasetAttributes, by: Sequence[float], finest: Sequence[int], kind: object
 ) -> Iterator[Problem]:
-    """Check the levels of a view; ``types`` are those of setups, filled here."""
-    if view in description.missing:
-        if levels is not None:
-            yield Problem("listed in MissingViews, but has an image; remove it there", "warning")
-    elif levels is None:
-        yield Problem("expected an image, got none; restore it, or list it in MissingViews")
-    elif isinstance(levels, N5Error):
-        yield Problem(str(levels))
-    else:
-        lacking = [f"s{n}" for n in range(len(levels.factors)) if n not in levels.stored]
-        if lacking:
-            text = f"expected {len(levels.factors)} levels, got none of {', '.join(lacking)}"
-            yield Problem(f"{text}; n5zarr pyramid writes them")
-        yield from _factors(levels)
-        kind = types.setdefault(view[0], next(iter(levels.stored.values())).data_type.value)
-        for number, dataset in sorted(levels.stored.items()):
-            yield from _level(f"s{number}", dataset, kind)
-        size = description.setups[view[0]].size
-        finest = levels.stored.get(0)
-        if finest is not None and size and tuple(size) != tuple(finest.dimensions):
-            text = f"expected the size of its setup, {[*size]}, got {[*finest.dimensions]}"
-            yield Problem(f"s0: {text}; correct the size in the XML", "warning")
-
-
-def _factors(levels: StoredLevels) -> Iterator[Problem]:
-    """Check that the first level is full resolution, and each one after it is coarser."""
-    listed = [tuple(by) for by in levels.factors]
-    if any(by != 1 for by in listed[0]):
-        text = f"expected the factors 1, 1, 1 of s0, got {[*listed[0]]}"
-        yield Problem(f"{text}: it is shown at another place; correct them", "warning")
-    for finer, coarser in pairwise(listed):
-        is_coarser = math.prod(coarser) > math.prod(finer)
-        if not is_coarser or any(a > b for a, b in zip(finer, coarser, strict=True)):
-            text = f"expected levels from fine to coarse, got {[*coarser]} after {[*finer]}"
-            yield Problem(f"{text}; correct their order", "warning")
-    finest = levels.stored.get(0)
-    for number, by in enumerate(listed):
-        level = levels.stored.get(number)
-        if level is not None and finest is not None and number:
-            each = zip(finest.dimensions, by, level.dimensions, strict=True)
-            if any(abs(n / f - m) > 1 for n, f, m in each if f > 0):
-                text = f"expected the size {[*finest.dimensions]} divided by {[*by]}"
-                yield Problem(f"s{number}: {text}, got {[*level.dimensions]}", "warning")
-
-
-def _level(name: str, dataset: MadeDataset, kind: str) -> Iterator[Problem]:
-    """Check that Java can show a level."""
-    if dataset.data_type.value != kind:
-        text = f"expected {kind}, the type of its setup, got {dataset.data_type.value}"
-        yield Problem(f"{name}: {text}; correct the setup's, or convert the image")
-    extent = [min(b, n) for b, n in zip(dataset.block_size, dataset.dimensions, strict=True)]
-    if math.prod(extent) > _LARGEST:
-        text = f"expected blocks of at most {_LARGEST} elements, got {extent}"
-        yield Problem(f"{name}: {text}; convert it with smaller chunks")
+    """Check a level by its factors, the size at full resolution, and the type of its setup."""
+    own, size, blocks = level.data_type.value, [*level.dimensions], [*level.block_size]
+    fits = all(f > 0 and abs(n / f - m) <= 1 for n, f, m in zip(finest, by, size, strict=False))
+    if own != kind or len(size) != 3:
+        text = f"expected three dimensions of {kind}, as its setup states, got {own}, {size}"
+        yield "error", f"{text}; correct the setup's document, or convert the image"
+    if math.prod(map(min, blocks, size)) > _LARGEST:
+        text = f"expected blocks of at most {_LARGEST} elements, got {blocks}"
+        yield "error", f"{text}; convert it with smaller chunks"
+    if not fits or (set(by) == {1} and finest and [*finest] != size):
+        text = f"expected the size {[*finest]} divided by {[*by]}, got {size}"
+        yield "warning", f"{text}; correct the size in the XML, or downsamplingFactors"
 
 
 # ---------------------------------------------------------------------- interest points
@@ -282,17 +211,16 @@ def _points(project: Project) -> Iterator[Problem]:
         keys = [join(each.path, "interestpoints", ATTRIBUTES_JSON) for each in lists]
         documents = _beside(project, CONTAINER).run(read_each(keys))
     except N5Error as err:
-        yield Problem(str(err), "warning")
+        yield "warning", str(err)
         return
     absent = [each.path for each, data in zip(lists, documents, strict=True) if data is None]
     if absent:
+        text = f"expected {len(lists)} lists of interest points, got no {absent[0]}"
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        text = "expected a list of interest points, which the XML names, got none"
-        yield Problem(f"{absent[0]}{more}: {text}; restore it, or detect points again", "warning")
+        yield "warning", f"{CONTAINER}: {text}{more}; restore it, or detect points again"
 
 
 def _beside(project: Project, name: str) -> N5Store:
-    file = project.file
-    return N5Store(
-        file.place_for(file.beside(posixpath.join(base_path(project.xml), name))), read_only=True
-    )
+    """Open a container beside the XML."""
+    place = project.file.beside(posixpath.join(base_path(project.xml), name))
+    return N5Store(project.file.place_for(place), read_only=True)

@@ -22,7 +22,8 @@ type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.
 ``note``: legal, but not every program reads it, or not what N5 is about."""
 
-type Repair = Literal["clean", "quarantine"]  # remove the file, or move it aside
+type Repair = Literal["clean", "quarantine"]
+"""Which repair takes care of it: remove the file, or move it aside."""
 
 type KindOfFinding = Literal[
     "json",
@@ -70,7 +71,7 @@ class Rule(NamedTuple):
     Parameters
     ----------
     severity : {"error", "warning", "note"}
-        Of a finding that states no other one.
+        Severity of a finding that states no other one.
     meaning : str
         The problem.
     way_out : str
@@ -277,7 +278,10 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "correct the document of the group, or write the image again",
     ),
     "project": Rule(
-        "error", "BigDataViewer or BigStitcher fails, or lacks views", "correct XML or images"
+        "error",
+        "the XML of a project, or its images, by which BigDataViewer or BigStitcher fails or lacks "
+        "views",
+        "correct the XML, or restore the images",
     ),
 }
 
@@ -299,7 +303,7 @@ class Finding:
     block : tuple of int, optional
         Grid position of the block, N5 order (x first).
     file : str, optional
-        The file, below the root of the container; of a project, the XML or what is beside it.
+        The file, below the root of the container; the XML of a project.
     repair : {"clean", "quarantine"}, optional
         The repair for it: ``clean_leftovers`` or ``quarantine_blocks``.
     """
