@@ -225,7 +225,8 @@ def _texts(root: Element) -> Iterator[Problem]:
             ]
             if wrong:
                 key = name.strip("@?.<")
-                got = "none; add it" if wrong[0][1] is None else f"{wrong[0][1]!r:.70}; correct it"
+                got = "none; add it" if wrong[0][1] is None else f"{wrong[0][1]!r:.70}"
+                got += "" if wrong[0][1] is None or severity == "note" else "; correct it"
                 place = _named([each for each, _ in wrong], above)
                 yield severity, f"{place}: {key}{key and ': '}expected {meaning}, got {got}"
 
@@ -245,8 +246,9 @@ def _named(elements: list[Element], above: Mapping[Element, Element]) -> str:
     names = []
     for element in elements[:_MOST_NAMED]:
         names.append(_said(element) or element.tag)
-        around: Element | None = element
-        while (around := above.get(around)) is not None:
+        around = element
+        while around in above:
+            around = above[around]
             if said := _said(around):
                 names[-1] = f"{said}: {names[-1]}"
     more = len(elements) - _MOST_NAMED

@@ -17,6 +17,7 @@ from n5zarr.bigdataviewer.description import problem_of
 from n5zarr.bigdataviewer.point_lists import CONTAINER, PACKED_CONTAINER, base_path, listed_in
 from n5zarr.bigdataviewer.project import XmlFile, read_project, xml_file
 from n5zarr.bigdataviewer.rules import problems_in
+from n5zarr.bigdataviewer.shown_as_n5 import BdvImages
 from n5zarr.bigdataviewer.views import names_of
 from n5zarr.conventions.model import numbers
 from n5zarr.errors import N5Error, N5UnsupportedError
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.validate.check import ContainerCheck
-    from n5zarr.tools.validate.findings import Finding
+    from n5zarr.tools.validate.findings import Finding, Severity
 
 __all__ = ["ProjectCheck", "find_check"]
 
@@ -113,10 +114,13 @@ class ProjectCheck:
         self.counts, self.gaps = inner.counts, inner.gaps
         try:
             yield from inner.run(run, state)
-        except N5Error as err:
-            if err.kind != "listing":
+        except (N5Error, FileNotFoundError) as err:
+            is_unlisted = isinstance(err, N5Error) and err.kind == "listing"
+            is_made = isinstance(project.place.location, BdvImages)  # of images, one is broken
+            if isinstance(err, N5Error) and not is_unlisted and not is_made:
                 raise
-            yield from self._findings([("warning", f"its images are not checked: {err}")])
+            severity: Severity = "warning" if is_unlisted else "error"
+            yield from self._findings([(severity, f"its images: {err}")])
             return
         if is_whole:
             yield from self._findings(_images(project, inner))

@@ -71,17 +71,17 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     "root": ("SpimData", "Data", "error", "the root element Data, not SpimData"),
     "cut": ("(?s)</ViewRegistrations>.*", "", "error", "XML that is not well-formed"),
     "version": (
-        'version="0.2"', 'version="0.1"', "warning", "SpimData: expected version 0.2, got '0.1'",
+        'version="0.2"', 'version="0.1"', "warning", "version: expected 0.2, .* got '0.1'",
     ),
     "no registrations": (
-        "(?s)<ViewRegistrations>.*</ViewRegistrations>", "", "error", "element ViewRegistrations",
+        "(?s)<ViewRegistrations>.*</ViewRegistrations>", "", "error", "ViewRegistrations: expected an el",
     ),
     "no time points": (
-        "(?s)<Timepoints.*</Timepoints>", "", "error", "SequenceDescription/Timepoints",
+        "(?s)<Timepoints.*</Timepoints>", "", "error", "Timepoints: expected an element",
     ),
-    "pattern": ("0,1</int", "0,b</int", "error", "Timepoints: expected a list, range or pattern"),
+    "pattern": ("0,1</int", "0,b</int", "error", "Timepoints: expected 1 to 100000 .*0,b"),
     "type of time points": (
-        'type="pattern"', 'type="all"', "error", "Timepoints: expected a list",
+        'type="pattern"', 'type="all"', "error", "Timepoints: type: expected list, .* 'all'",
     ),
     "id": ("<id>3</id>", "<id> 3 </id>", "error", "ViewSetup 3: id: expected a whole number wit"),
     "id of a channel": (
@@ -91,30 +91,30 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     "size": ("61 53 11", "\n61 53 11", "error", r"ViewSetup 0: size: .*got '\\n61 53 11'"),
     "size of the image": (
         "61 53 11", "61 53 12", "warning",
-        (r"setup 0 at 0, setup 0 at 1: s0: expected the size of its setup, \[61, 53, 12\], "
+        (r"setup 0 at 0, setup 0 at 1: s0: expected the size \[61, 53, 12\] divided by .*"
         r"got \[61, 53, 11\]"),
     ),
-    "no size": ("<size>61 53 11</size>", "", "warning", "ViewSetup 0: expected size, got none"),
+    "no size": ("<size>61 53 11</size>", "", "warning", "ViewSetup 0: size: expected an elem"),
     "voxel size": (
         "0.5 0.5 2.0", "0,5 0,5 2,0", "error",
         "ViewSetup 0: voxelSize: size: expected three numbers",
     ),
     "no voxel size": (
         "(?s)<voxelSize>.*?</voxelSize>", "", "warning",
-        "ViewSetup 0: expected voxelSize, got none",
+        "ViewSetup 0: voxelSize: expected an element, got none",
     ),
-    "no unit": ("<unit>um</unit>", "", "warning", "ViewSetup 0: expected unit"),
+    "no unit": ("<unit>um</unit>", "", "warning", "voxelSize: unit: expected an element"),
     "channel": (
         "<channel>0<", "<channel>7<", "warning",
-        "ViewSetup 0: expected Attributes name='channel' with .* got others",
+        "Attributes channel: expected channel 7, as ViewSetups have it, got none",
     ),
     "no channels": (
         '(?s)<Attributes name="channel">.*?</Attributes>', "", "error",
-        "expected Attributes name='channel' .* got none",
+        "Attributes channel: expected channel 0-1, .* got none",
     ),
     "the same tile": (
         "<tile>1<", "<tile>0<", "warning",
-        "ViewSetup 0, ViewSetup 1: expected another angle, channel, illumination or tile",
+        "ViewSetup 0, ViewSetup 1: expected another angle, channel, illumination, tile for each",
     ),
     "location": (
         r"(<Tile>\s*<id>0</id>)", r"\1<location>1 2</location>", "error",
@@ -122,22 +122,22 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
     "format": (
         '"bdv.n5"', '"bdv.n6"', "error",
-        "ImageLoader: expected a format among bdv.n5, .*, got bdv.n6",
+        "ImageLoader bdv.n6: format: expected a format among bdv.n5, .*, got 'bdv.n6'",
     ),
     "no format": (
-        ' format="bdv.n5"', "", "error", "ImageLoader: expected a format among .* got none",
+        ' format="bdv.n5"', "", "error", "ImageLoader: format: expected a format among .* got none",
     ),
     "format of others": (
-        '"bdv.n5"', '"catmaid"', "note", "catmaid: n5zarr does not read these images",
+        '"bdv.n5"', '"catmaid"', "note", "expected images that n5zarr reads, .* got 'catmaid'",
     ),
     "no container": ("<n5 .*</n5>", "", "error", "got the format bdv.n5 without the element n5"),
     "other container": (">dataset.n5<", ">data.n5<", "error", "its images: .*data.n5"),
     "path of a container": (
         ">dataset.n5<", "> dataset.n5<", "error",
-        "n5: expected a part of a URI, got ' dataset.n5'; write dataset.n5",
+        "n5: expected type='relative' with a part of a URI .*> dataset.n5<",
     ),
     "type of a path": (
-        '<n5 type="relative"', "<n5", "error", "n5: expected type='relative', got None",
+        '<n5 type="relative"', "<n5", "error", "n5: expected type='relative' .* got '<n5>",
     ),
     "missing view": (
         '<MissingView timepoint="1" setup="7"', '<MissingView timepoint="1" setup="a"', "error",
@@ -149,7 +149,7 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
     "unknown view is missing": (
         '(<MissingView )', r'\1timepoint="0" setup="9" />\n\1', "note",
-        "MissingView: setup 9 at 0: expected views of the project",
+        "setup 9 at 0: MissingViews: expected views of the project",
     ),
     "no registration": (
         '(?s)<ViewRegistration timepoint="1" setup="2">.*?</ViewRegistration>', "", "error",
@@ -157,7 +157,7 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
     "two registrations": (
         '(<ViewRegistration timepoint="1" setup="2")', r'\1 />\1', "warning",
-        "setup 2 at 1: expected one ViewRegistration, got more",
+        "ViewRegistration setup 2 timepoint 1, .* expected another timepoint, setup for each",
     ),
     "affine": (
         r"<affine>1.0 ", "<affine>", "error",
@@ -165,19 +165,19 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
     "flat": (
         r"<affine>1.0 ", "<affine>0.0 ", "error",
-        "setup 0 at 0: expected affine transforms that can be inverted",
+        "setup 0 at 0: expected transforms that can be inverted",
     ),
     "type of a transform": (
         'type="affine"', 'type="rigid"', "error",
-        "ViewTransform: expected type 'affine', got 'rigid'",
+        "ViewTransform .*: type: expected affine or generic, got 'rigid'",
     ),
     "points of no view": (
         '(<ViewInterestPointsFile timepoint="0" setup=")0', r"\g<1>9", "warning",
-        "ViewInterestPointsFile: setup 9 at 0: expected views of the project",
+        "setup 9 at 0: ViewInterestPoints: expected views of the project",
     ),
     "no points": (
         "tpId_0_viewSetupId_0/beads<", "tpId_0_viewSetupId_0/nuclei<", "warning",
-        "interestpoints.n5: tpId_0_viewSetupId_0/nuclei: expected a list",
+        "interestpoints.n5: expected 8 lists .* got no tpId_0_viewSetupId_0/nuclei",
     ),
     "text files": (
         "tpId_0_viewSetupId_0/beads<", "interestpoints/tpId_0.beads<", "warning", "text files",
@@ -193,7 +193,7 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
         ('<StitchingResults><PairwiseResult view_setup_a="0" view_setup_b="9" tp_a="0" tp_'
         'b="0"><shift>1 2 3</shift><correlation>1</correlation></PairwiseResult></Stitchi'
         "ngResults>"),
-        "warning", "PairwiseResult: setup 9 at 0: expected views",
+        "warning", "setup 9 at 0: StitchingResults: expected views",
     ),
 }  # fmt: skip
 
@@ -236,32 +236,32 @@ DAMAGES: dict[str, tuple[Callable[[Path], object], str, str]] = {
     ),
     "level": (
         lambda d: shutil.rmtree(d / "dataset.n5/setup2/timepoint1/s1"), "error",
-        "setup 2 at 1: expected 2 levels, got none of s1",
+        "setup 2 at 1: expected 2 levels, got no s1",
     ),
     "full resolution": (
         lambda d: shutil.rmtree(d / "dataset.n5/setup2/timepoint1/s0"), "error",
-        "setup 2 at 1: expected 2 levels, got none of s0",
+        "setup 2 at 1: expected 2 levels, got no s0",
     ),
     "container": (lambda d: shutil.rmtree(d / "dataset.n5"), "error", "its images: .*dataset.n5"),
     "points": (
         lambda d: shutil.rmtree(d / "interestpoints.n5"), "warning",
-        "tpId_0_viewSetupId_0/beads and 7 more: expected a list of interest points",
+        "expected 8 lists of interest points, got no tpId_0_viewSetupId_0/beads and 7 more",
     ),
     "type of a setup": (
         lambda d: edit_document(d, "setup1", dataType=None), "error",
-        "setup1/attributes.json: dataType: expected a type of numbers, got None",
+        "setup1: expected a type of numbers, .* got {'dataType': None",
     ),
     "other type of a setup": (
         lambda d: edit_document(d, "setup1", dataType="uint8"), "error",
-        "setup 1 at 0, setup 1 at 1: s0: expected uint8, .* got uint16",
+        "setup 1 at 0, setup 1 at 1: s0: expected three dimensions of uint8, .* got uint16",
     ),
     "order of levels": (
         lambda d: edit_document(d, "setup1", downsamplingFactors=[[2, 2, 1], [1, 1, 1]]), "warning",
-        "expected the factors 1, 1, 1 of s0",
+        r"s0: expected the size \[61, 53, 11\] divided by \[2.0, 2.0, 1.0\], got \[61, 53, 11\]",
     ),
     "factors": (
         lambda d: edit_document(d, "setup1", downsamplingFactors=None), "error",
-        "setup1/attributes.json: downsamplingFactors: expected three numbers for each level",
+        "setup1: expected a type of numbers, and three factors of each level, got .*None}",
     ),
 }  # fmt: skip
 
@@ -289,8 +289,8 @@ def test_problems_of_a_split_project(tmp_path: Path) -> None:
     text = xml.read_text()
     xml.write_text(text.replace("<NewId>6<", "<NewId>5<").replace("<OldId>3<", "<OldId>4<", 1))
     said = "\n".join(text for _, text in found(xml))
-    assert "setups 6: expected a SetupIdDefinition, got none" in said
-    assert "SetupIdDefinition: OldId: expected ViewSetups in the ImageLoader, got 4" in said
+    assert "expected a SetupIdDefinition of each ViewSetup, got none of 6" in said
+    assert "OldId: expected ViewSetups of the images, got 4" in said
     xml.write_text(text.replace("17 11 6", "19 11 6"))
     assert "expected a box in the image of setup 3" in "\n".join(text for _, text in found(xml))
 
@@ -303,7 +303,7 @@ def test_the_command_prints_a_line_for_each_problem(tmp_path: Path) -> None:
     run = CliRunner().invoke(app, ["validate", str(xml)])
     assert run.exit_code == 1
     assert "error    project  dataset.xml: ViewSetup 0, " in run.output
-    assert "1 error, 2 warnings: 24 groups, 30 datasets" in run.output.replace("\n", " ")
+    assert "1 error, 1 warning: 24 groups, 30 datasets" in run.output.replace("\n", " ")
 
 
 def test_a_part_of_a_project_is_checked_without_its_xml(tmp_path: Path) -> None:
