@@ -89,7 +89,7 @@ _FORMS = {
     "times": ("list, range or pattern", "list|range|pattern"),
     "path": ("a path", ".+"),
     "format": (
-        f"a format among {', '.join((*_READ, *_NOT_READ))}",
+        f"a format such as {', '.join(_READ)}",
         _any_of(*_READ, *_NOT_READ, *_OF_OTHERS),
     ),
     "own format": (

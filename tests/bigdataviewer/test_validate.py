@@ -74,7 +74,7 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
         'version="0.2"', 'version="0.1"', "warning", "version: expected 0.2, .* got '0.1'",
     ),
     "no registrations": (
-        "(?s)<ViewRegistrations>.*</ViewRegistrations>", "", "error", "ViewRegistrations: expected an el",
+        "(?s)<ViewRegistrations>.*</ViewRegistrations>", "", "error", "ViewRegistrations: exp",
     ),
     "no time points": (
         "(?s)<Timepoints.*</Timepoints>", "", "error", "Timepoints: expected an element",
@@ -122,10 +122,10 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     ),
     "format": (
         '"bdv.n5"', '"bdv.n6"', "error",
-        "ImageLoader bdv.n6: format: expected a format among bdv.n5, .*, got 'bdv.n6'",
+        "ImageLoader bdv.n6: format: expected a format such as bdv.n5, .*, got 'bdv.n6'",
     ),
     "no format": (
-        ' format="bdv.n5"', "", "error", "ImageLoader: format: expected a format among .* got none",
+        ' format="bdv.n5"', "", "error", "ImageLoader: format: expected a format such as .* got none",
     ),
     "format of others": (
         '"bdv.n5"', '"catmaid"', "note", "expected images that n5zarr reads, .* got 'catmaid'",

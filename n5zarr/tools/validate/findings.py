@@ -22,8 +22,7 @@ type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.
 ``note``: legal, but not every program reads it, or not what N5 is about."""
 
-type Repair = Literal["clean", "quarantine"]
-"""Which repair takes care of it: remove the file, or move it aside."""
+type Repair = Literal["clean", "quarantine"]  # remove the file, or move it aside
 
 type KindOfFinding = Literal[
     "json",
@@ -278,10 +277,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "correct the document of the group, or write the image again",
     ),
     "project": Rule(
-        "error",
-        "the XML of a project, or its images, by which BigDataViewer or BigStitcher fails or lacks "
-        "views",
-        "correct the XML, or restore the images",
+        "error", "BigDataViewer or BigStitcher fails, or lacks views", "correct XML or images"
     ),
 }
 
