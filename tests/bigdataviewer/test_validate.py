@@ -125,7 +125,7 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
         "ImageLoader bdv.n6: format: expected a format such as bdv.n5, .*, got 'bdv.n6'",
     ),
     "no format": (
-        ' format="bdv.n5"', "", "error", "ImageLoader: format: expected a format such as .* got none",
+        ' format="bdv.n5"', "", "error", "ImageLoader: format: expected a format .* got none",
     ),
     "format of others": (
         '"bdv.n5"', '"catmaid"', "note", "expected images that n5zarr reads, .* got 'catmaid'",
