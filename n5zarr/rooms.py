@@ -48,6 +48,7 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
     "step": {
         "write a project": "n5zarr.bigdataviewer.resave:new_project",
         "levels of OME-Zarr": "n5zarr.ome_zarr.pyramid:find_image",
+        "check of a project": "n5zarr.bigdataviewer.validate:find_check",
         "check of OME-Zarr": "n5zarr.ome_zarr.validate:find_check",
         "elements of label multisets": "n5zarr.paintera.label_multisets:labels_to_write",
         "create label multisets": "n5zarr.paintera.label_multisets:make_multisets",

@@ -24,7 +24,7 @@ BUDGETS = {
     "paintera": (450, 6),
     "other_sources": (290, 2),
     "ome_zarr": (1050, 5),
-    "bigdataviewer": (3050, 5),
+    "bigdataviewer": (3310, 6),
 }
 # tests of what is nearest to each room
 NEAREST = {

@@ -37,6 +37,7 @@ __all__ = [
     "parse_settings",
     "parse_xml",
     "problem_of",
+    "timepoints_in",
 ]
 
 NEAR = 0.1
@@ -190,7 +191,7 @@ def _described(root: ElementTree.Element, loader: Loader) -> Description:
         if number is not None:
             setups[number] = _setup(element, listed)
     missing = (view_in(element.attrib) for element in root.iterfind(".//MissingView"))
-    timepoints = _timepoints(root.find(".//Timepoints"))
+    timepoints = timepoints_in(root.find(".//Timepoints"))
     sizes = (size for setup in setups.values() for size in setup.voxel_size or ())
     return Description(
         loader=loader.with_views(setups, timepoints or (0,)),
@@ -248,7 +249,7 @@ def _setup(element: ElementTree.Element, listed: _Listed) -> Setup:
     )
 
 
-def _timepoints(element: ElementTree.Element | None) -> tuple[int, ...] | None:
+def timepoints_in(element: ElementTree.Element | None) -> tuple[int, ...] | None:
     """Parse the time points as spimdata's ``XmlIoTimePoints``: a list, a range or a pattern."""
     if element is None:
         return None

@@ -205,6 +205,9 @@ def _rows(findings: Sequence[Finding], *, show_all: bool) -> Iterator[tuple[str,
             yield each.severity, each.kind, _place([each]), each.message
         return
     for (severity, kind), some in _grouped(findings, lambda f: (f.severity, f.kind)).items():
+        if kind == "project":  # of which no two are similar
+            yield from ((severity, kind, each.file or "/", each.message) for each in some)
+            continue
         by_path = _grouped(some, lambda f: (f.path,))
         if len(by_path) <= _NODES:
             for alike in by_path.values():

@@ -159,7 +159,10 @@ def setups_xml(sizes: Mapping[int, tuple[int, ...]], missing: list[tuple[int, in
     views = "".join(f"<MissingView timepoint='{t}' setup='{n}'/>" for n, t in missing)
     points = "".join(f"<Timepoint><id>{t}</id></Timepoint>" for t in TIMEPOINTS)
     times = f"<Timepoints type='list'>{points}</Timepoints>"
-    return f"<ViewSetups>{setups}</ViewSetups>{times}<MissingViews>{views}</MissingViews>"
+    tiles = "".join(f"<Tile><id>{n}</id><name>{n}</name></Tile>" for n in sizes)
+    listed = f"<Attributes name='tile'>{tiles}</Attributes>"
+    listed += "<Attributes name='channel'><Channel><id>0</id><name>0</name></Channel></Attributes>"
+    return f"<ViewSetups>{setups}{listed}</ViewSetups>{times}<MissingViews>{views}</MissingViews>"
 
 
 def split_loader(inner: str, boxes: Mapping[int, Box], old: str, kind: str) -> str:

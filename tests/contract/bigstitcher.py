@@ -89,6 +89,7 @@ def write_project(folder: Path, numbers: Collection[int] = SETUPS) -> Path:
     root = folder / "dataset.n5"
     full = json.loads((DOCUMENTS / "21-bigstitcher-setup-group-full.json").read_text())
     commented = (DOCUMENTS / "16-bdv-setup.json-with-comment-header.txt").read_text()
+    commented = commented.replace('"uint8"', '"uint16"').replace("[2,2,2]", "[2,2,1]")
     array = json.loads((DOCUMENTS / "19-bdv-s0-array.json").read_text())
     for number in numbers:
         setup = SETUPS[number]

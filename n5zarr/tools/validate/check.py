@@ -46,13 +46,14 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.store.locating import Located
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.batches import BatchReport
     from n5zarr.tools.validate.findings import Finding
     from n5zarr.tools.validate.state import State
 
-__all__ = ["Check", "find_problems", "validate"]
+__all__ = ["Check", "ContainerCheck", "check_of", "find_problems", "validate"]
 
 _BLOCKS = 256  # in a task
 _LARGEST = 2**56  # bytes of an array that are counted for the progress
@@ -83,7 +84,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     Parameters
     ----------
     location : path, URL or zarr store
-        A container, a location in one, BigDataViewer's XML; of OME-Zarr only ``deep`` reads chunks.
+        A container, a location in one, a project's XML; of OME-Zarr only ``deep`` reads chunks.
     path : str, optional
         Node below ``location``: a group or dataset.
     deep : bool, optional
@@ -181,12 +182,17 @@ def find_problems(  # noqa: PLR0913 - one keyword for each option
 def _checker(place: Place, path: str, *, deep: bool, expect_complete: bool) -> Check:
     """Return a check of what is at a location."""
     options = {"deep": deep, "expect_complete": expect_complete}
-    other: Check | None = asked("step", "check of OME-Zarr", place, path, **options)
-    if other is not None:
-        return other
-    located = locate(place, path)
+    # the room of projects is imported only if there may be one
+    steps = ["check of a project"] * place.is_named("bdv") + ["check of OME-Zarr"]
+    found = (asked("step", each, place, path, **options) for each in steps)
+    other: Check | None = next(filter(None, found), None)
+    return other or check_of(locate(place, path), **options)
+
+
+def check_of(located: Located, *, deep: bool, expect_complete: bool) -> ContainerCheck:
+    """Return a check of a container of N5, or of what is shown as one."""
     with located.named():
-        return _Check(*located.open(writes=False), deep, expect_complete)
+        return ContainerCheck(*located.open(writes=False), deep, expect_complete)
 
 
 def _rank(each: Finding) -> tuple[object, ...]:
@@ -215,7 +221,7 @@ class Check(Protocol):
 
 
 @dataclass
-class _Check:
+class ContainerCheck:
     """A check of a container, while it runs."""
 
     store: N5Store

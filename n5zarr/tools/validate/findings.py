@@ -22,8 +22,7 @@ type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.
 ``note``: legal, but not every program reads it, or not what N5 is about."""
 
-type Repair = Literal["clean", "quarantine"]
-"""Which repair takes care of it: remove the file, or move it aside."""
+type Repair = Literal["clean", "quarantine"]  # remove the file, or move it aside
 
 type KindOfFinding = Literal[
     "json",
@@ -61,6 +60,7 @@ type KindOfFinding = Literal[
     "lock-file",
     "incomplete",
     "ome-zarr",
+    "project",
 ]
 
 
@@ -276,6 +276,9 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "metadata of OME-Zarr that break its specification, or do not fit the arrays",
         "correct the document of the group, or write the image again",
     ),
+    "project": Rule(
+        "error", "BigDataViewer or BigStitcher fails, or lacks views", "correct XML or images"
+    ),
 }
 
 
@@ -296,7 +299,7 @@ class Finding:
     block : tuple of int, optional
         Grid position of the block, N5 order (x first).
     file : str, optional
-        The file, below the root of the container.
+        The file, below the root of the container; the XML of a project.
     repair : {"clean", "quarantine"}, optional
         The repair for it: ``clean_leftovers`` or ``quarantine_blocks``.
     """
