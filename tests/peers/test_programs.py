@@ -279,20 +279,19 @@ def test_pybdv_writes_the_xml_beside_a_setup(root: Path) -> None:
         axes="zyx", units=["um"] * 3, resolution=SCALE,
     )  # fmt: skip
     n5zarr.build_pyramid(root / setup, levels=2)
-    factors = n5zarr.get_attribute(root, "setup0", "downsamplingFactors")
-    assert [len(each) for each in factors] == [3, 3, 3]
+    factors: Any = n5zarr.get_attribute(root, "setup0", "downsamplingFactors")
+    assert len(factors) == 3
     file = root.with_suffix(".xml")
     program("pybdv.metadata").write_xml_metadata(
         str(file), str(root), unit="um", resolution=SCALE, is_h5=False, setup_id=0, timepoint=0,
         setup_name="left", affine=None, attributes={"channel": {"id": 0}}, overwrite=False,
         overwrite_data=False, enforce_consistency=True,
     )  # fmt: skip
-    whole, half = (n5zarr.open_bdv(file)[name]["data"][0, 0] for name in ("s0", "s1"))
+    tree: Any = n5zarr.open_bdv(file)
+    whole, half = (tree[name]["data"][0, 0] for name in ("s0", "s1"))
     np.testing.assert_array_equal(whole, VALUES)
     np.testing.assert_array_equal(half, n5zarr.open_array(root / setup / "s1"))
-    assert half.n5.voxel_size == dict(
-        zip("zyx", np.multiply(SCALE, factors[1][::-1]).tolist(), strict=True)
-    )
+    assert [*half.n5.voxel_size.values()] == [*np.multiply(SCALE, factors[1][::-1])]
 
 
 # ---------------------------------------------------------------------- funlib, daisy, gunpowder
