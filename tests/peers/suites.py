@@ -110,10 +110,7 @@ ANNDATAS = Suite(
     ],
     source="anndata",
     reasons={
-        "test_zarr_context": (
-            "The test wants zarr's own pipelines; with n5zarr imported, its pipeline is zarr's"
-            " default."
-        ),
+        "test_zarr_context": "The test wants zarr's own pipeline as zarr's default.",
         "zip_path_suggests": "The test zips a directory, and reads the file as plain Zarr.",
     },
 )

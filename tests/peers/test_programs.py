@@ -272,6 +272,28 @@ def test_pybdv_and_n5zarr_work_on_one_container(root: Path) -> None:
     np.testing.assert_array_equal(group["s1"][halved], expected[1::2, 1::2, 1::2][halved])
 
 
+def test_pybdv_writes_the_xml_beside_a_setup(root: Path) -> None:
+    setup = "setup0/timepoint0"
+    n5zarr.create_array(
+        root / setup / "s0", data=VALUES, chunks=BLOCK,
+        axes="zyx", units=["um"] * 3, resolution=SCALE,
+    )  # fmt: skip
+    n5zarr.build_pyramid(root / setup, levels=2)
+    factors: Any = n5zarr.get_attribute(root, "setup0", "downsamplingFactors")
+    assert len(factors) == 3
+    file = root.with_suffix(".xml")
+    program("pybdv.metadata").write_xml_metadata(
+        str(file), str(root), unit="um", resolution=SCALE, is_h5=False, setup_id=0, timepoint=0,
+        setup_name="left", affine=None, attributes={"channel": {"id": 0}}, overwrite=False,
+        overwrite_data=False, enforce_consistency=True,
+    )  # fmt: skip
+    tree: Any = n5zarr.open_bdv(file)
+    whole, half = (tree[name]["data"][0, 0] for name in ("s0", "s1"))
+    np.testing.assert_array_equal(whole, VALUES)
+    np.testing.assert_array_equal(half, n5zarr.open_array(root / setup / "s1"))
+    assert [*half.n5.voxel_size.values()] == [*np.multiply(SCALE, factors[1][::-1])]
+
+
 # ---------------------------------------------------------------------- funlib, daisy, gunpowder
 
 
