@@ -88,187 +88,171 @@ class Rule(NamedTuple):
 KINDS: Mapping[KindOfFinding, Rule] = {
     "json": Rule(
         "error",
-        "`attributes.json` is not valid JSON: cut off, empty although blocks exist, binary, or "
-        "followed by something else",
-        "write the document again, from a copy or another level of the pyramid",
+        "`attributes.json` is not valid JSON: cut off, binary, or empty beside blocks",
+        "write it again, from a copy or another level",
     ),
     "not-an-object": Rule(
         "note",
-        "`attributes.json` is JSON, but not an object: the node is a group without attributes",
-        "remove the document, or write `{}`",
+        "`attributes.json` is JSON, but no object: the node is a group without attributes",
+        "remove it, or write `{}`",
     ),
     "member": Rule(
         "error",
-        "a key of the dataset has an invalid value, or `dimensions` and `blockSize` differ in "
-        "length",
-        "correct the key",
+        "a key has an invalid value, or `dimensions` and `blockSize` differ in length",
+        "correct it",
     ),
     "compression": Rule(
         "error",
         "N5 does not have this `compression`, or its members are wrong",
-        "correct it; for a codec of another program, convert the dataset with that program",
+        "correct it, or let its writer convert the dataset",
     ),
     "data-type": Rule(
         "error", "N5 does not have this `dataType`", "correct it, or convert the dataset"
     ),
     "unsupported": Rule(
         "note",
-        "valid N5 that n5zarr cannot read, or that is not an array of numbers or text, such as "
-        "`dataType` `object`",
+        "valid, but no array, such as `dataType` `object`, or unknown to n5zarr",
         "`n5zarr.read_block` reads object blocks",
     ),
     "version": Rule(
         "error",
-        "the root's `n5` names a later version of N5 (error), or has a form that Java cannot open "
-        "(warning)",
-        'write three numbers in quotes, such as `"4.0.0"`',
+        "the root's `n5` names a later version; a warning if Java cannot open its form",
+        'write it like `"4.0.0"`',
     ),
-    "foreign": Rule(
-        "note", "a Zarr node in the container; N5 programs show it as a group", "nothing"
-    ),
+    "foreign": Rule("note", "a Zarr node, which N5 programs show as a group", "keep it"),
     "unreadable": Rule(
         "error",
         "storage refuses to read it, or it is a broken link",
-        "ask for permission, check the file system, or restore the target of the link",
+        "ask for permission, or restore the link's target",
     ),
     "name": Rule("warning", "a directory whose name no path of a node can contain", "rename it"),
     "near-miss": Rule(
         "warning",
-        "misspelled keys of a dataset, such as `blocksize` or `datatype`, or a group that has all "
-        "keys of a dataset except one",
-        "spell them `dimensions`, `blockSize`, `dataType`, `compression`",
+        "misspelt keys, such as `blocksize`, or all keys of a dataset but one",
+        "the keys are `dimensions`, `blockSize`, `dataType`, `compression`",
     ),
     "no-block-size": Rule(
         "warning",
-        "a dataset without `blockSize`: N5 up to version 3 reads it as one block, Java N5 4 as a "
-        "group",
-        "add `blockSize`",
+        "no `blockSize`: N5 up to version 3 reads one block, Java N5 4 a group",
+        "add it",
     ),
     "axes": Rule(
         "warning",
-        "axis metadata that contradict the dataset or make no sense; a note if they are only "
-        "unusual",
+        "axis metadata that contradict the dataset or make no sense; a note if only unusual",
         "rewrite them with `n5zarr.set_geometry`",
     ),
     "contradiction": Rule(
         "warning",
-        "two conventions state different voxel sizes, so viewers differ in what they show",
-        "write one of them with `n5zarr.set_geometry`",
+        "two conventions state different voxel sizes, so viewers differ",
+        "write one with `n5zarr.set_geometry`",
     ),
     "levels": Rule(
         "warning",
-        "a group lists levels that do not exist, or images that n5-universe cannot read together",
-        "write the levels, or correct the list; put each image into a group of its own",
+        "a group lists missing levels, or images that n5-universe cannot read together",
+        "write the levels, correct the list, or separate the images",
     ),
     "empty-block": Rule(
         "error",
-        "the file of a block is empty; a killed writer can leave such a file",
-        "move it aside and write the block again: without the file, it reads as 0",
+        "the file is empty, as killed writers and full disks leave it",
+        "write the block again",
         "quarantine",
     ),
     "header": Rule(
         "error",
-        "the header of a block is cut off, or has another mode or number of dimensions, or absurd "
-        "sizes",
-        "move it aside and write the block again",
+        "the header is cut off, or its mode, number of dimensions or sizes are wrong",
+        "write the block again",
         "quarantine",
     ),
     "payload": Rule(
         "error",
-        "the payload of a block is cut off, damaged, or encoded with another codec",
-        "move it aside and write the block again",
+        "the payload is cut off, damaged, or encoded with another codec",
+        "write the block again",
         "quarantine",
     ),
     "shard": Rule(
         "error",
-        "a file is a shard of Java N5 4: it holds several blocks, of which other programs see the "
-        "first one, at a wrong place; a warning if it holds a single block",
-        "the recipe for shards of Java N5 4 in the cookbook reads the dataset, and copies it",
+        "a shard of Java N5 4, of which others see the first block, at a wrong place; a warning if "
+        "it holds one",
+        "read it by the recipe",
     ),
     "shard-size": Rule(
         "error",
-        "the size of the shards of Java N5 4, as their files tell it, which the document does not",
-        "the recipe takes this size",
+        "the size of shards, which only their files tell",
+        "the recipe takes it",
     ),
     "misplaced-block": Rule(
         "warning",
-        "a block has the size of a block at another position, or values other than padding "
-        "outside the dataset: someone moved it, or shrank the dataset",
-        "compare it with its neighbours; `--repair-edges truncate` drops the values outside",
+        "the size of another position, or values other than padding outside the dataset: someone "
+        "moved the block, or shrank the dataset",
+        "compare it with its neighbours; `--repair-edges truncate` drops values outside",
     ),
     "outside-grid": Rule(
         "warning",
-        "a block outside the dataset, left by a larger dataset of the same name",
-        "remove it, or correct `dimensions`: it appears when the dataset grows",
+        "a block outside the dataset, of a larger one that it replaced",
+        "remove it, or it appears when the dataset grows; or correct `dimensions`",
     ),
     "larger-block": Rule(
         "note",
-        "a block larger than `blockSize`: Java and n5zarr crop it, tensorstore refuses it",
+        "larger than `blockSize`: Java and n5zarr crop it, tensorstore refuses it",
         "write the block again",
     ),
     "short-block": Rule(
         "note",
-        "a block that is smaller than its part of the dataset, because Java saved a region; the "
-        "rest reads as 0",
-        "nothing",
+        "smaller than its part of the dataset, because Java saved a region; the rest reads as 0",
+        "keep it",
     ),
     "varlength": Rule(
         "note",
-        "a block whose number of elements does not match its size: it cannot be part of an array",
+        "the number of elements does not match the block's size: it is no part of an array",
         "`n5zarr.read_block` reads it",
     ),
     "longer-payload": Rule(
         "error",
-        "a block with more elements than its header says: n5zarr and Java read the first ones, as "
-        "wrong numbers if the block has another data type or extent; tensorstore refuses it; a "
-        "warning if their number fits no other data type",
+        "more elements than the header says: n5zarr and Java read the first, perhaps wrong ones, "
+        "tensorstore refuses it; a warning if the number fits no other type or extent",
         "correct `dataType` if all blocks are so, else write the block again",
     ),
     "trailing-bytes": Rule(
         "note",
-        "bytes after the payload: Java and n5zarr ignore them (after gzip they are an error of "
-        "`payload`, as Java refuses them), tensorstore refuses them",
+        "bytes after the payload: Java and n5zarr ignore them (after gzip an error, `payload`), "
+        "tensorstore refuses them",
         "write the block again",
     ),
     "missing-blocks": Rule(
         "note",
-        "blocks are missing, and read as the fill value, where others are stored: a few inside the "
-        "box around them, or those of another level; an error if all blocks are expected "
-        "(`--expect-complete`)",
-        "compare with the source, and copy the files that were lost; nothing if they hold only the "
-        "fill value, which many programs omit",
+        "blocks are missing where others are stored; an error with `--expect-complete`",
+        "copy lost files from the source, unless they held only the fill value",
     ),
     "leading-zero": Rule(
         "warning",
-        "a block with a name such as `00`, which no program looks for",
+        "a block named like `00`, which no program looks for",
         "rename it, if no block has the right name",
     ),
     "orphan-block": Rule(
         "warning",
-        "a block in a group: the document of its dataset is missing",
+        "a block in a group: its dataset's document is missing",
         "write the document again, or remove the blocks",
     ),
     "stray-file": Rule(
         "warning",
-        "a file among blocks that no N5 program reads; a note for files in groups, and for files "
-        "that other programs are known to leave",
-        "remove it, if you do not need it",
+        "a file among blocks that no N5 program reads; a note in groups, and of known programs",
+        "remove it",
     ),
     "unfinished-file": Rule(
         "warning",
-        "`*.partial`: a file that a killed writer left, or a node that it was removing; never read",
+        "`*.partial`: left by a killed writer",
         "remove it when no program is writing",
         "clean",
     ),
     "lock-file": Rule(
         "warning",
-        "`*.__lock`: a file that tensorstore left when it was killed; never read",
+        "`*.__lock`: left by a killed tensorstore",
         "remove it when no program is writing",
         "clean",
     ),
     "incomplete": Rule(
         "error",
-        "`n5zarr-incomplete.json`: a conversion or a pyramid was interrupted here",
+        "`n5zarr-incomplete.json`: a conversion or a pyramid was interrupted",
         "continue with `--resume`, or start again with `--overwrite`",
     ),
     "ome-zarr": Rule(

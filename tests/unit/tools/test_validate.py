@@ -303,8 +303,10 @@ def test_each_finding_tells_how_it_is_repaired() -> None:
 def test_each_kind_is_in_the_page(kind: KindOfFinding) -> None:
     rule = KINDS[kind]
     repair = f"; `--{rule.repair}`" if rule.repair else ""
-    row = f"| `{kind}` | {rule.severity} | {rule.meaning} | {rule.way_out}{repair} |"
-    assert row in (ROOT / "docs" / "validate.md").read_text().splitlines()
+    row = f"`{kind}` | {rule.meaning}; *{rule.way_out}{repair}*"
+    page = (ROOT / "docs" / "validate.md").read_text()
+    table = page.partition(f"\n### {rule.severity.capitalize()}s\n")[2].partition("\n#")[0]
+    assert row in table.splitlines()
 
 
 def test_only_the_ends_of_blocks_are_read(root: Path, asked: list[Any]) -> None:
