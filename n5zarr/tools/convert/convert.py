@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.options import listed
 from n5zarr.container.walk import PathPatterns
@@ -23,11 +23,13 @@ from n5zarr.tools.convert.checks import (
     warn_of_ome,
 )
 from n5zarr.tools.convert.copies import opaque_folders
+from n5zarr.tools.convert.evidence import check_complete, describe_sources
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
+from n5zarr.tools.evidence.report import recording
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.tools.convert.places import TargetFormat
     from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["convert"]
@@ -67,6 +70,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     finish: bool = False,
     verify: bool = False,
     dry_run: bool = False,
+    expect_complete: bool = False,
+    report: Reported = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     destination_options: Mapping[str, object] | None = None,
@@ -140,6 +145,13 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         Compare all values, or those of a part, before ``destination`` can be opened.
     dry_run : bool, optional
         Return what a run would do, and write nothing.
+    expect_complete : bool, optional
+        Refuse a source that lacks blocks, before anything is written.
+    report : path, optional
+        Write a report, ``*.json`` or ``*.html``, also of a run that fails: options, versions, each
+        dataset with blocks, bytes and SHA-256, warnings, errors.
+
+        Hashes those values of the source that are copied, and with ``verify`` the copy.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for
         :class:`~n5zarr.N5Store`; the same of the destination.
@@ -161,7 +173,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         The source is a file of another format, the destination exists or cannot hold it, or an
         option does not apply.
     N5Error
-        The source is broken, or ``verify`` finds other values (``kind="differs"``).
+        The source is broken; it lacks blocks, or ``verify`` finds other values
+        (``kind="differs"``).
 
     Examples
     --------
@@ -173,56 +186,76 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     >>> zarr.open(out, mode="r")["s1"].shape
     (20, 48, 64)
     """
-    began = time.monotonic()
-    division = Division.of(part, finish=finish, overwrite=overwrite)
-    place = place_of(destination, destination_options, destination_backend)
-    source_place = place_of(source, storage_options, backend)
-    form = Form(
-        ome=ome or to == "ome-zarr",
-        ome_version=ome_version,
-        labels=listed("labels", labels),
-        paintera_labels=listed("paintera_labels", paintera_labels),
-        coords=coords,
-    )
-    paths = PathPatterns(listed("select", select), listed("exclude", exclude))
-    new = asked("step", "write a project", place, to, ome_version, source_place)
-    if new is not None:
-        check_whole(form, paths, level)
-        new.check_free(may_exist=overwrite or resume or finish)
-        place, is_ome = new.place, new.ome_version is not None
-        form = replace(form, ome=is_ome, ome_version=new.ome_version)
-    target = open_destination(place, to, form.ome_version)
-    form = replace(form, ome_version=check_ome(target, form))
-    check_options(
-        target, form, shards=shards, overwrite=overwrite, resume=resume, n_workers=n_workers
-    )
-    layout = Layout.of(chunks, shards, compression)
-    options = RunOptions(scheduler, n_workers, progress, division)
-    with asking_once():
-        tree = (
-            coords_tree(source_place, paths)
-            if form.coords
-            else open_source(source_place, target.zarr_format, paths)
+    with recording(report, "convert", locals(), ("source", "destination")) as entry:
+        began = time.monotonic()
+        division = Division.of(part, finish=finish, overwrite=overwrite)
+        place = place_of(destination, destination_options, destination_backend)
+        source_place = place_of(source, storage_options, backend)
+        form = Form(
+            ome=ome or to == "ome-zarr",
+            ome_version=ome_version,
+            labels=listed("labels", labels),
+            paintera_labels=listed("paintera_labels", paintera_labels),
+            coords=coords,
         )
-        found = tree.only(paths, level)
-        folders = opaque_folders(found, target)
-        check_found(found, folders, paths, level)
-        check_places(found, target)
-        warn_of_multisets(found, target)
-        resaving = None if new is None else new.resaving(found)
-        written = resaving.tree(found) if resaving else _as_written(found, target, form)
-        given = RunOptions(scheduler, n_workers)
-        written = _with_label_sources(written, target, form, given, is_read=not dry_run)
-        plan = Plan.of(written, target, layout, options, max_memory, folders)
-    if resaving is not None:
-        beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
-        plan = replace(plan, others=[*plan.others, *beside])
-    wanted = {"select": paths.select, "exclude": paths.exclude, "level": level}
-    job: dict[str, JSON] = {**asdict(form), **wanted}
-    done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
-    if resaving is not None and not (dry_run or division.part):
-        resaving.write()
-    return done if new is None else replace(done, destination=str(new.file))
+        paths = PathPatterns(listed("select", select), listed("exclude", exclude))
+        new = asked("step", "write a project", place, to, ome_version, source_place)
+        if new is not None:
+            check_whole(form, paths, level)
+            new.check_free(may_exist=overwrite or resume or finish)
+            place, is_ome = new.place, new.ome_version is not None
+            form = replace(form, ome=is_ome, ome_version=new.ome_version)
+        target = open_destination(place, to, form.ome_version)
+        form = replace(form, ome_version=check_ome(target, form))
+        check_options(
+            target, form, shards=shards, overwrite=overwrite, resume=resume, n_workers=n_workers
+        )
+        layout = Layout.of(chunks, shards, compression)
+        options = RunOptions(scheduler, n_workers, progress, division)
+        with asking_once():
+            tree = (
+                coords_tree(source_place, paths)
+                if form.coords
+                else open_source(source_place, target.zarr_format, paths)
+            )
+            found = tree.only(paths, level)
+            folders = opaque_folders(found, target)
+            check_found(found, folders, paths, level)
+            _check_source(found, target, expect_complete=expect_complete)
+            resaving = None if new is None else new.resaving(found)
+            written = resaving.tree(found) if resaving else _as_written(found, target, form)
+            given = RunOptions(scheduler, n_workers)
+            written = _with_label_sources(written, target, form, given, is_read=not dry_run)
+            plan = Plan.of(written, target, layout, options, max_memory, folders)
+            plan = _reported(plan, entry, tree, found)
+        if resaving is not None:
+            beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
+            plan = replace(plan, others=[*plan.others, *beside])
+        wanted = {"select": paths.select, "exclude": paths.exclude, "level": level}
+        job: dict[str, JSON] = {**asdict(form), **wanted}
+        done = plan.run(
+            job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run
+        )
+        if resaving is not None and not (dry_run or division.part):
+            resaving.write()
+        return done if new is None else replace(done, destination=str(new.file))
+
+
+def _reported(
+    plan: Plan, entry: dict[str, Any] | None, tree: SourceTree, found: SourceTree
+) -> Plan:
+    """Describe the source in the report, if there is one, to which the plan adds its results."""
+    if entry is not None:
+        describe_sources(entry, plan.by_path, (tree, found), plan.folders)
+    return replace(plan, entry=entry)
+
+
+def _check_source(found: SourceTree, target: Destination, *, expect_complete: bool) -> None:
+    """Raise if the source lacks blocks, or lies in the destination; warn of label multisets."""
+    if expect_complete:
+        check_complete(found)
+    check_places(found, target)
+    warn_of_multisets(found, target)
 
 
 def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTree:

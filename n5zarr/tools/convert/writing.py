@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import add, attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error
@@ -24,6 +24,7 @@ from n5zarr.tools.convert.checks import (
 )
 from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.copying import copy_of
+from n5zarr.tools.convert.evidence import add_results
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, seal
@@ -95,6 +96,8 @@ class Conversion:
         Duration of the run.
     verified, dry_run : bool
         Whether all values were compared; whether nothing was written.
+    was_finished : bool
+        Whether an earlier run had finished the copy, as far as documents tell it.
     """
 
     source: str
@@ -104,6 +107,7 @@ class Conversion:
     seconds: float
     verified: bool = False
     dry_run: bool = False
+    was_finished: bool = False
 
     @property
     def n_bytes(self) -> int:
@@ -138,6 +142,10 @@ class Plan:
         Bytes of the elements of a task.
     max_memory : int
         Bytes of elements that all workers together may hold.
+    folders : mapping of str to Folder, optional
+        Nodes whose files are copied unchanged, by path.
+    entry : dict or None, optional
+        What a report says of the run.
     """
 
     found: SourceTree
@@ -148,6 +156,8 @@ class Plan:
     others: Sequence[Copy]
     size: TaskSize
     max_memory: int
+    folders: Mapping[str, Folder] = MappingProxyType({})
+    entry: dict[str, Any] | None = None
 
     @classmethod
     def of(
@@ -184,7 +194,18 @@ class Plan:
         copies = plan_copies(found, target, layout, size)
         others = plan_opaque(folders, target)
         check_packages(copies)
-        return cls(found, target, layout, options, copies, others, size, max_memory)
+        return cls(found, target, layout, options, copies, others, size, max_memory, folders)
+
+    @property
+    def by_path(self) -> dict[str, ArrayCopy]:
+        """The copy of each array by its path."""
+        return dict(zip(self.found.arrays, self.copies, strict=True))
+
+    def describe(self, options: RunOptions, *, verified: bool) -> None:
+        """Add what is written to the report, if there is one."""
+        if self.entry is not None:
+            self.entry["result"] = {"n_groups": len(self.found.groups), "verified": verified}
+            add_results(self.entry, self.by_path, options, self.max_memory, verified=verified)
 
     def run(
         self,
@@ -218,16 +239,18 @@ class Plan:
         counts = [Copied() for _ in copies]
         if not dry_run:
             options = self.options.checked(hidden_stores(found, target))
-            everything = [*copies, *self.others]
-            if is_finished and not (division.ends and not verify):
-                _compare(everything, target, options)
-            elif not is_finished:
+            compares = is_finished and not (division.ends and not verify)
+            if compares:
+                _compare([*copies, *self.others], target, options)
+            if is_finished:
+                self.describe(options, verified=compares)
+            else:
                 if overwrite:
                     target.remove()
                 whole = {**job, **_described_job(found, target, self.layout)}
                 if not division.is_whole:  # parts divide arrays by the size of tasks
                     whole[MAX_MEMORY] = self.max_memory
-                counts = _write(everything, target, whole, options, resume=resume, verify=verify)
+                counts = _write(self, whole, options, resume=resume, verify=verify)
         return Conversion(
             source=found.name,
             destination=str(target),
@@ -236,6 +259,7 @@ class Plan:
             seconds=0.0 if dry_run else time.monotonic() - began,
             verified=(verify or (is_finished and not division.ends)) and not dry_run,
             dry_run=dry_run,
+            was_finished=is_finished,
         )
 
 
@@ -247,16 +271,10 @@ def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
 
 
 def _write(
-    copies: Sequence[Copy],
-    target: Destination,
-    job: Mapping[str, JSON],
-    options: RunOptions,
-    *,
-    resume: bool,
-    verify: bool,
+    plan: Plan, job: Mapping[str, JSON], options: RunOptions, *, resume: bool, verify: bool
 ) -> list[Copied]:
-    """Write the destination; return the counts of each copy."""
-    division = options.division
+    """Write the destination, and describe it; return the counts of each copy."""
+    division, target, copies = options.division, plan.target, [*plan.copies, *plan.others]
     counts = [Copied() for _ in copies]
     with target.writing(job, resume=resume, division=division) as owned:
         if division.ends:
@@ -265,6 +283,7 @@ def _write(
             counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
+        plan.describe(options, verified=verify)
     return counts
 
 

@@ -24,8 +24,10 @@ from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.diff.evidence import add_comparison
 from n5zarr.tools.diff.images import compare_images
 from n5zarr.tools.diff.model import Difference, Found
+from n5zarr.tools.evidence.report import recording
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.locating import Located
     from n5zarr.tools.diff.model import Comparison
+    from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["compare"]
@@ -54,6 +57,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     values: bool = True,
     tolerance: float = 0,
     images: bool | None = None,
+    report: Reported = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
@@ -80,6 +84,9 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     images : bool, optional
         Compare images level by level instead of nodes. Default: for N5 with OME-Zarr, and for the
         XML of projects.
+    report : path, optional
+        Write a report, ``*.json`` or ``*.html``, also of a comparison that fails: differences,
+        versions, each pair of arrays with blocks, bytes and the SHA-256 of their values.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -104,16 +111,21 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     >>> [d.what for d in n5zarr.compare(f"{sample}/em/s0", f"{sample}/em/s1").differences]
     ['shape', 'axes', 'axes', 'attribute', 'attribute', 'attribute']
     """
-    places = [place_of(x, storage_options, backend, one_of_two=True) for x in (first, second)]
-    with asking_once():
-        found = _images(places, wanted=images)
-        if found is None:
-            found = _Walk(with_attributes=attributes)
-            sides = map(_open_side, (first, second), places)
-            found.differences += found.nodes("", *sides)
-    if not values:
-        found.pairs.clear()
-    return found.compared(RunOptions(scheduler, n_workers, progress), tolerance)
+    with recording(report, "diff", locals(), ("first", "second")) as entry:
+        places = [place_of(x, storage_options, backend, one_of_two=True) for x in (first, second)]
+        with asking_once():
+            found = _images(places, wanted=images)
+            if found is None:
+                found = _Walk(with_attributes=attributes)
+                sides = map(_open_side, (first, second), places)
+                found.differences += found.nodes("", *sides)
+        if not values:
+            found.pairs.clear()
+        run = RunOptions(scheduler, n_workers, progress)
+        done = found.compared(run, tolerance)
+        if entry is not None:
+            add_comparison(entry, found, done, run)
+        return done
 
 
 def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:

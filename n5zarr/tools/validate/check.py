@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched, islice
 from typing import TYPE_CHECKING, Protocol, get_args
@@ -18,12 +18,14 @@ from n5zarr.conventions.levels import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
+from n5zarr.format.path import join
 from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
+from n5zarr.tools.evidence.report import recording
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
@@ -33,6 +35,7 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
+from n5zarr.tools.validate.evidence import add_check
 from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
@@ -47,6 +50,7 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.batches import BatchReport
     from n5zarr.tools.validate.findings import Finding
@@ -68,6 +72,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     state: str | os.PathLike[str] | None = None,
     part: str | tuple[int, int] | None = None,
     finish: bool = False,
+    report: Reported = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
@@ -102,6 +107,9 @@ def validate(  # noqa: PLR0913 - one keyword for each option
         beside ``state``, which all of them see.
     finish : bool, optional
         After all parts: return what they have found, and check what takes all blocks to judge.
+    report : path, optional
+        Write a report, ``*.json`` or ``*.html``, also of a check that fails: findings, versions,
+        each dataset with blocks and bytes, and with ``deep`` the SHA-256 of its values.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -129,12 +137,16 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     >>> result.ok, result.n_datasets, result.n_blocks
     (True, 4, 63)
     """
-    place = place_of(location, storage_options, backend)
-    start = time.monotonic()
-    check = _checker(place, path, deep=deep, expect_complete=expect_complete)
-    run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
-    findings = sorted(check.run(run, state), key=_rank)
-    return _validation(check, findings, time.monotonic() - start)
+    with recording(report, "validate", locals(), ["location"]) as entry:
+        place = place_of(location, storage_options, backend)
+        start = time.monotonic()
+        check = _checker(place, path, deep=deep, expect_complete=expect_complete)
+        run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
+        findings = sorted(check.run(run, state), key=_rank)
+        done = _validation(check, findings, time.monotonic() - start)
+        if entry is not None:
+            add_check(entry, done, replace(place, path=join(place.path, path)), run)
+        return done
 
 
 def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:
