@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Side", "counted", "described", "hash_each"]
 
 _STAMPS = 2**12  # files whose sizes are requested at a time
+_ANY_LENGTH = "OT"  # kinds of numpy's data types
 _NO_ARRAY = "elements of any length are no plain array"
 _LABELS = "the most frequent label of each voxel is hashed"
 
@@ -59,7 +60,7 @@ class Side:
         What lists the stored chunks, if ``values`` does not.
     is_labels : bool, optional
         Whether blocks hold label multisets.
-    n_bytes : int, optional
+    max_bytes : int, optional
         Bytes of elements to read at a time.
     """
 
@@ -94,8 +95,9 @@ class Side:
     def described(self) -> dict[str, JSON]:
         """Describe the array as a report does, without the hash."""
         n_blocks, n_stored, n_bytes = counted(self)
+        is_text = self.dtype.kind in _ANY_LENGTH
         return {
-            "data_type": str(self.dtype.newbyteorder("=")),
+            "data_type": str(self.dtype if is_text else self.dtype.newbyteorder("=")),
             "blocks": n_blocks,
             "blocks_stored": n_stored,
             "bytes_stored": n_bytes,
@@ -104,7 +106,7 @@ class Side:
 
     def hashed(self) -> dict[str, JSON]:
         """Hash the values; say why if they cannot be hashed, or what is."""
-        if self.dtype.kind in "OT":
+        if self.dtype.kind in _ANY_LENGTH:
             return {"note": _NO_ARRAY}
         digest = hashlib.sha256()
         for box in self._in_order():
