@@ -46,12 +46,21 @@ _TO = {
 }
 
 
+def _check_places(ctx: typer.Context, places: list[str]) -> list[str]:
+    """Refuse other than two places, but with ``--into``, which is parsed before."""
+    if ctx.params.get("into") is None and len(places) != 2:
+        message = "Missing argument 'DESTINATION'" if len(places) < 2 else "got several places"
+        raise typer.BadParameter(f"{message}; SOURCE... --into DIR takes any number")
+    return places
+
+
 @options_of(n5zarr.convert, omit=("source", "destination", *_OF_DESTINATION), rare=_RARE, to=_TO)
 def convert(
     places: Annotated[
         list[str],
         typer.Argument(
             metavar="SOURCE DESTINATION",
+            callback=_check_places,
             help="What to copy: N5, Zarr (also zipped), HDF5, TIFF, BigDataViewer's XML, or a node "
             "in one; and where: *.n5, *.zarr, or an XML for a whole project.",
         ),
@@ -60,7 +69,9 @@ def convert(
     as_json: AsJson = False,
     into: Annotated[
         str | None,
-        typer.Option(metavar="DIR", help="Copy all SOURCEs into DIR; without DESTINATION."),
+        typer.Option(
+            metavar="DIR", is_eager=True, help="Copy all SOURCEs into DIR; without DESTINATION."
+        ),
     ] = None,
     **given: Any,
 ) -> Result:
@@ -76,10 +87,6 @@ def convert(
         outputs = outputs_of(places, into, given)
         work = partial(_convert_into, outputs, given)
         return run_each(places, work, given, quiet=as_json)
-    if len(places) != 2:
-        raise typer.BadParameter(
-            f"expected SOURCE and DESTINATION, or --into DIR, got {counted(len(places), 'place')}"
-        )
     source, destination = places
     done = _convert(source, destination, given)
     return Result(value=done, text=_text(done, given.get("part")))

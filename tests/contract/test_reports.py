@@ -117,6 +117,7 @@ def test_what_is_no_array_of_numbers_is_named(tmp_path: Path) -> None:
     (dataset,) = run_of(tmp_path / "r.json")["datasets"]
     assert dataset["source"]["sha256"] is None
     assert "no plain array" in dataset["source"]["note"]
+    assert n5zarr.compare(tmp_path / "a.zarr", tmp_path / "a.zarr").is_equal
 
 
 def test_failures_and_what_is_left_out_are_reported(several: list[Path]) -> None:

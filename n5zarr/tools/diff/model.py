@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from n5zarr.tools.diff.arrays import compare_each
+from n5zarr.tools.evidence.sides import name_of_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,8 +98,7 @@ class Found:
     def arrays(self, path: str, a: Readable, b: Readable) -> Iterator[Difference]:
         """Yield the differences of two arrays in data type and shape; keep those of one shape."""
         self.n_arrays += 1
-        # in native byte order: formats store different ones
-        types = [str(np.dtype(x.dtype).newbyteorder("=")) for x in (a, b)]
+        types = [name_of_type(np.dtype(x.dtype)) for x in (a, b)]
         if types[0] != types[1]:
             yield Difference(path=path, what="data-type", first=types[0], second=types[1])
         shapes = tuple(a.shape), tuple(b.shape)

@@ -15,18 +15,19 @@ __all__ = ["page"]
 
 _STYLE = """
 :root { color-scheme: light dark; font: 15px/1.45 system-ui, sans-serif; }
-body { max-width: 75rem; margin: 0 auto; padding: 1rem; overflow-wrap: anywhere; }
+body { max-width: 75rem; margin: 0 auto; padding: 1rem; overflow-wrap: break-word; }
 h1 { font-size: 1.4rem; } h2 { font-size: 1.1rem; margin: 2rem 0 .4rem; }
 table { border-collapse: collapse; width: 100%; margin: .4rem 0 1rem; }
 th, td { text-align: left; vertical-align: top; padding: .25rem .8rem .25rem 0;
   border-bottom: 1px solid #8884; }
-th { font-weight: 600; } code { font-size: .85em; }
+th { font-weight: 600; white-space: nowrap; } code { font-size: .85em; overflow-wrap: anywhere; }
+h1, h2, p { overflow-wrap: anywhere; }
 .ok { color: #18794e; } .failed, .problems { color: #c62828; } .running { color: #b26a00; }
 @media (prefers-color-scheme: dark) {
   .ok { color: #5bd08e; } .failed, .problems { color: #ff8a80; } .running { color: #ffb74d; } }
 @media (max-width: 50rem) {
   thead { display: none; } tr { display: block; padding: .4rem 0; border-bottom: 1px solid #8884; }
-  td { display: block; border: 0; padding: .1rem 0; }
+  td { display: block; border: 0; padding: .1rem 0; overflow-wrap: anywhere; }
   td[data-of]::before { content: attr(data-of) ": "; color: #888; } }
 """
 _COLUMNS = (
@@ -82,7 +83,9 @@ def _run(run: Mapping[str, Any]) -> Iterator[str]:
         error = run["error"]
         lines = [f"{error['type']}: {error['message']}", *error["notes"]]
         yield "".join(f'<p class="failed">{escape(line)}</p>' for line in lines)
-    options = {name: value for name, value in run["options"].items() if value not in (False, [])}
+    options = {
+        name: value for name, value in run["options"].items() if value not in (False, [], "")
+    }
     times = {name: run[name] for name in ("started", "ended", "seconds")}
     yield _facts({**run["locations"], **run.get("result", {}), **times, "options": options})
     if run["datasets"]:

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["Side", "counted", "described", "hash_each"]
+__all__ = ["Side", "counted", "described", "hash_each", "name_of_type"]
 
 _STAMPS = 2**12  # files whose sizes are requested at a time
 _ANY_LENGTH = "OT"  # kinds of numpy's data types
@@ -95,9 +95,8 @@ class Side:
     def described(self) -> dict[str, JSON]:
         """Describe the array as a report does, without the hash."""
         n_blocks, n_stored, n_bytes = counted(self)
-        is_text = self.dtype.kind in _ANY_LENGTH
         return {
-            "data_type": str(self.dtype if is_text else self.dtype.newbyteorder("=")),
+            "data_type": name_of_type(self.dtype),
             "blocks": n_blocks,
             "blocks_stored": n_stored,
             "bytes_stored": n_bytes,
@@ -127,6 +126,11 @@ class Side:
             if not room:
                 break
         return boxes(shape, step)
+
+
+def name_of_type(dtype: np.dtype[Any]) -> str:
+    """Name a data type without its byte order: formats store different ones."""
+    return str(dtype if dtype.kind in _ANY_LENGTH else dtype.newbyteorder("="))
 
 
 def described(path: str, shape: Sequence[int], sides: Mapping[str, Side]) -> dict[str, Any]:
