@@ -503,7 +503,7 @@ def main() -> None:
     parser.add_argument("--edge", type=int, default=256)
     parser.add_argument("--quick", action="store_true", help="one dtype, no small blocks")
     parser.add_argument("--only", choices=["read", "write"], help="one kind of task")
-    parser.add_argument("--write", type=Path, help="folder for benchmarks.md and benchmarks.png")
+    parser.add_argument("--write", type=Path, help="folder for results.md and results.png")
     options = parser.parse_args()
     rows: list[Row] = []
     cases = itertools.product(
@@ -546,10 +546,10 @@ def main() -> None:
     print(text)
     if options.write:
         options.write.mkdir(parents=True, exist_ok=True)
-        command = f"python -m benchmarks --rounds {options.rounds} --write docs"
+        command = f"python -m benchmarks --rounds {options.rounds} --write benchmarks"
         head = f"# Benchmarks\n\nWritten by `{command}`.\n"
-        (options.write / "benchmarks.md").write_text(f"{head}\n{text}\n")
-        plot(rows, options.write / "benchmarks.png")
+        (options.write / "results.md").write_text(f"{head}\n{text}\n")
+        plot(rows, options.write / "results.png")
 
 
 if __name__ == "__main__":

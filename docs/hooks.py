@@ -32,15 +32,24 @@ LONGEST_NAME = 20  # letters that stay on one line in a table
 LONGEST_WORD = 11  # also on a phone
 _RECORDS = ("design/", "../CHANGELOG.md", "../CONTRIBUTING.md")
 WORDS = {  # that readers type and titles do not say: the pages that answer them come first
+    "axis-order.md": "transposed transpose swapped order fortran",
+    "bigstitcher.md": "split tiles xml",
+    "blocks.md": "fill fill_value nan endian",
+    "cookbook.md": "append compare hdf5 tiff",
+    "machine-learning.md": "crops patches gpu cuda torch training loader augmentation",
+    "migration/zarr-2.md": "module",
     "performance.md": "slow speed faster",
-    "remote.md": "s3 gcs anonymous bucket",
-    "safety.md": "parallel concurrent processes overwrite",
-    "validate.md": "corrupt corrupted damaged broken repair",
-    "what-n5-cannot-say.md": "fill fill_value bool",
-    "xarray.md": "resolution voxel units coordinates",
-    "zarr.md": "delete remove rename",
-    "blocks.md": "fill fill_value",
+    "pyramids.md": "downsample downsampling",
+    "remote.md": "s3 gcs anonymous bucket NoCredentialsError AccessDenied Forbidden",
+    "safety.md": "parallel concurrent processes overwrite durability security untrusted power",
+    "suites.md": "numbers",
     "support.md": "compression lz4 dtype",
+    "validate.md": "corrupt corrupted damaged broken repair",
+    "view.md": "napari serve picture thumbnail",
+    "virtual.md": "copying references kerchunk",
+    "what-n5-cannot-say.md": "fill fill_value bool",
+    "xarray.md": "resolution voxel units coordinates offset dask",
+    "zarr.md": "delete remove rename",
 }
 _ROLE = re.compile(r":\w+:`~?\.?([^`]+)`")
 
@@ -58,6 +67,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
         place = "index.html" if path.stem == "README" else f"project/{path.stem.lower()}/index.html"
         is_page = path.suffix == ".md"
         add(path.name, place if is_page else path.name, path.read_text(encoding="utf-8"))
+    for path in sorted(ROOT.glob("tests/peers/stuck/patches/*.patch")):
+        add(path.relative_to(ROOT).as_posix(), f"patches/{path.name}", path.read_text("utf-8"))
     for path in sorted(ROOT.glob("notebooks/*.ipynb")):
         folder = f"notebooks/{path.stem}"
         text, others = MarkdownExporter().from_filename(str(path), {"unique_key": path.stem})

@@ -1,9 +1,9 @@
 """The GPU of the tests: cupy's, if there is one, else a stand-in that counts what is moved.
 
-``uv run python -m tests.gpu`` prints the table of ``docs/gpu.md``: the bytes that are moved to the
-device and back for each byte of an array. With cupy and a GPU, ``uv run --with cupy-cuda13x pytest
-tests/contract/test_gpu.py`` runs the tests there too, and ``uv run --with cupy-cuda13x python -m
-tests.gpu --seconds`` prints how long reading takes.
+``uv run python -m tests.gpu`` prints the table of ``docs/machine-learning.md``: the bytes that are
+moved to the device and back for each byte of an array. With cupy and a GPU, ``uv run --with
+cupy-cuda13x pytest tests/contract/test_gpu.py`` runs the tests there too, and ``uv run --with
+cupy-cuda13x python -m tests.gpu --seconds`` prints how long reading takes.
 """
 
 from __future__ import annotations

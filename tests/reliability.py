@@ -1,7 +1,7 @@
 """Run faults, kills, power cuts, state machines and fuzzing; write the table of a page.
 
-``uv run python -m tests.reliability [--long] [PART ...]`` writes those rows of the table in
-``docs/reliability.md`` that it has run, and leaves the others. It writes nothing if a test fails.
+``uv run python -m tests.reliability [--long] [PART ...]`` writes those rows of the list in
+``docs/safety.md`` that it has run, and leaves the others. It writes nothing if a test fails.
 Each test tells what it has counted by pytest's ``record_property``: a kind, and how often each
 outcome was seen.
 """
@@ -22,11 +22,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
+from tests.docs.migration.pages import with_tables
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
 ROOT = Path(__file__).parents[1]
-PAGE = ROOT / "docs" / "reliability.md"
+PAGE = ROOT / "docs" / "safety.md"
 FAULTS = ROOT / "tests" / "faults"
 PARTS = {
     "store": [FAULTS / "test_inject_store.py"],
@@ -42,8 +44,8 @@ PARTS = {
 }
 LONG = {"N5ZARR_STRESS": "1", "N5ZARR_KILLS": "50"}
 INPUTS = {False: (2_000, 500, 200), True: (1_000_000, 100_000, 20_000)}  # blocks, documents, keys
-ROW = re.compile(r"^\| ([^|]+) \| ([^|]+) \| ([0-9-]+) \|$", re.MULTILINE)
-HEAD = "| what | cases and outcomes | on |\n|---|---|---|\n"
+ROW = re.compile(r"^- ([^:]+): (.+) \(([0-9-]+)\)$", re.MULTILINE)
+MARK = "<!-- made by `python -m tests.reliability` -->"
 
 
 def counted(report: Path) -> dict[str, Counter[str]]:
@@ -105,33 +107,26 @@ def fuzzed(line: Mapping[str, float]) -> str:
     return f"{text_of(counts)}; at most {slowest:.1f} s a MB, {largest:.0f} MB"
 
 
-def table(rows: Mapping[str, tuple[str, str]]) -> Iterator[str]:
-    yield HEAD
-    for what, (outcome, day) in sorted(rows.items()):
-        yield f"| {what} | {outcome} | {day} |\n"
-
-
 def updated(page: str, found: Mapping[str, str], day: str) -> str:
-    """Return a page with the rows of its table replaced by new ones.
+    """Return a page with the rows of its list replaced by new ones.
 
     Examples
     --------
-    >>> page = f"Before.\\n\\n{HEAD}| a | 1 right | 2026-01-01 |\\n| b | 2 right | 2026-01-01 |\\n"
-    >>> print(updated(page, {"b": "3 right"}, "2026-02-02"))
-    Before.
+    >>> rows = "- a: 1 right (2026-01-01)\\n- b: 2 right (2026-01-01)\\n"
+    >>> print(updated(f"{MARK}\\n\\n{rows}\\n<!-- end -->\\n", {"b": "3 right"}, "2026-02-02"))
+    <!-- made by `python -m tests.reliability` -->
     <BLANKLINE>
-    | what | cases and outcomes | on |
-    |---|---|---|
-    | a | 1 right | 2026-01-01 |
-    | b | 3 right | 2026-02-02 |
+    - a: 1 right (2026-01-01)
+    - b: 3 right (2026-02-02)
+    <BLANKLINE>
+    <!-- end -->
     <BLANKLINE>
     """
-    start = page.index(HEAD)
-    old = re.match(rf"{re.escape(HEAD)}(\|.*\n)*", page[start:])
-    assert old is not None
-    rows = {what: (outcome, on) for what, outcome, on in ROW.findall(old[0].removeprefix(HEAD))}
+    old = page.partition(MARK)[2].partition("<!-- end -->")[0]
+    rows = {what: (outcome, on) for what, outcome, on in ROW.findall(old)}
     rows |= {what: (outcome, day) for what, outcome in found.items()}
-    return page[:start] + "".join(table(rows)) + page[start + len(old[0]) :]
+    lines = [f"- {what}: {outcome} ({on})\n" for what, (outcome, on) in sorted(rows.items())]
+    return with_tables(page, "".join(lines), MARK)
 
 
 def main() -> None:

@@ -2,8 +2,8 @@
 
 Run ``uv run python -m tests.structure`` for the table, with a folder or a revision of git to
 measure another tree, with ``--since`` and a revision for what changed in each package, with
-``--map`` for the map of modules that CONTRIBUTING.md holds. The tests of the architecture use the
-same functions.
+``--map`` for the map of all modules, of which CONTRIBUTING.md holds the packages. The tests of the
+architecture use the same functions.
 """
 
 from __future__ import annotations
@@ -346,10 +346,15 @@ def top_level(folder: Path) -> list[str]:
 
 
 def map_of(modules: Mapping[str, Module]) -> str:
-    """Return the map of CONTRIBUTING.md: a line for each module, under its package, in layers."""
+    """Return the map: a line for each module, under its package, in the order of the layers."""
     order = {name: rank for rank, name in enumerate(LAYERS)}
     names = sorted(modules, key=lambda name: (order.get(room(name), len(order)), name))
     return "\n".join(map_line(modules[name]) for name in names)
+
+
+def packages(modules: Mapping[str, Module]) -> dict[str, Module]:
+    """Return what the map of CONTRIBUTING.md has: packages, and the modules beside them."""
+    return {n: m for n, m in modules.items() if m.path.stem == "__init__" or n.count(".") == 1}
 
 
 def map_line(module: Module) -> str:
@@ -364,11 +369,11 @@ def map_line(module: Module) -> str:
 
 
 def write_map(folder: Path) -> None:
-    """Replace the map in CONTRIBUTING.md, between its two marks, by that of the modules."""
+    """Replace the map in CONTRIBUTING.md, between its two marks, by that of the packages."""
     page = folder / "CONTRIBUTING.md"
     before, _, rest = page.read_text(encoding="utf-8").partition(MAP_BEGINS)
     _, _, after = rest.partition(MAP_ENDS)
-    lines = map_of(read_modules(folder))
+    lines = map_of(packages(read_modules(folder)))
     page.write_text(f"{before}{MAP_BEGINS}\n\n{lines}\n\n{MAP_ENDS}{after}", encoding="utf-8")
 
 
@@ -482,8 +487,10 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.structure", description=__doc__)
     parser.add_argument("tree", nargs="?", default=str(REPOSITORY), help="a folder or a revision")
     parser.add_argument("--since", help="print what changed since this folder or revision")
-    parser.add_argument("--map", action="store_true", help="print CONTRIBUTING.md's map instead")
-    parser.add_argument("--write-map", action="store_true", help="put it into CONTRIBUTING.md")
+    parser.add_argument("--map", action="store_true", help="print the map of all modules instead")
+    parser.add_argument(
+        "--write-map", action="store_true", help="put its packages into CONTRIBUTING.md"
+    )
     options = parser.parse_args(arguments)
     if options.write_map:
         write_map(REPOSITORY)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MODULES = read_modules(REPOSITORY)
-# the largest number of statements, and of what `rooms.ADDED` names; a record says why one grew
+# the most statements, and names in `rooms.ADDED`; docs/design/rooms.md says why one grew
 BUDGETS = {
     "paintera": (450, 6),
     "other_sources": (290, 2),

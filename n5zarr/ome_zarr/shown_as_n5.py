@@ -289,7 +289,7 @@ class OmeImages(MadeDatasets):
             if err.kind != "listing":
                 raise
             return set()
-        names = {entry.name for entry in entries if entry.is_dir is not False}
+        names = {entry.name for entry in entries or () if entry.is_dir is not False}
         return {name for name in names if is_name(name)} - _DOCUMENTS
 
 

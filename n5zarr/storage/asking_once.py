@@ -45,8 +45,9 @@ class _OfCall(Answers):
                     return Kept(None)
             case List(path, few):
                 where = service.where(path)
-                found = self.find((List, False, where))
-                return found or self.find((List, True, where)) if few else found
+                some = self.find((List, True, where))
+                suffices = few or (some is not None and some.answer == [])  # which is all
+                return self.find((List, False, where)) or (some if suffices else None)
             case _:
                 pass
         return None

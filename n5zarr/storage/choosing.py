@@ -16,6 +16,7 @@ from zarr.storage import ObjectStore, ZipStore
 
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, option_error
 from n5zarr.storage.forks import FORKS
+from n5zarr.storage.held import AS_ASKED
 from n5zarr.storage.secrets import cause_to_show, named, secrets_in, without_secrets
 from n5zarr.storage.served import served
 from n5zarr.storage.translated import (
@@ -81,17 +82,20 @@ def remote_storage(
     return ZarrStorage(*open_store(), open_store if place.is_url else None, cache)
 
 
-def _open_store(place: Place, *, read_only: bool, forbidden_is_missing: bool) -> tuple[Store, str]:
+def _open_store(
+    place: Place, *, read_only: bool, forbidden_is_missing: bool, backend: Backend | None = None
+) -> tuple[Store, str]:
     """Open the zarr store of a place; of a URL say also which library was chosen, and why."""
     location, options = place.location, place.storage_options
     store: Any = location
     why = ""
     if isinstance(location, str):
-        if place.backend is None:
+        backend = backend or place.backend
+        if backend is None:
             store, why = chosen_store(location, options, read_only=read_only)
         else:
-            store = store_of_url(location, options, read_only=read_only, backend=place.backend)
-            why = f"{place.backend}, as asked for"
+            store = store_of_url(location, options, read_only=read_only, backend=backend)
+            why = f"{backend}, {AS_ASKED}"
         _log.debug("%s: backend: %s", named(location), why)
     return served(store, forbidden_is_missing=forbidden_is_missing), why
 

@@ -16,11 +16,12 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-__all__ = ["HeldStore", "Reopen"]
+__all__ = ["AS_ASKED", "HeldStore", "Reopen"]
 
-type Reopen = Callable[[], tuple[Store, str]]
-"""Opens the store of a URL again, and names the library."""
+type Reopen = Callable[..., tuple[Store, str]]
+"""Opens the store of a URL again, also with ``backend=...``, and names the library."""
 
+AS_ASKED = "as asked for"  # why a library is chosen
 _WHY = "a parent had used obstore; open the URL without backend='obstore', so that fsspec reads it"
 
 
@@ -93,6 +94,15 @@ class HeldStore:
         elif isinstance(store, ZipStore) and store.read_only and store.path is not None:
             self.store = ZipStore(store.path, mode="r")  # processes share the position in a file
             FORKS.abandon(store)
+
+    def through_fsspec(self) -> Store | None:
+        """Open the place through fsspec; None if the user has chosen obstore, or it cannot be."""
+        if self.reopen is None or self.backend.endswith(AS_ASKED):  # with options of obstore
+            return None
+        try:
+            return self.reopen(backend="fsspec")[0].with_read_only(read_only=False)
+        except N5Error:
+            return None
 
     def _reopened(self, name: str) -> Store:
         if self.reopen is None:

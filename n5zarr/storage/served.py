@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import re
+from errno import EIO
 from inspect import signature
 from typing import TYPE_CHECKING, Any, NoReturn, Self
+from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 from zarr.storage import FsspecStore, ObjectStore
 
@@ -39,6 +42,7 @@ class _Served:
     """
 
     forbidden_is_missing = False
+    _has_answered = False
 
     def with_read_only(self, read_only: bool = False) -> Self:  # noqa: FBT001, FBT002 - zarr's
         made: Self = super().with_read_only(read_only)  # type: ignore[misc]
@@ -89,11 +93,13 @@ class _Served:
     ) -> Any:  # noqa: ANN401 - of the request
         """Await an answer; return what stands for a missing key, if one may be missing."""
         try:
-            return await answer
+            found = await (answer if self._has_answered else _first(self, answer))
         except Exception as err:
-            if missing and says_missing(self, err):
-                return missing[0]
-            raise_in(self, key, err, is_read=is_read)
+            if not (missing and says_missing(self, err)):
+                raise_in(self, key, err, is_read=is_read)
+            found = missing[0]
+        self._has_answered = True
+        return found
 
     async def _each(self, prefix: str, keys: AsyncIterator[str]) -> AsyncIterator[str]:
         try:
@@ -103,7 +109,58 @@ class _Served:
             raise_in(self, prefix, err)
 
 
-_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'")
+_PATIENCE = 0.3  # seconds, in which obstore has tried twice or more
+_LONGEST = 5.0  # seconds to connect, obstore's own
+
+
+async def _first(store: object, answer: Awaitable[Any]) -> Any:  # noqa: ANN401 - of the request
+    """Await the first answer of a server; raise early if there is no server.
+
+    obstore and s3fs repeat what no server receives as often as what a server fails to answer, for
+    seconds. So if the answer takes long, connect to the server, and raise unless it accepts.
+    """
+    server = urlsplit(_server_of(store))
+    asked = asyncio.ensure_future(answer)
+    tasks: set[asyncio.Future[Any]] = {asked}
+    try:
+        await asyncio.wait(tasks, timeout=_PATIENCE if server.hostname else None)
+        if not asked.done():
+            port = server.port or (443 if server.scheme == "https" else 80)
+            connected = asyncio.ensure_future(_connects(str(server.hostname), port))
+            tasks.add(connected)
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if not asked.done() and not connected.result():
+                raise ConnectionError(EIO, f"Cannot connect to host {server.hostname}:{port}")
+        return await asked
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+async def _connects(host: str, port: int) -> bool:
+    try:
+        async with asyncio.timeout(_LONGEST):
+            _, writer = await asyncio.open_connection(host, port, happy_eyeballs_delay=0.25)
+    except OSError:
+        return False
+    writer.close()
+    return True
+
+
+def _server_of(store: Any) -> str:  # noqa: ANN401 - of three kinds
+    """Return the address of a server that a library asks many times; "" if none, or by a proxy."""
+    if getproxies():
+        return ""
+    if isinstance(store, ObjectStore):
+        inner: Any = store.store
+        found = getattr(inner, "config", {}).get("endpoint") or getattr(inner, "url", "")
+        return "" if "proxy_url" in (getattr(inner, "client_options", None) or {}) else str(found)
+    fs = getattr(store, "fs", None)
+    is_proxied = "proxies" in (getattr(fs, "config_kwargs", None) or {})
+    return "" if is_proxied else str(getattr(fs, "endpoint_url", None) or "")
+
+
+_UNEXPECTED = re.compile(r"unexpected keyword argument '(\w+)'(?:\. Did you mean '(\w+)')?")
 
 
 def _check_options(store: object, err: Exception) -> None:
@@ -118,7 +175,8 @@ def _check_options(store: object, err: Exception) -> None:
     fs = getattr(store, "fs", None)
     if found is None or fs is None:
         return
-    hint = meant(found[1], sorted({*signature(type(fs).__init__).parameters} - {"asynchronous"}))
+    known = {*signature(type(fs).__init__).parameters, found[2] or ""} - {"asynchronous"}
+    hint = meant(found[1], sorted(known))
     message = f"storage_options: expected options of {type(fs).__name__}, got {found[1]!r}{hint}"
     raise option_error(message, where=str(store)) from None
 

@@ -134,23 +134,30 @@ class Service[T: "Store"]:
 
     # ------------------------------------------------------------------ listings
 
-    async def entries(self, path: str, *, few: bool = False) -> list[Entry]:
-        """List a directory; with ``few``, at least one entry unless it is empty."""
+    async def entries(self, path: str, *, few: bool = False) -> list[Entry] | None:
+        """List a directory; with ``few``, at least one entry unless it is empty.
+
+        None if it is missing: a store has a directory without entries only if it has its marker.
+        """
         try:
             return await (self._some(path) if few else self._entries(path))
         except Exception as err:
             if few and says_missing(self.store, err):
-                return []
+                return None
             raise_in(self.store, path, err)
 
-    async def _entries(self, path: str) -> list[Entry]:
+    async def _entries(self, path: str) -> list[Entry] | None:
         # zarr's list_dir does not distinguish directories from files
         names = {name.strip("/") async for name in self.store.list_dir(path)}
         # Java leaves empty objects `path/`, which stores list with their whole path
-        return [Entry(name, None) for name in sorted(names) if name and "/" not in name]
+        return [Entry(name, None) for name in sorted(names) if name and "/" not in name] or None
 
-    async def _some(self, path: str) -> list[Entry]:
+    async def _some(self, path: str) -> list[Entry] | None:
         return await self._entries(path)
+
+    async def sizes_below(self, path: str) -> dict[str, int | None]:
+        """List all keys below a directory, with the sizes of their values if one may be empty."""
+        return {key: None async for key in self.store.list_prefix(f"{path}/" if path else "")}
 
     async def take_keys[R](self, path: str, take: Callable[..., R]) -> list[R] | None:
         """Pass each page of the keys below a directory, and their sizes, to a function.
@@ -195,11 +202,11 @@ class _Urls(Service[UrlStore]):
         return (id(self.store.fs), type(self.store), is_tolerant), self.store.full_key(key)
 
     @override
-    async def _entries(self, path: str) -> list[Entry]:
+    async def _entries(self, path: str) -> list[Entry] | None:
         return await self.store.entries(path)
 
     @override
-    async def _some(self, path: str) -> list[Entry]:
+    async def _some(self, path: str) -> list[Entry] | None:
         return await self.store.some(path)
 
     @override
@@ -284,7 +291,7 @@ class _Objects(Service[ObjectStore[Any]]):
             raise
 
     @override
-    async def _entries(self, path: str) -> list[Entry]:
+    async def _entries(self, path: str) -> list[Entry] | None:
         """List a directory, with one request for each thousand names."""
         import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
@@ -299,21 +306,31 @@ class _Objects(Service[ObjectStore[Any]]):
         directories = {_name(prefix, path): True for prefix in listed["common_prefixes"]}
         files = {_name(meta["path"], path): False for meta in listed["objects"]}
         both = files | directories
+        if not both:
+            return None
         return [Entry(name, both[name]) for name in sorted(both) if name and "/" not in name]
 
     @override
-    async def _some(self, path: str) -> list[Entry]:
+    async def _some(self, path: str) -> list[Entry] | None:
         """List some entries below a path, with one request in most cases."""
         import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
         if self._kind == "HTTPStore":
-            return []
+            return None
+        found = None
         async for batch in obstore.list(self.store.store, prefix=path or None):
-            # Java's markers of directories are empty; documents and blocks never are
-            names = {_name(meta["path"], path).partition("/")[0] for meta in batch if meta["size"]}
-            if names:
-                return [Entry(name, None) for name in names]
-        return []
+            names = {_name(meta["path"], path).partition("/")[0] for meta in batch}
+            found = [Entry(name, None) for name in names if name] if names else found
+            if found:
+                break
+        return found
+
+    @override
+    async def sizes_below(self, path: str) -> dict[str, int | None]:
+        import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
+
+        pages = obstore.list(self.store.store, prefix=path or None)
+        return {meta["path"]: meta["size"] async for page in pages for meta in page}
 
     @override
     def _keys_below(self, path: str) -> AsyncIterator[ListingPage] | None:

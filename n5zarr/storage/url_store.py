@@ -311,8 +311,8 @@ class UrlStore(FsspecStore):
         async with self._turn():
             return await super().getsize(self._url_key(key))
 
-    async def entries(self, path: str) -> list[Entry]:
-        """List a directory; a missing one has no entries.
+    async def entries(self, path: str) -> list[Entry] | None:
+        """List a directory; None if it is missing, or empty on a web server.
 
         Raises
         ------
@@ -339,7 +339,7 @@ class UrlStore(FsspecStore):
             if _lacks_bucket(err):
                 raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
             if isinstance(err, self.allowed_exceptions):
-                return []
+                return None
             raise
         names: dict[str, bool] = {}
         directory = unquote(directory) if self.is_http else directory
@@ -353,14 +353,15 @@ class UrlStore(FsspecStore):
             # Java leaves empty objects `path/` on object stores: the directory itself
             if name not in (".", "..") and "/" not in name:
                 names[name] = names.get(name, False) or is_dir
-        return [Entry(name, names[name]) for name in sorted(names)]
+        found = [Entry(name, names[name]) for name in sorted(names)]
+        return found or (None if self.is_http or not listed else [])
 
     @override
     async def list_prefix(self, prefix: str) -> AsyncIterator[str]:
         if self.is_http:  # fsspec would leave out what the server does not list
             folders = [prefix.rpartition("/")[0]]
             for folder in folders:
-                for entry in await self.entries(folder):
+                for entry in (await self.entries(folder)) or ():
                     key = join(folder, entry.name)
                     if entry.is_dir:
                         folders.append(key)
@@ -370,7 +371,7 @@ class UrlStore(FsspecStore):
         async for key in super().list_prefix(prefix):
             yield key
 
-    async def some(self, path: str) -> list[Entry]:
+    async def some(self, path: str) -> list[Entry] | None:
         """List some entries below a path, with as little listing as fsspec allows."""
         directory = self.full_key(path).rstrip("/")
         list_some = getattr(self.fs, "_lsdir", None)
@@ -380,14 +381,14 @@ class UrlStore(FsspecStore):
             except self.allowed_exceptions as err:
                 if _lacks_bucket(err):
                     raise OSError(EIO, f"404, NoSuchBucket: {err}") from err
-                return []
-            keys = [str(entry["name"]) for entry in listed]
-            inner = [k.removeprefix(f"{directory}/") for k in keys if not k.endswith("/")]
-            return [Entry(name, None) for name in {key.partition("/")[0] for key in inner}]
+                return None
+            keys = [str(entry["name"]).removeprefix(f"{directory}/") for entry in listed]
+            names = {key.partition("/")[0] for key in keys}
+            return [Entry(name, None) for name in names if name] if keys else None
         try:
             return await self.entries(path)
         except N5UnsupportedError:  # without listing, only nodes with a document can exist
-            return []
+            return None
 
     async def keys_below(self, path: str) -> AsyncIterator[ListingPage]:
         """List all keys below a directory of an object store, relative to it, some at a time."""

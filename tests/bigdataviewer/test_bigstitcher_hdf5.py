@@ -75,6 +75,7 @@ def xml(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_project(tmp_path_factory.mktemp("hdf5"))
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("states_type", [False, True])
 @pytest.mark.parametrize("partitions", [False, True])
 def test_views_are_those_of_n5(

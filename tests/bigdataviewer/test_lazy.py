@@ -205,6 +205,7 @@ def test_loading_in_an_event_loop(xml: Path) -> None:
     np.testing.assert_array_equal(first[next(iter(first.data_vars))], VALUES[0, 0])
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 @pytest.mark.parametrize("scheduler", ["threads", "processes", "synchronous"])
 def test_all_of_dasks_schedulers_read_it(xml: Path, scheduler: str, axis_order: Any) -> None:

@@ -132,6 +132,7 @@ def compare(loader: N5Loader, absent: Mapping[tuple[int, int], set[int]]) -> int
     return n
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_java_reads_every_view(source: str, target: str, tmp_path: Path) -> None:
@@ -140,6 +141,7 @@ def test_java_reads_every_view(source: str, target: str, tmp_path: Path) -> None
     assert compare(loader, {}) == N_ALL == 238
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_java_reads_pyramids_that_are_stored_in_part(
@@ -161,7 +163,8 @@ def test_java_reads_pyramids_that_are_stored_in_part(
         )
 
 
-@pytest.mark.parametrize("source", ["0.4", "hdf5"])
+@pytest.mark.each_of(2)
+@pytest.mark.parametrize("source", ["hdf5", "0.4"])
 def test_java_reads_what_was_written_in_parts_or_interrupted(source: str, tmp_path: Path) -> None:
     xml = write_source(tmp_path / "old", source)
     for number in (2, 1):
@@ -179,6 +182,7 @@ def test_java_reads_what_was_written_in_parts_or_interrupted(source: str, tmp_pa
     assert compare(loader, {}) == N_ALL
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("source", SOURCES)
 def test_a_copy_of_one_setup_has_its_documents(source: str, tmp_path: Path) -> None:
     xml = write_source(tmp_path / "old", source)
@@ -193,6 +197,7 @@ def test_a_copy_of_one_setup_has_its_documents(source: str, tmp_path: Path) -> N
         loader.data_type(0)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("source", ["0.4", "0.5", "hdf5"])
 def test_time_points_have_the_attributes_of_bigstitcher(source: str, tmp_path: Path) -> None:
     """``WriteSequenceToN5``: the voxel size; ``setupBdvDatasetsN5``: ``saved_completely``."""

@@ -60,6 +60,7 @@ def as_written(xml: Path) -> str:
     return xml.read_text().replace('"bdv.n5" version="1.0"', '"bdv.n5" version="1.1"')
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 def test_there_and_back(project: Path, tmp_path: Path, version: Any) -> None:
     ome, back = tmp_path / "ome/a b.xml", tmp_path / "back/dataset.xml"

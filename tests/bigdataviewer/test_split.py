@@ -64,6 +64,7 @@ def check(tree: xr.DataTree) -> None:
                 assert node[dim].attrs["units"] == "um"
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("loader", ["split.viewerimgloader", "split.multiresolutionimgloader"])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_views_are_boxes(kind: str, loader: str, tmp_path: Path) -> None:
@@ -131,6 +132,7 @@ def test_a_project_that_is_split_again(kind: str, tmp_path: Path) -> None:
             np.testing.assert_array_equal(tree[f"setup{new}/s{level}/data"][0], expected)
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("target", ["n5", "ome-zarr"])
 @pytest.mark.parametrize("kind", FORMATS)
 def test_resaved_projects_are_whole(kind: str, target: Any, tmp_path: Path) -> None:

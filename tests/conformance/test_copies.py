@@ -56,7 +56,7 @@ def copy(store: N5Store, target: Path) -> None:
     asyncio.run(keys())
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @pytest.mark.parametrize("codecs", ["zarr", "portable"])
 def test_zarr_reads_a_copy_without_n5zarr(

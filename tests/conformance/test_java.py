@@ -60,7 +60,7 @@ def test_the_corpus_is_whole() -> None:
     }
 
 
-@pytest.mark.each_of(23)
+@pytest.mark.each_of(47)
 @pytest.mark.parametrize("pipeline", PIPELINES, ids=lambda name: name.rpartition(".")[2])
 @pytest.mark.parametrize("dataset", DATASETS, ids=lambda d: f"{d['root']}/{d['path']}")
 def test_dataset_reads_to_its_checksum_in_every_view(
@@ -80,6 +80,7 @@ def test_dataset_reads_to_its_checksum_in_every_view(
             assert checksum(values) == dataset["sha256"], shown
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("dataset", DATASETS, ids=lambda d: f"{d['root']}/{d['path']}")
 def test_as_many_chunks_are_listed_as_there_are_blocks(dataset: dict[str, Any]) -> None:
     for zarr_format in (3, 2):
@@ -89,6 +90,7 @@ def test_as_many_chunks_are_listed_as_there_are_blocks(dataset: dict[str, Any]) 
         assert array.nchunks == dataset["blocksPresent"] + dataset["blocksMissing"]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("codecs", ["zarr", "n5"])
 def test_a_container_in_another_store_reads_the_same(codecs: str) -> None:
     root = JAVA / "compressions.n5"

@@ -83,7 +83,7 @@ def test_peers_read_blocks_encoded_here(tmp_path: Path, dtype: str, compression:
     same_bits(z5py.File(str(tmp_path / "c.n5"), "r")["data"][:], array)
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_of_tensorstore_are_read(tmp_path: Path, dtype: str, compression: str) -> None:
@@ -111,7 +111,7 @@ Z5PY: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("options", Z5PY)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_blocks_of_z5py_are_read(tmp_path: Path, dtype: str, options: str) -> None:

@@ -64,7 +64,7 @@ def test_the_corpus_is_whole() -> None:
     assert len(EXPECTED) == 34
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("path", EXPECTED)
 def test_it_reads_as_zarr_python_2_read_it_in_every_view(path: str) -> None:
     for view in VIEWS:
@@ -99,6 +99,7 @@ def test_a_single_block_has_its_elements() -> None:
     assert np.asarray(scalar.data).tolist() == [expected("scalar/uint16")[()]]
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("path", EXPECTED)
 def test_a_block_that_was_read_is_written_as_it_was(tmp_path: Path, path: str) -> None:
     copy = Path(shutil.copytree(ROOT / path, tmp_path / "c.n5"))
@@ -193,7 +194,7 @@ def stored(folder: Path, block: str, dtype: str, n_axes: int) -> np.ndarray:
     return np.frombuffer(payload, big_endian).reshape(box[::-1])
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 @pytest.mark.parametrize("path", ["bool/gzip", "float16/raw", "float16/gzip", "datetime64[s]/raw"])
 def test_chunks_are_written_as_zarr_python_2_wrote_them(
@@ -272,6 +273,7 @@ def test_a_live_array_notices_that_it_was_replaced(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- no dimensions
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("compression", ["raw", "gzip", "blosc"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float64"])
 def test_without_dimensions_tensorstore_and_this_read_each_other(

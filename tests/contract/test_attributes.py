@@ -221,6 +221,7 @@ def check_kept(root: Path, path: str, way: Callable[[Path, str], object], name: 
     json.loads((root / path / "attributes.json").read_text(), parse_constant=pytest.fail)
 
 
+@pytest.mark.each_of(11)
 @pytest.mark.parametrize("value", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @pytest.mark.parametrize("name", NAMES)

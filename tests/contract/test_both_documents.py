@@ -59,6 +59,7 @@ def folders_listed(asked: Iterable[Any]) -> set[str]:
     return {request.path for request in asked if isinstance(request, List)}
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize(
     ("name", "text"), [*(("a.zarr", text) for text in TEXTS), *(("a", t) for t in TEXTS[:3])]
 )
@@ -87,6 +88,7 @@ def test_an_array_of_zarr_is_copied_with_its_values(
     assert n5zarr.compare(path, tmp_path / "b.n5/v").differences == ()
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("text", ["copy", "{}", '{"n5": "4.0.0"}'])
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("below", [(), ("em",), ("em", "em/s0")])

@@ -142,6 +142,7 @@ def test_blocks_and_compression_of_levels_can_be_others(tmp_path: Path) -> None:
 # ------------------------------------------------------------------------------------- places
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("convention", ["auto", "cosem", "n5viewer", "neuroglancer", "ngff"])
 def test_viewers_see_a_gradient_at_the_same_place_in_all_levels(
     tmp_path: Path, convention: Any
@@ -365,6 +366,7 @@ def test_a_killed_run_is_resumed_and_no_finished_block_is_touched(
     assert content(group) == content(complete)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     "options",
     [
@@ -394,6 +396,7 @@ def test_a_finished_run_is_resumed_without_writing(
     assert files_of(group) == before
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("is_placed", [True, False])
 @pytest.mark.parametrize("step", range(7))
 def test_a_run_that_ends_among_its_documents_is_resumed(
@@ -564,6 +567,7 @@ print((peak() - before) * 1024)
 """
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_memory_is_a_tenth_of_the_volume(tmp_path: Path) -> None:
     memory, edge = 2**24, 64

@@ -80,6 +80,7 @@ WAYS: list[tuple[str, dict[str, Any]]] = [
 WRITERS = {"n5": write_n5, "zarr": write_zarr}
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
 @pytest.mark.parametrize("change", ["all", "one block", "a block goes"])
 def test_a_resumed_copy_is_one_of_the_source_as_it_is(
@@ -105,6 +106,7 @@ def test_a_resumed_copy_is_one_of_the_source_as_it_is(
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
 def test_finish_names_the_parts_whose_source_has_changed(
     kind: str, options: dict[str, Any], tmp_path: Path
@@ -127,6 +129,7 @@ def test_finish_names_the_parts_whose_source_has_changed(
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
 @pytest.mark.parametrize("others", ["the same", "changed"])
 def test_finish_removes_what_the_source_has_lost(
@@ -155,6 +158,7 @@ def test_finish_removes_what_the_source_has_lost(
     assert not list(out.rglob("n5zarr-incomplete*"))
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(("kind", "options"), WAYS, ids=str)
 def test_what_a_killed_run_has_not_noted_goes_with_chunks_of_the_source(
     kind: str, options: dict[str, Any], tmp_path: Path
@@ -276,6 +280,7 @@ def check_levels(where: Path, names: tuple[str, str], data: np.ndarray) -> None:
     assert not list(where.rglob("n5zarr-incomplete*"))
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("n_tasks", [1, 2])
 @pytest.mark.parametrize("change", ["all", "one block"])
 @pytest.mark.parametrize("kind", ["n5", "ome"])
@@ -306,6 +311,7 @@ def image(kind: str, folder: Path) -> tuple[Path, tuple[str, str], Callable[[np.
     return folder / "image.zarr", ("s1", "s2"), write
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("kind", ["n5", "ome"])
 def test_finish_of_a_pyramid_names_the_parts_whose_image_has_changed(
     kind: str, tmp_path: Path

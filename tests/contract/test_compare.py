@@ -51,6 +51,7 @@ def test_copies_are_equal_in_either_order(copied: Path) -> None:
     assert n5zarr.compare(*opened, values=False).is_equal
 
 
+@pytest.mark.each_of(2)
 def test_each_kind_of_difference_is_found(copied: Path, tmp_path: Path) -> None:
     root = tmp_path / "a.zarr"
     shutil.copytree(copied, root)

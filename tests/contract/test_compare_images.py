@@ -74,6 +74,7 @@ def only(found: Comparison) -> Difference:
     return difference
 
 
+@pytest.mark.each_of(3)
 def test_copies_are_equal_in_either_order(source: Path, copied: Path) -> None:
     for sides in ((source, copied), (copied, source)):
         found = n5zarr.compare(*sides)
@@ -85,6 +86,7 @@ def test_copies_are_equal_in_either_order(source: Path, copied: Path) -> None:
     assert not n5zarr.compare(source / "em", copied / "em", images=False).is_equal
 
 
+@pytest.mark.each_of(3)
 def test_versions_of_ome_zarr_are_compared_by_image_if_asked(source: Path, copied: Path) -> None:
     other = source.parent / "other.zarr"
     n5zarr.convert(source, other, ome=True, overwrite=other.exists(), chunks=4)
@@ -100,6 +102,7 @@ def test_copies_in_plain_zarr_are_compared_by_node(tmp_path: Path) -> None:
     assert (found.n_images, found.n_groups) == (0, 1)  # although COSEM's multiscales are there
 
 
+@pytest.mark.each_of(3)
 def test_changes_are_named_by_image_and_level(source: Path, changed: Path) -> None:
     level: Any = zarr.open_array(changed / "em" / "s1", mode="r+")
     level[3, 7, 2] += 5
@@ -136,6 +139,7 @@ def places(part: Any, key: str) -> list[list[float]]:
     return [own] if isinstance(own, list) else places([*part.values()], key)
 
 
+@pytest.mark.each_of(3)
 def test_positions_are_compared(source: Path, changed: Path) -> None:
     def move(key: str, by: float) -> None:
         def edit(image: Any) -> None:
@@ -166,6 +170,7 @@ def test_axes_are_compared_by_name(source: Path, changed: Path) -> None:
     ]
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("number", [1, 2])
 def test_a_missing_level_is_named(source: Path, changed: Path, number: int) -> None:
     change(changed / "em", lambda image: image["datasets"].pop(number))
@@ -178,6 +183,7 @@ def test_a_missing_level_is_named(source: Path, changed: Path, number: int) -> N
     assert ("em/labels/cells", "missing", "") in seen(n5zarr.compare(source, changed))
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 def test_copies_of_other_programs_are_equal(source: Path, tmp_path: Path, version: str) -> None:
     """ome-zarr-py writes five axes, those of space in another order and another unit."""
@@ -263,6 +269,7 @@ def test_a_project_is_compared_with_its_images(project: Path, tmp_path: Path) ->
 # ---------------------------------------------------------------------- the command
 
 
+@pytest.mark.each_of(3)
 def test_the_command(source: Path, changed: Path) -> None:
     def run(*words: object, status: int = 0) -> str:
         result = CliRunner().invoke(app, ["diff", *map(str, words)])

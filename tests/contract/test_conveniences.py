@@ -37,8 +37,14 @@ def test_an_array_of_data(place: Any) -> None:
     np.testing.assert_array_equal(wider[...], VALUES.astype("f4"))
     scalar = n5zarr.create_array(place, path="g/z", data=3.5)
     assert (scalar.shape, float(scalar[...])) == ((), 3.5)  # type: ignore[arg-type]
-    raw = n5zarr.create_array(place, path="g/w", data=VALUES, compression=None)
+    assert isinstance(scalar.get_basic_selection(()), np.generic)  # as zarr's
+    raw = n5zarr.create_array(
+        place, path="g/w", data=VALUES, compression=None, attributes={"by": "me"}
+    )
     assert raw.compressors == ()
+    assert raw.attrs["by"] == "me"
+    group = n5zarr.open_group(place)
+    assert [group.nmembers(depth) for depth in (0, 1, None)] == [1, 5, 5]
 
 
 def test_data_that_contradict_are_refused(place: Any) -> None:

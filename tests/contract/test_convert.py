@@ -95,7 +95,7 @@ def read_without_n5zarr() -> Iterator[Callable[..., dict[str, str]]]:
         yield read
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 @pytest.mark.filterwarnings("ignore:The data type:zarr.errors.UnstableSpecificationWarning")
 @pytest.mark.parametrize(
     ("to", "options"),
@@ -432,7 +432,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     ("suffix", "options"),
     [
@@ -475,6 +475,7 @@ def test_a_killed_run_goes_on_where_it_stopped(
     record_property("kills of conversions", {"kills": N_KILLS, "resumed": N_KILLS})
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     ("source", "name", "options"),
     [
@@ -841,7 +842,7 @@ def test_datasets_get_other_blocks_in_place(mine: Path) -> None:
     assert [f.name for f in mine.parent.iterdir()] == ["mine.n5"]
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("n_renames", range(5))
 def test_a_killed_rechunk_loses_nothing(
     n_renames: int, mine: Path, monkeypatch: pytest.MonkeyPatch
@@ -889,6 +890,7 @@ def test_positions_of_cosem_stay_there_and_back(tmp_path: Path) -> None:
         assert documents[0] == documents[1]
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("options", [{"chunks": 2}, {"compression": "zstd"}, {}])
 @pytest.mark.parametrize("spelling", ["// by hand\n{0}", "\ufeff{0}", "{{'n': NaN, {1}"])
 def test_a_document_in_lenient_json_is_copied(

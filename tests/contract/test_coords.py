@@ -57,6 +57,7 @@ def LocalStoreOf(path: Path, axis_order: Any) -> N5Store:  # noqa: N802 - reads 
     return N5Store(LocalStore(path), axis_order=axis_order)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
 def test_it_is_what_the_engine_opens(codecs: Any) -> None:
     store: Any = N5Store(SAMPLE, coords=True, codecs=codecs)
@@ -181,6 +182,7 @@ WRITTEN: dict[
 }
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("how", WRITTEN)
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")
 def test_a_dataset_that_xarray_wrote_is_one(tmp_path: Path, how: str) -> None:

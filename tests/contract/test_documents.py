@@ -127,6 +127,7 @@ def test_a_group_of_bigstitcher_keeps_its_keys(root: Path) -> None:
 # ---------------------------------------------------------------------- what zarr writes
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("dtype", ["u1", "i1", "u2", "i2", "u4", "i4", "u8", "i8", "f4", "f8"])
 @pytest.mark.parametrize("zarr_format", [3, 2])
 def test_plain_numbers_leave_no_record(tmp_path: Path, dtype: str, zarr_format: Any) -> None:
@@ -700,6 +701,7 @@ def test_an_attribute_does_not_change_how_strings_of_java_are_read(
     assert opened(root, "text", codecs=codecs)[:].tolist() == ["a", "x", ""]  # type: ignore[union-attr]
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("zarr_format", [3, 2])
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 @pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])

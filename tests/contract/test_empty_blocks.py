@@ -122,6 +122,7 @@ def test_text_and_damaged_blocks_are_not_removed(tmp_path: Path) -> None:
         assert ("u16: block 0/0: block header" in said) == (name == "varlen.n5")
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("durability", ["atomic", "overwrite"])
 def test_a_writer_at_the_same_time_loses_nothing(tmp_path: Path, durability: Any) -> None:
     root = tmp_path / "a.n5"

@@ -154,6 +154,7 @@ def attributes_of(root: Path, path: str) -> dict[str, Any]:
     return {key: value for key, value in attributes.items() if key not in keys}
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("before", [None, *OF_DATASET])
 @pytest.mark.parametrize("convention", OF_DATASET)
 def test_geometry_is_written_in_each_convention(

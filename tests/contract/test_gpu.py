@@ -153,6 +153,7 @@ SELECTIONS: dict[str, tuple[Callable[[Any], Any], Callable[[np.ndarray], Any]]] 
 }  # fmt: skip
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_selections(tmp_path: Path, values: np.ndarray, cupy: Any, name: str, way: str) -> None:
     (tmp_path / "d.n5/d/0/1/1").unlink()  # the fill value, 0
@@ -161,6 +162,7 @@ def test_selections(tmp_path: Path, values: np.ndarray, cupy: Any, name: str, wa
     check(cupy, read(n5zarr.open_array(tmp_path / "d.n5", path="d")), expected(values))
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("name", SELECTIONS)
 def test_selections_move_only_their_result(
     tmp_path: Path, values: np.ndarray, counting: Any, name: str
@@ -374,6 +376,7 @@ WRITING: dict[str, Callable[[Any, Callable[[Any], Any], np.ndarray], None]] = {
 }
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("name", WRITING)
 def test_the_same_bytes_are_written(
     tmp_path: Path, values: np.ndarray, cupy: Any, name: str, way: str

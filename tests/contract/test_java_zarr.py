@@ -118,6 +118,7 @@ def n5_values(path: Path) -> np.ndarray:
     return np.asarray(ts.open(spec).result().read().result()).T
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("in_shards", [True, False], ids=["shards", "chunks"])
 @pytest.mark.parametrize("name", COMPRESSIONS)
 def test_compressions_of_java_become_n5(name: str, in_shards: bool, tmp_path: Path) -> None:
@@ -162,6 +163,7 @@ def test_lz4_of_java_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "a.n5").exists()
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("data_type", TYPES)
 def test_data_types_and_indices_of_shards(data_type: str, tmp_path: Path) -> None:
     java, specified = COMPRESSIONS["blosc"]
@@ -312,6 +314,7 @@ def check_readable(found: dict[str, Any]) -> None:
     check_codecs(found["codecs"])
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("compression", ["raw", "gzip", "zstd", "blosc", None])
 @pytest.mark.parametrize("shards", [(4, 6, 8), None])
 @pytest.mark.parametrize("stored", ["raw", "gzip", "bzip2", "xz", "zstd", "blosc", "lz4"])

@@ -105,6 +105,7 @@ def test_what_it_does_not_combine_is_left_to_numpy() -> None:
         assert not Cells(factors, method).can_do(np.dtype(dtype))
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
 def test_boxes_of_whole_partial_padded_and_missing_blocks(

@@ -510,6 +510,7 @@ def said_of(root: Path, n_levels: int) -> list[list[str]]:
     return [*found, [f.message for f in each if "those of s1" in f.message]]
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("up", [True, False])
 @pytest.mark.parametrize("key", ["downsamplingFactors", "scales"])
 @pytest.mark.parametrize("name", LISTS)

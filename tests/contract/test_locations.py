@@ -165,6 +165,7 @@ WRITING_COMMANDS = {
 }
 
 
+@pytest.mark.each_of(8)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("name", READING)
 def test_reading_takes_any_location(
@@ -233,6 +234,7 @@ def run(
     return run
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("line", COMMANDS)
 def test_commands_take_any_location(run: Any, kind: str, line: str) -> None:
@@ -247,6 +249,7 @@ def test_a_command_of_blocks_says_how_to_read_others(run: Any, kind: str) -> Non
     assert ("zarr.open reads it" in printed) == (kind in SHOWN)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("kind", TEXTS)
 def test_commands_that_write_in_place_name_the_way_out(run: Any, kind: str) -> None:
     for line, refusing in WRITING_COMMANDS.items():

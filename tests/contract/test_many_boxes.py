@@ -50,6 +50,7 @@ def cut(values: np.ndarray, starts: Any, shape: tuple[int, ...]) -> np.ndarray:
     return np.array([values[box] for box in boxes]).reshape(len(starts), *shape)
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("shape", [(1, 1, 1), (4, 6, 10), (5, 7, 11), (13, 2, 17), SHAPE])
 def test_boxes(both: tuple[Any, np.ndarray], shape: tuple[int, ...], way: str) -> None:
     array, values = both
@@ -247,6 +248,7 @@ def steps(n: int) -> st.SearchStrategy[slice | int]:
     return st.builds(slice, ends, ends, st.none() | st.integers(1, n + 3)) | st.integers(-n, n - 1)
 
 
+@pytest.mark.each_of(4)
 @given(selection=st.tuples(*map(steps, SHAPE)))
 def test_steps_are_read(both: tuple[Any, np.ndarray], selection: Any) -> None:
     array, values = both
@@ -304,6 +306,7 @@ def test_steps_are_written(data: st.DataObject, tmp_path_factory: pytest.TempPat
         np.testing.assert_array_equal(array[...], expected)
 
 
+@pytest.mark.each_of(4)
 @given(data=st.data())
 def test_points(both: tuple[Any, np.ndarray], data: st.DataObject) -> None:
     array, values = both
@@ -354,6 +357,7 @@ def test_lists_of_positions(both: tuple[Any, np.ndarray], selection: Any) -> Non
         np.testing.assert_array_equal(found, expected)
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("selection", [1, -1, (slice(1, 3), 0, -1), (4, slice(3, None), 1), ...])
 def test_chunks(both: tuple[Any, np.ndarray], selection: Any, tmp_path: Path) -> None:
     array, values = both
@@ -378,6 +382,7 @@ WRONG: dict[str, Any] = {
 }
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_wrong_selections_raise_what_zarr_raises(
     both: tuple[Any, np.ndarray], wrong: Any, tmp_path: Path

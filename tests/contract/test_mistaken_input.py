@@ -162,6 +162,7 @@ def check(message: str, mistake: Mistake, path: str) -> None:
 EVERY = pytest.mark.parametrize("name", MISTAKES | MISSING)
 
 
+@pytest.mark.each_of(5)
 @EVERY
 @pytest.mark.parametrize("way", OURS)
 def test_library_and_engine(folder: Path, name: str, way: str) -> None:
@@ -281,6 +282,7 @@ def test_a_pipe_or_a_device_is_no_container(tmp_path: Path) -> None:
 
 
 # zarr leaves what it would have written next
+@pytest.mark.each_of(3)
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("name", ["zarr3-group", "zarr2-group", "hdf5", "file", "xml", "zip"])
 def test_other_files_are_not_written_into(folder: Path, name: str) -> None:
@@ -451,6 +453,7 @@ class NoLists(SimpleHTTPRequestHandler):
         self.send_error(HTTPStatus.NOT_FOUND)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     "name", ["zarr3-group", "zarr3-array", "zarr2-group", "zarr2-array", "hdf5", "xml", "nothing"]
 )

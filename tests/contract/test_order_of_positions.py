@@ -90,6 +90,7 @@ def attributes_of(path: Path) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key not in own}
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("zarr_format", [2, 3])
 @pytest.mark.parametrize("name", OF_ZARR)
 def test_positions_of_zarr_are_those_of_its_copy_in_n5(
@@ -111,6 +112,7 @@ def test_positions_of_zarr_are_those_of_its_copy_in_n5(
     assert attributes_of(tmp_path / "c.n5/raw") == attributes_of(tmp_path / "b.n5/raw")
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("to", ["zarr", "zarr2"])
 @pytest.mark.parametrize("name", OF_N5)
 def test_a_document_of_n5_comes_back(tmp_path: Path, name: str, to: Any) -> None:

@@ -107,6 +107,7 @@ def test_parts_are_about_equal() -> None:
 # -------------------------------------------------------------------------------------- convert
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_parts_make_the_files_of_one_run(options: dict[str, Any], source: Path) -> None:
     whole, out = source.parent / "whole", source.parent / "out"
@@ -272,7 +273,8 @@ def ended(processes: Iterable[Any]) -> list[int]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-@pytest.mark.parametrize("options", [{"to": "zarr", "chunks": (20, 21, 22)}, {"to": "n5"}], ids=str)
+@pytest.mark.each_of(2)
+@pytest.mark.parametrize("options", [{"to": "n5"}, {"to": "zarr", "chunks": (20, 21, 22)}], ids=str)
 def test_eight_processes_of_which_some_are_killed(options: dict[str, Any], source: Path) -> None:
     whole, out = source.parent / "whole", source.parent / "out"
     n5zarr.convert(source / "a", whole, **options)
@@ -296,7 +298,7 @@ def test_eight_processes_of_which_some_are_killed(options: dict[str, Any], sourc
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
-@pytest.mark.each_of(4)
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("step", range(1, 17))
 def test_a_killed_finish_is_repeated(step: int, source: Path) -> None:
     whole, out = source.parent / "whole.zarr", source.parent / "out.zarr"
@@ -316,6 +318,7 @@ def test_a_killed_finish_is_repeated(step: int, source: Path) -> None:
 # -------------------------------------------------------------------------------------- pyramid
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("method", ["mean", "gaussian", "mode"])
 def test_parts_of_a_pyramid_make_the_files_of_one_run(method: Any, source: Path) -> None:
     options: dict[str, Any] = {
@@ -341,6 +344,7 @@ def test_parts_of_a_pyramid_make_the_files_of_one_run(method: Any, source: Path)
     assert contents(source) == contents(whole)
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 def test_parts_of_a_pyramid_in_eight_processes(source: Path) -> None:
     options: dict[str, Any] = {"levels": 2, "chunks": (5, 6, 7)}  # 48 regions
@@ -369,6 +373,7 @@ def test_parts_of_a_pyramid_in_eight_processes(source: Path) -> None:
     assert contents(source) == contents(whole)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 def test_parts_of_a_pyramid_of_ome_zarr(version: Any, source: Path) -> None:
     (source / "a/v").rename(source / "a/s0")
@@ -382,6 +387,7 @@ def test_parts_of_a_pyramid_of_ome_zarr(version: Any, source: Path) -> None:
     assert contents(image) == contents(whole)
 
 
+@pytest.mark.long
 def test_parts_of_a_pyramid_of_label_multisets(tmp_path: Path) -> None:
     labels = np.random.default_rng(5).integers(0, 9, SHAPE).astype("u8")
     where = tmp_path / "mine.n5/labels"
@@ -436,6 +442,7 @@ def test_a_run_of_rechunk_keeps_the_parts_of_another_one(tmp_path: Path) -> None
     assert [p.name for p in tmp_path.iterdir()] == ["c.n5"]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("deep", [False, True])
 def test_parts_of_validate_find_what_one_run_finds(
     deep: bool, source: Path, tmp_path: Path

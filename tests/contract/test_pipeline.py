@@ -392,7 +392,7 @@ def test_every_assignment(
     np.testing.assert_array_equal(theirs.T if axis_order == "C" else theirs, model)
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("how", PRESENTATIONS.values(), ids=PRESENTATIONS)
 @pytest.mark.parametrize("name", ["raw", "gzip"])
 @given(data=st.data())

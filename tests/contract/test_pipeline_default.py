@@ -127,6 +127,7 @@ def test_a_variable_names_ours(container: str) -> None:
     assert run_new(code, container, ZARR_CODEC_PIPELINE__PATH=OURS) == [OURS, ZARRS]
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("chosen", ["FUSED", "third"])
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_program_chooses_another(run: Run, container: str, chosen: str, when: str) -> None:
@@ -185,6 +186,7 @@ def test_while_something_else_is_set(run: Run) -> None:
     assert run(code) == [OURS, OURS, "C"]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("how", ["reset", "refresh"])
 def test_resetting_gives_zarrs(run: Run, container: str, how: str) -> None:
     """Resetting zarr's configuration brings back zarr's own pipeline."""
@@ -280,6 +282,7 @@ def pickles(container: str, tmp_path: Path) -> str:
     return str(tmp_path)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("switch", ["0", "1"])
 def test_pickles_are_loaded_anywhere(run: Run, pickles: str, switch: str) -> None:
     code = """

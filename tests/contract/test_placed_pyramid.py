@@ -75,6 +75,7 @@ def by_hand(vol: Path, to: Path) -> Path:
 # ------------------------------------------------------------------------------------- results
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     ("shape", "chunks", "options"),
     [
@@ -290,6 +291,7 @@ n5zarr.build_pyramid(sys.argv[1], levels=1, to="g", progress=progress)
 """
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="there are no such signals")
 @pytest.mark.parametrize("stage", ["copy", "s1"])
 def test_a_killed_process_loses_nothing(tmp_path: Path, stage: str) -> None:
@@ -432,6 +434,7 @@ def do_pyramid(command: str) -> None:
     assert "\ns1  (" in done.output
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("path", PATHS)
 def test_the_command_in_the_message_copies(
     tmp_path: Path, path: str, monkeypatch: pytest.MonkeyPatch
@@ -448,6 +451,7 @@ def test_the_command_in_the_message_copies(
     assert content(vol) == before
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.skipif(sys.platform == "win32", reason="its shells quote otherwise")
 @pytest.mark.parametrize("path", [path for path in PATHS if path not in ("", "s3")])
 def test_the_commands_in_the_message_move(

@@ -34,6 +34,7 @@ def pyramid(path: Path, scales: list[tuple[float, float]], names: list[str]) -> 
         array[...] = len(name)
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     ("resolution", "level"),
     [
@@ -428,6 +429,7 @@ def test_a_forced_convention_is_kept_from_level_to_level() -> None:
         xr.open_dataset(METADATA, engine="n5", group="cosem/s0", convention="bogus")
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("is_lazy", [True, False])
 @pytest.mark.parametrize(
     "change",

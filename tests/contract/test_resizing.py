@@ -101,6 +101,7 @@ def by_n5zarr(path: Path, shape: tuple[int, ...]) -> None:
 WAYS = {"n5zarr.open": by_n5zarr, "zarr, v3": by_zarr(3), "zarr, v2": by_zarr(2)}
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("shape", GROWN.values(), ids=GROWN)
 @pytest.mark.parametrize("way", WAYS)
 def test_elements_are_kept_by_resizing(tmp_path: Path, way: str, shape: tuple[int, ...]) -> None:
@@ -177,6 +178,7 @@ def stopping(path: Path, n_left: int) -> N5Store:
     return store
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("shape", [(6, 9, 13), (3, 5, 12)], ids=["grown", "one shrunk"])
 def test_a_crash_at_any_write_leaves_the_old_array_or_the_new_one(
     tmp_path: Path, shape: tuple[int, ...]

@@ -124,6 +124,7 @@ READERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("compression", "form"), CASES)
 def test_no_reader_takes_a_shard_for_a_block(
     tmp_path: Path, compression: str, form: str, way: str
@@ -168,6 +169,7 @@ WRITERS: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@pytest.mark.each_of(23)
 @pytest.mark.parametrize("name", WRITERS)
 @pytest.mark.parametrize(
     ("compression", "form"),
@@ -190,6 +192,7 @@ def test_no_writer_changes_a_shard(
     assert before.items() <= files(root).items()  # where there was no file, blocks may be new
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("compression", ["raw", "gzip", "zstd", "blosc", "zlib"])
 @pytest.mark.parametrize("name", READERS)
 def test_each_reader_and_tool_says_what_the_file_is(
@@ -206,6 +209,7 @@ def test_each_reader_and_tool_says_what_the_file_is(
     assert before.items() <= files(root).items()
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("form", ["end", "start", "bare", "bare at start", "end, no checksum"])
 def test_a_shard_that_is_longer_than_a_block_may_be_is_named(
     tmp_path: Path, form: str, way: str, monkeypatch: pytest.MonkeyPatch
@@ -283,6 +287,7 @@ def by_recipe(root: Path, changes: dict[str, str], shard: tuple[int, ...] = SHAR
     return follow_recipe(root / "a", shard[::-1], root.with_name("plain.n5"), changes)
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(("compression", "form"), READ)
 def test_the_recipe_gives_the_values(tmp_path: Path, compression: str, form: str) -> None:
     root = write(tmp_path, compression, form)

@@ -38,7 +38,7 @@ def described(root: Path) -> str:
     return json.dumps(inspect.describe_tree(root, size=False), default=str)
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("codec", [OURS, THEIRS], ids=["ours", "theirs"])
 @pytest.mark.parametrize("root", ROOTS)
 def test_zarr_opens_the_directory(root: str, codec: str, tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ def assert_copied(array: Any) -> None:
     assert not array[50_000:50_020, 60_000:60_020, 70_000:70_020].any()
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize(
     ("name", "options"),
     [
@@ -169,6 +170,7 @@ class Counted:
         return stored_chunks(self.array, within)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("chunks", [(13, 17, 19), (31, 3, 37), (2, 3, 5), (7, 5, 101)])
 def test_few_elements_are_read_of_copies_in_other_chunks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunks: tuple[int, ...]

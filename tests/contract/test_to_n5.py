@@ -96,6 +96,7 @@ def test_each_convention_is_written_as_others_write_it(tmp_path: Path) -> None:
         assert "zarr" not in document(tmp_path / convention / "image")
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_a_pyramid_is_written_as_levels_beside_each_other(tmp_path: Path, convention: Any) -> None:
     tree = xr.open_datatree(SAMPLE, engine="n5").load()
@@ -177,7 +178,7 @@ def test_a_part_keeps_its_scale_for_other_tools(tmp_path: Path) -> None:
 # ---------------------------------------------------------------------- elements
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     "values",
     [
@@ -529,6 +530,7 @@ def test_names_of_dimensions_that_a_convention_does_not_have(tmp_path: Path) -> 
 # ---------------------------------------------------------------------- changing what is there
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("lazy", [False, True], ids=["numpy", "dask"])
 @pytest.mark.parametrize("path", ["cosem/s0", "n5viewer/c0/s0", "ngff-0.5-n5order/s0", "imagej"])
 def test_datasets_of_other_programs_are_changed(tmp_path: Path, path: str, lazy: bool) -> None:
@@ -647,7 +649,7 @@ TREES: dict[str, dict[str, xr.Dataset]] = {
 }
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("name", TREES)
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_trees_come_back(tmp_path: Path, name: str, convention: Any) -> None:
@@ -923,7 +925,7 @@ def test_a_tree_of_which_not_all_can_be_levels(tmp_path: Path) -> None:
     xr.testing.assert_identical(xr.open_datatree(tmp_path / "c.n5", engine="n5").load(), tree)
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("chunks", [None, {}], ids=["lazy", "dask"])
 @pytest.mark.parametrize("inline", [False, True])
 @pytest.mark.parametrize("group", ["", "em", "em/s0"])

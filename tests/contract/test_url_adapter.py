@@ -49,6 +49,7 @@ def root(tmp_path: Path) -> Path:
     return tmp_path / "c 1.n5"
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     "url",
     [

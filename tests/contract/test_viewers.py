@@ -179,6 +179,7 @@ def test_big_data_viewer_finds_the_levels_of_a_setup(tmp_path: Path, convention:
     assert [tuple(by) for by in factors] == FACTORS
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("unit", ["pixel", "angstrom", "inch", "Kelvin", None])
 def test_neuroglancer_is_given_units_that_it_knows(tmp_path: Path, unit: Any) -> None:
     n5zarr.to_n5(pyramid(unit or "nm").map_over_datasets(_renamed, unit), tmp_path / "c.n5")
@@ -332,6 +333,7 @@ def test_integers_that_floats_cannot_hold_stay_integers(tmp_path: Path) -> None:
     assert found["t"].values.tolist() == times.tolist()
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("convention", ["neuroglancer", "ngff"])
 @pytest.mark.parametrize("unit", ["inch", "angstrom", "pixel"])
 def test_a_level_alone_has_a_unit_that_fits_its_resolution(

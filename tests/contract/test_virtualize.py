@@ -55,8 +55,9 @@ def assert_right(found: dict[str, Any], root: str) -> None:
         assert array["dtype"] == dataset["dtype"]
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("suffix", "roots"), [
-    (".json", ROOTS), (".icechunk", ROOTS), (".parq", SOME),
+    (".parq", SOME), (".json", ROOTS), (".icechunk", ROOTS),
 ])  # fmt: skip
 def test_fixtures_of_all_writers_read_to_their_checksums(
     suffix: str, roots: list[str], read: Read, tmp_path: Path
@@ -127,6 +128,7 @@ def test_references_point_at_payloads(tmp_path: Path) -> None:
     assert references["trailing-bytes/c/0/0"][1:] == [header, 12]
 
 
+@pytest.mark.long
 def test_xarray_finds_axes_with_units(read: Read, tmp_path: Path) -> None:
     root = JAVA / "metadata.n5"
     json_, icechunk_ = (

@@ -183,6 +183,7 @@ def test_the_root_is_found_by_the_documents_where_no_name_tells(
     np.testing.assert_array_equal(read(n5zarr.open(root / "a/b")), values)
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("wrapped", ["local", "memory"])
 @pytest.mark.parametrize("codecs", CODECS)
 @pytest.mark.parametrize("zarr_format", [3, 2])

@@ -346,14 +346,13 @@ TABLES: dict[str, Callable[[Rows], Rows]] = {
 
 def parse(text: str) -> Rows:
     """Split the rows of a table into cells, without the line below the head."""
-    lines = [line for line in text.splitlines() if line.startswith("|")]
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    cells = [[cell.strip() for cell in line.split("|")] for line in text.split("\n") if line]
     return cells[:1] + cells[2:]
 
 
 def formatted(rows: Rows) -> str:
-    rule = "|" + "---|" * len(rows[0])
-    head, *rest = ["|" + "".join(f" {cell} |" if cell else " |" for cell in row) for row in rows]
+    rule = "|".join(["---"] * len(rows[0]))
+    head, *rest = [re.sub(" +", " ", " | ".join(row)).strip() for row in rows]
     return "\n".join(["", head, rule, *rest, "", ""])
 
 

@@ -28,6 +28,11 @@ PAGE = Path(__file__).parents[2] / "docs/cookbook.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^### (.+)\n([\s\S]*?)(?=^##|\Z)", TEXT, re.MULTILINE))
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(\n```text\n(.*?)^```)?", re.DOTALL | re.MULTILINE)
+LONG = {  # start processes
+    "A colleague with only a browser",
+    "A job array of SLURM without dask",
+    "Write from many processes at once",
+}
 SERVICE, SCHEDULER = "https://s3.lab.org", "tcp://host:8786"  # of the reader's
 
 
@@ -85,7 +90,9 @@ def cluster() -> Iterator[str]:
         yield started.scheduler_address
 
 
-@pytest.mark.parametrize("title", RECIPES)
+@pytest.mark.parametrize(
+    "title", [pytest.param(t, marks=pytest.mark.long if t in LONG else ()) for t in RECIPES]
+)
 def test_a_recipe_makes_what_its_title_says(
     title: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
 ) -> None:

@@ -33,6 +33,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 RUN_ELSEWHERE = {DOCS / "cookbook.md", DOCS / "gallery.md"}  # beside files of their own
+LONG = {DOCS / f"{name}.md" for name in ("engines", "machine-learning", "nwb")}  # start processes
 BLOCK = re.compile(
     r"^```(python|sh)\n(.*?)^```\n(\n```(?:text)?\n(.*?)^```)?", re.DOTALL | re.MULTILINE
 )
@@ -49,8 +50,11 @@ def name(page: Path) -> str:
 @pytest.mark.filterwarnings("ignore:The linked table for DynamicTableRegion:UserWarning")  # pynwb
 @pytest.mark.parametrize(
     "page",
-    [p for p in PAGES if BLOCK.search(p.read_text()) and p not in RUN_ELSEWHERE],
-    ids=name,
+    [
+        pytest.param(page, marks=pytest.mark.long if page in LONG else (), id=name(page))
+        for page in PAGES
+        if BLOCK.search(page.read_text()) and page not in RUN_ELSEWHERE
+    ],
 )
 def test_the_blocks_of_a_page_run_in_order(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

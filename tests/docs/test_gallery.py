@@ -29,6 +29,7 @@ def _beside_the_containers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     prepare()
 
 
+@pytest.mark.long
 def test_the_blocks_of_the_page_make_its_pictures() -> None:
     made = pictures()
     text = PAGE.read_text(encoding="utf-8")
@@ -41,6 +42,7 @@ def test_the_blocks_of_the_page_make_its_pictures() -> None:
             assert name in DRAWN_BY_MATPLOTLIB or np.abs(difference).mean() < 1, name
 
 
+@pytest.mark.long
 def test_each_convention_gives_the_same_picture() -> None:
     expected = np.asarray(n5zarr.thumbnail("sample.n5/em", size=170))
     paths = [*OF_DATASETS, "ome-ngff", "paintera"]

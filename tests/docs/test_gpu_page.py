@@ -1,7 +1,7 @@
-"""The scripts of the page on GPUs run: with cupy if there is a GPU, else with its stand-in.
+"""The scripts on GPUs of the page on machine learning run: with cupy, or with its stand-in.
 
-``N5ZARR_TORCH=1 uv run --with torch --with jax pytest tests/docs/test_gpu_page.py`` also runs those
-of torch and JAX, which are too large to be installed for one test.
+``N5ZARR_TORCH=1 uv run --with torch pytest tests/docs/test_gpu_page.py`` also runs that
+of torch, which is too large to be installed for one test.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ import pytest
 import n5zarr
 from tests.gpu import STAND_IN, has_gpu, print_moved
 
-PAGE = Path(__file__).parents[2] / "docs" / "gpu.md"
-SCRIPTS = re.findall(
-    r"^```py\n(.*?)^```\n\n```text\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL
-)
-LARGE = [each for each in SCRIPTS if re.search("^import (torch|jax)$", each[0], re.MULTILINE)]
+PAGE = Path(__file__).parents[2] / "docs" / "machine-learning.md"
+GPUS = PAGE.read_text().partition("\n## GPUs\n")[2]
+SCRIPTS = re.findall(r"^```py\n(.*?)^```\n\n```text\n(.*?)^```", GPUS, re.MULTILINE | re.DOTALL)
+LARGE = [each for each in SCRIPTS if re.search("^import torch$", each[0], re.MULTILINE)]
 OTHERS = [each for each in SCRIPTS if each not in LARGE]
 
 
@@ -42,14 +41,17 @@ def run(script: str, folder: Path) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize(("script", "said"), OTHERS)
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [*OTHERS[:2], *(pytest.param(*each, marks=pytest.mark.long) for each in OTHERS[2:])],
+)
 def test_scripts_with_cupy(tmp_path: Path, script: str, said: str) -> None:
     assert run(script, tmp_path) == said
 
 
 @pytest.mark.skipif(not os.environ.get("N5ZARR_TORCH"), reason="torch takes 5 GB; N5ZARR_TORCH=1")
 @pytest.mark.parametrize(("script", "said"), LARGE)
-def test_scripts_with_torch_and_jax(tmp_path: Path, script: str, said: str) -> None:
+def test_scripts_with_torch(tmp_path: Path, script: str, said: str) -> None:
     assert run(script, tmp_path) == said
 
 
@@ -57,4 +59,4 @@ def test_the_table_is_what_the_command_prints(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     print_moved(tmp_path)
-    assert capsys.readouterr().out in PAGE.read_text()
+    assert capsys.readouterr().out in GPUS

@@ -10,7 +10,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-RECORDS = sorted(ROOT.glob("docs/design/20*-*.md"))
+DECISIONS = [
+    page
+    for page in sorted(ROOT.glob("docs/design/*.md"))
+    if page.name != "README.md" and not page.name.startswith("the-way-of-")
+]
 PAGES = [
     *sorted(ROOT.glob("*.md")),
     *sorted(ROOT.glob("docs/**/*.md")),
@@ -70,16 +74,22 @@ def test_files_of_the_package_exist(page: Path) -> None:
         assert (ROOT / path).exists(), path
 
 
-@pytest.mark.parametrize("record", RECORDS, ids=name)
-def test_a_record_has_a_date_and_says_why(record: Path) -> None:
-    text = record.read_text()
-    assert text.splitlines()[2] == record.name[:10]
-    assert HEADING.findall(text)[1:] == ["Context", "Decision", "Consequences"]
+@pytest.mark.parametrize("page", DECISIONS, ids=name)
+def test_a_page_of_decisions_says_what_it_covers_and_when_each_was_made(page: Path) -> None:
+    lines = page.read_text().splitlines()
+    assert lines[2].startswith("This page covers ")
+    decisions = [line for line in lines if line.startswith("#")][1:]
+    assert decisions
+    for heading in decisions:
+        assert re.fullmatch(r"## .+ \(20\d\d-\d\d-\d\d\)", heading), heading
 
 
-def test_the_index_lists_each_record_once_with_its_title() -> None:
-    listed = re.findall(
-        r"^- (\S+) \[(.*)\]\((.*)\)$", (ROOT / "docs/design/README.md").read_text(), re.MULTILINE
-    )
-    expected = [(r.name[:10], HEADING.findall(r.read_text())[0], r.name) for r in RECORDS]
-    assert sorted(listed) == sorted(expected)
+def test_no_decision_stands_twice() -> None:
+    headings = [text for page in DECISIONS for text in HEADING.findall(page.read_text())]
+    assert len(headings) == len({re.sub(r" \([\d-]+\)$", "", text) for text in headings})
+
+
+def test_the_index_lists_each_page_of_decisions_once_with_its_title() -> None:
+    index = (ROOT / "docs/design/README.md").read_text().partition("\n## Ways ")[0]
+    listed = re.findall(r"^- \[(.*)\]\((.*)\): .", index, re.MULTILINE)
+    assert sorted(listed) == sorted((HEADING.findall(p.read_text())[0], p.name) for p in DECISIONS)

@@ -12,7 +12,7 @@ from PIL import Image
 from benchmarks.plots import DOCS, plots, table
 
 PAGE = (DOCS / "performance.md").read_text(encoding="utf-8")
-CELLS = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+CELLS = (DOCS.parent / "benchmarks" / "results.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", list(plots(PAGE)))

@@ -45,7 +45,7 @@ ON_PHONES = (
     "cheat-sheet/",
     "gallery/",
     "support/",
-    "benchmarks/",
+    "performance/",
     "migration/zarr-2/",
     "api/containers/",
     "notebooks/01-open-n5/",
@@ -80,7 +80,7 @@ FIT = {
         "convert/",
         "pyramids/",
     ),
-    1280: ("benchmarks/", "past-errors/"),
+    1280: ("performance/", "suites/"),
 }
 SCROLLING = """
 return [...document.querySelectorAll(".md-typeset__scrollwrap")]
@@ -151,10 +151,9 @@ def in_navigation(entry: Any) -> Iterator[str]:
 def test_each_page_is_in_the_navigation_once() -> None:
     listed = sorted(in_navigation(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]))
     pages = [p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md")]
-    records = [page for page in pages if re.match(r"design/\d", page)]  # design/README.md has them
     outside = [f"../{p.name}" for p in ROOT.glob("*.md")]
     notebooks = [f"../notebooks/{p.stem}.md" for p in ROOT.glob("notebooks/*.ipynb")]
-    assert listed == sorted({*pages, *outside, *notebooks} - {*records})
+    assert listed == sorted({*pages, *outside, *notebooks})
 
 
 def test_nothing_is_loaded_from_another_host(site: Path, pages: dict[str, Page]) -> None:
@@ -338,6 +337,48 @@ def test_search_finds_recipes_by_the_words_of_users(address: str, browser: Any) 
         assert listed, (words, found)
         sections = [urlsplit(link).fragment for link in listed[0][:4]]
         assert any(recipe in section for section in sections), (words, sections)
+
+
+def test_search_answers_questions_in_the_first_two(address: str, browser: Any) -> None:
+    """Words of readers who are new to N5 find the page that answers them."""
+    resize(browser, 1300, 850)
+    for words, expected in (
+        ("split tiles", "bigstitcher/"),
+        ("bigstitcher xml", "bigstitcher/"),
+        ("compare N5 with OME-Zarr", "cookbook/"),
+        ("crops of several channels", "machine-learning/"),
+        ("append a time point", "cookbook/"),
+        ("no space left on device", "cookbook/"),
+        ("hdf5 to n5", "cookbook/"),
+        ("transposed", "axis-order/"),
+        ("F order", "axis-order/"),
+        ("missing chunk", "blocks/"),
+        ("NaN", "blocks/"),
+        ("big endian", "blocks/"),
+        ("truncated", "blocks/"),
+        ("dask", "xarray/"),
+        ("offset", "xarray/"),
+        ("resolution", "xarray/"),
+        ("label", "label-multisets/"),
+        ("convert without copying", "virtual/"),
+        ("anon", "remote/"),
+        ("NoCredentialsError", "remote/"),
+        ("timeout", "remote/"),
+        ("module zarr has no attribute N5Store", "migration/zarr-2/"),
+        ("z5py", "migration/z5py/"),
+        ("tensorstore n5 driver", "migration/tensorstore/"),
+        ("untrusted data", "safety/"),
+        ("multiple processes writing", "safety/"),
+        ("file lock", "safety/"),
+        ("wrong numbers z5py", "suites/"),
+        ("which viewers", "support/"),
+        ("unsupported compression", "support/"),
+        ("downsample", "pyramids/"),
+        ("rename dataset", "zarr/"),
+    ):
+        found = searched(address, browser, words, expected)
+        first = [urlsplit(links[0]).path for links in found[:2]]
+        assert f"/{expected}" in first, (words, first)
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -127,7 +127,7 @@ def read(opening: Callable[[Path, str], Any], root: Path, name: str, answers: An
             answers.put((found, taken * 1024))
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("name", PAYLOADS)
 @pytest.mark.parametrize("opening", [by_zarr, by_zarr_2, by_zarr_portable, by_n5zarr])
 def test_a_payload_that_decodes_to_much_more(container: Path, name: str, opening: Any) -> None:

@@ -254,7 +254,7 @@ def spoilt(containers: dict[str, Path], compression: str, corrupt: Corruption) -
     file.write_bytes(whole)
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(11)
 @pytest.mark.parametrize(("compression", "corrupt"), BROKEN)
 def test_a_broken_block_is_an_error_that_names_it(spoilt: Path) -> None:
     for pipeline in (BATCHED, FUSED):

@@ -277,6 +277,7 @@ class Undisturbed:
 
 
 # zarr leaves coroutines where one of several requests fails
+@pytest.mark.each_of(4)
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.filterwarnings("ignore:.*axes in .*attributes.json ignored:n5zarr.errors.N5Warning")
 @pytest.mark.parametrize("name", list(OPERATIONS))

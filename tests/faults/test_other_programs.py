@@ -141,7 +141,7 @@ def shape_of(root: Path) -> tuple[int, ...]:
 COMPRESSIONS = [{"type": "raw"}, {"type": "blosc", "clevel": 0}, {"type": "gzip", "level": 1}]
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
 @pytest.mark.parametrize("how", ["kernel", "python", "n5", "zarr"])
 def test_no_block_is_read_half_old_and_half_new(tmp_path: Path, compression: Any, how: str) -> None:

@@ -124,6 +124,7 @@ def read_pickled(pickled: bytes) -> str:
         return err.kind
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("way", WRITABLE.values(), ids=WRITABLE)
 def test_other_processes_raise(tmp_path: Path, way: Callable[[Any], Any]) -> None:
     """Pickled arrays raise in other processes, as in dask's workers."""

@@ -52,6 +52,7 @@ def test_kept_inputs_do_what_they_must(harness: Any) -> None:
         assert wrong == [], f"{stem}: {each.why}"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(HAS_ASAN, reason=NO_LIMITS)
 def test_kept_inputs_take_little() -> None:
     """Kept inputs take little memory in a process whose memory is limited."""

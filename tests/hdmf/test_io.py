@@ -91,6 +91,7 @@ def test_links_of_remote_containers_are_refused() -> None:
             reader.resolve_ref({"source": "../a.n5", "path": "/acquisition/t"})
 
 
+@pytest.mark.long
 @pytest.mark.each_of(2)
 @pytest.mark.parametrize(
     ("context", "one_by_one"),

@@ -92,6 +92,7 @@ def n5_of(path: Path) -> Path:
 # ---------------------------------------------------------------------------- pictures, positions
 
 
+@pytest.mark.each_of(2)
 @VERSIONS
 def test_pictures_are_those_of_the_n5_that_was_converted(tmp_path: Path, version: Any) -> None:
     for source, out in ((JAVA, tmp_path / "a.zarr"), (n5zarr.sample_path(), tmp_path / "b.zarr")):
@@ -107,6 +108,7 @@ def test_pictures_are_those_of_the_n5_that_was_converted(tmp_path: Path, version
             )
 
 
+@pytest.mark.each_of(2)
 def test_an_image_of_another_writer_is_drawn_like_the_same_n5(
     tmp_path: Path, written: Path
 ) -> None:
@@ -312,6 +314,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("case", BAD)
 def test_wrong_metadata_is_an_error_that_says_where(written: Path, case: str) -> None:
     function, message = BAD[case]

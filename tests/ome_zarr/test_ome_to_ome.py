@@ -126,6 +126,7 @@ def metadata(path: Path) -> dict[str, Any]:
     }
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("version", SOURCES)
 def test_every_version_becomes_every_version(tmp_path: Path, version: str, target: str) -> None:
@@ -161,6 +162,7 @@ def test_every_version_becomes_every_version(tmp_path: Path, version: str, targe
         assert own["multiscales"] == [expected]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize(
     ("version", "target", "options", "ways"),
     [

@@ -93,6 +93,7 @@ def test_a_plate_comes_back_whole(plate: Path, tmp_path: Path, version: Any) -> 
         assert (found.names, found.scale) == (("c", "y", "x"), (1.0, 1.0, 0.5))
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("has_rows", [True, False])
 @VERSIONS
 def test_a_plate_gets_another_version(
@@ -120,6 +121,7 @@ def test_a_plate_gets_another_version(
         assert metadata(some / "A/1")["well"]["images"] == [{"path": "1", "acquisition": 7}]
 
 
+@pytest.mark.each_of(2)
 def test_fields_are_shown_like_other_images(plate: Path, tmp_path: Path) -> None:
     n5zarr.convert(plate, tmp_path / "out.n5")
     expected = np.asarray(n5zarr.thumbnail(tmp_path / "out.n5", all_images=True, size=200))

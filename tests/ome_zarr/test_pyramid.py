@@ -160,6 +160,8 @@ def test_shards_and_codecs_are_those_of_the_first_level(tmp_path: Path) -> None:
     assert made.n_blocks_stored == made.n_blocks
 
 
+@pytest.mark.long
+@pytest.mark.each_of(2)
 @FORMATS
 def test_small_memory_gives_the_same(tmp_path: Path, zarr_format: Any) -> None:
     for name, memory in (("a", 2**30), ("b", 2**14)):
@@ -250,6 +252,7 @@ def test_a_finished_run_is_compared_with_its_image(tmp_path: Path, zarr_format: 
     assert caught.value.kind == "differs"
 
 
+@pytest.mark.each_of(3)
 @FORMATS
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_chunks_of_the_fill_value_are_not_written(

@@ -81,6 +81,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.each_of(3)
 @FORMATS
 @pytest.mark.parametrize("case", BAD)
 def test_what_yaozarrs_refuses_is_found(tmp_path: Path, zarr_format: Any, case: str) -> None:
@@ -105,10 +106,15 @@ MORE: dict[str, tuple[Any, str]] = {
     "itself": (lambda o, i: i["datasets"][1].update(path="."), "path: expected that of an array"),
     "scale and shape": (lambda o, i: steps(i)[0]["scale"].__setitem__(3, 64.0), "scale: expected"),
     "colour": (lambda o, i: o["omero"]["channels"][0].update(color="red"), "channel 0: color"),
+    "short colour": (
+        lambda o, i: o["omero"]["channels"][0].update(color="F00"),
+        "channel 0: color",
+    ),
     "window": (lambda o, i: o["omero"]["channels"][1]["window"].pop("min"), "channel 1: window"),
 }
 
 
+@pytest.mark.each_of(3)
 @FORMATS
 @pytest.mark.parametrize("case", MORE)
 def test_more_is_found_than_yaozarrs_does(tmp_path: Path, zarr_format: Any, case: str) -> None:
@@ -182,6 +188,7 @@ def test_deep_decodes_chunks_that_a_server_does_not_list(tmp_path: Path) -> None
     assert found.message.startswith("chunk 1, 2, 0, 1: ")
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 def test_what_conversions_write_has_no_problems(tmp_path: Path, version: Any) -> None:
     for source in (JAVA, n5zarr.sample_path()):

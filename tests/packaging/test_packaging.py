@@ -18,6 +18,7 @@ import yaml
 
 import n5zarr
 from tests.packaging import check
+from tests.packaging.recipe import conda_name, key
 from tests.packaging.sdist import LINK, ROOT, tracked, with_addresses, with_urls
 
 if TYPE_CHECKING:
@@ -79,16 +80,21 @@ def test_a_name_that_is_no_row_of_the_matrix_is_refused() -> None:
 
 
 def test_the_recipe_asks_for_what_the_package_asks_for() -> None:
-    """The recipe has the package's requirements, under conda-forge's names."""
-    names = {"deflate": "deflate", "isal": "python-isal", "backports.zstd": "backports.zstd"}
-    wanted = {}
-    for requirement in PROJECT["project"]["dependencies"]:
-        name, floor = re.fullmatch(r"([\w.-]+)>=([\d.,<]+)(?:;.*)?", requirement.strip()).groups()  # type: ignore[union-attr]
-        wanted[names.get(name, name)] = floor
-    run = load("recipe/recipe.yaml")["requirements"]["run"]
+    """The recipe has the package's requirements, its test those of lz4, by conda-forge's names."""
+
+    def renamed(requirements: list[str]) -> dict[str, str]:
+        pairs = [each.partition(";")[0].strip().split(">=", 1) for each in requirements]
+        return {conda_name(key(name)): floor for name, floor in pairs}
+
+    recipe = load("recipe/recipe.yaml")
+    run = recipe["requirements"]["run"]
     there = [each for each in run if isinstance(each, str) and not each.startswith("python ")]
     there += [each["then"] for each in run if isinstance(each, dict)]
+    wanted = renamed(PROJECT["project"]["dependencies"])
     assert dict(each.split(" >=") for each in there) == wanted
+    tested = recipe["tests"][1]["requirements"]["run"]
+    wanted = renamed(PROJECT["project"]["optional-dependencies"]["lz4"])
+    assert dict(each.split(" >=") for each in tested) == wanted
 
 
 def test_each_dependency_has_a_floor() -> None:

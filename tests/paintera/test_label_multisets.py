@@ -218,6 +218,7 @@ def test_blocks_of_labels_are_those_of_java(tmp_path: Path) -> None:
     """
     labels = np.zeros((3, 5), "u8")
     labels[:2, 4], labels[2] = [3, 2**40], 4
+    labels[2, 0] = 2**64 - 2  # in Java a negative number, as those of its `Label` are
     where = tmp_path / "x.n5" / "labels"
     n5zarr.create_array(where, data=labels, chunks=(2, 4), label_multiset=True)
     document = json.loads((where / "attributes.json").read_text())

@@ -1,4 +1,4 @@
-"""Run tests of programs that use Zarr or N5 on stores of N5, and write ``docs/suites.md``.
+"""Run tests of programs that use Zarr or N5 on stores of N5; write a table of ``docs/suites.md``.
 
     uv run python -m tests.peers.suites --anndata anndata-0.13.4 --z5 z5-3.0.2
 
@@ -24,6 +24,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tests.docs.migration.pages import with_tables
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -32,6 +34,7 @@ Outcomes = dict[str, list[str]]  # of each test: outcome, and message of a failu
 HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 PAGE = ROOT / "docs" / "suites.md"
+MARK = "<!-- made by `python -m tests.peers.suites` -->"
 ANNDATA = [
     "backed_dense",
     "backed_sparse",
@@ -236,48 +239,24 @@ def row(suite: Suite, on_n5: Outcomes, plain: Outcomes) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def page(rows: list[str]) -> str:
-    """Return the page, with one row for each suite."""
+def part(rows: list[str]) -> str:
+    """Return the table of the page, with one row for each suite."""
     lines = [
-        "# Tests of other projects",
-        "",
-        "This page shows the results of other projects' tests for Zarr or N5 on N5 stores.",
-        "`python -m tests.peers.suites` runs the tests and writes this page.",
-        "In these tests, an `N5Store` wraps each `MemoryStore`, `LocalStore` and `FsspecStore`,",
-        "and each store that zarr creates for a path or dictionary.",
-        "xarray's tests of its Zarr backend, zarr's tests for stores and hdmf-zarr's tests run",
-        "with n5zarr's own tests.",
-        "",
         "| suite | version | passed | failed | skipped | why tests fail |",
         "|---|---|---|---|---|---|",
-        row_of_zarr(),
         *rows,
     ]
     return "\n".join(lines) + "\n"
 
 
-def row_of_zarr() -> str:
-    """Return the sums of the page of zarr's own tests."""
-    text = PAGE.with_name("zarr-tests.md").read_text(encoding="utf-8")
-    cells = re.findall(r"^\| `\S+` \| (\d*) \| (\d*) \| (\d*) \|$", text, re.MULTILINE)
-    counts = [str(sum(int(n or 0) for n in column)) for column in zip(*cells, strict=True)]
-    cells = [
-        "zarr's own tests",
-        f"zarr {version('zarr')}",
-        *counts,
-        "[A page of its own](zarr-tests.md)",
-    ]
-    return f"| {' | '.join(cells)} |"
-
-
 def old_row(suite: Suite) -> list[str]:
     """Return the row of a suite in the page as it is."""
-    text = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
+    text = PAGE.read_text(encoding="utf-8")
     return [line for line in text.splitlines() if line.startswith(f"| {suite.name} |")]
 
 
 def main() -> int:
-    """Run all suites whose source is there, and write the page."""
+    """Run all suites whose source is there, and write the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--anndata", type=Path, help="the unpacked source of anndata")
     parser.add_argument("--z5", type=Path, help="a checkout of z5")
@@ -301,7 +280,8 @@ def main() -> int:
         for name in sorted(new):
             sys.stdout.write(f"{name}: {failed[name]}\n")
         rows.append(row(suite, on_n5, plain))
-    PAGE.write_text(page(rows), encoding="utf-8")
+    page = with_tables(PAGE.read_text(encoding="utf-8"), part(rows), MARK)
+    PAGE.write_text(page, encoding="utf-8")
     return 1 if n_unexplained else 0
 
 

@@ -25,6 +25,9 @@ SCRIPTS = dict(
     re.findall(r"^```py(?:thon)?\n# (\w+)\.py\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
 )
 SECTIONS = dict(re.findall(r"^## (.+)\n([\s\S]*?)(?=^## |\Z)", TEXT, re.MULTILINE))
+MPI = re.findall(
+    r"^ *(?:from|with) .*MPIPool.*$", SECTIONS["MPI"], re.MULTILINE
+)  # lines that differ
 ENGINES = ("cubed==0.28.0", "ray==2.60.0", "dask-jobqueue==0.9.0", "mpi4py==4.1.2", "mpich==5.0.2")
 
 SCHEDULER = """#!{python}
@@ -75,6 +78,7 @@ def check_converted(container: str) -> None:
     np.testing.assert_array_equal(found, read("sample.n5/em/s0"))
 
 
+@pytest.mark.each_of(2)
 def test_processes() -> None:
     run_script("halve", sys.executable)
     check_half("pool.n5")
@@ -83,9 +87,12 @@ def test_processes() -> None:
 @pytest.mark.long
 @installs_projects
 def test_mpi(python: str) -> None:
+    imported, pool = MPI
+    script = re.sub(r"(?m)^from .* import ProcessPoolExecutor$", imported, SCRIPTS["halve"])
+    SCRIPTS["halve_mpi"] = re.sub(r"(?m)^ *with ProcessPoolExecutor.*$", pool, script)
     mpiexec = str(Path(python).parent / "mpiexec")
     run_script("halve_mpi", mpiexec, "-n", "3", python, "-m", "mpi4py.futures")
-    check_half("mpi.n5")
+    check_half("pool.n5")
 
 
 @pytest.mark.long
@@ -105,6 +112,8 @@ def test_dask_jobqueue(python: str) -> None:
     assert run_script("jobs", python).startswith(shown)
 
 
+@pytest.mark.long
+@pytest.mark.each_of(2)
 @pytest.mark.skipif(os.name == "nt", reason="the system is Windows: no such schedulers there")
 @pytest.mark.parametrize("section", ["SLURM arrays", "LSF arrays"])
 def test_arrays(section: str, tmp_path: Path) -> None:

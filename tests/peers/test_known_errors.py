@@ -1,4 +1,4 @@
-"""The errors of other programs that docs/past-errors.md describes are still there.
+"""The errors of other programs that docs/suites.md describes are still there.
 
 A test that fails here is good news: that program is mended, and the page has to say since when.
 """

@@ -235,6 +235,7 @@ DAMAGED = {
 }
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("data", DAMAGED.values(), ids=list(DAMAGED))
 @pytest.mark.parametrize("codecs", ["zarr", "n5", "portable"])
 def test_damaged_blocks(tmp_path: Path, data: bytes, codecs: str) -> None:

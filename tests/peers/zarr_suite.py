@@ -1,11 +1,11 @@
-"""Run zarr's own tests plainly, with n5zarr imported, and on its stores; write a page.
+"""Run zarr's own tests plainly, with n5zarr imported, and on its stores; write part of a page.
 
     uv run --with universal-pathlib --with tomlkit --with pytest-benchmark \\
         python -m tests.peers.zarr_suite zarr-3.4.2 [--modules tests/test_indexing.py ...]
 
 The first argument is the unpacked source of the installed zarr, which has the tests:
 ``pip download --no-binary zarr --no-deps zarr==3.4.2``. Takes half an hour. Writes
-``docs/zarr-tests.md``; ends with 1 if a test differs with n5zarr imported.
+its part of ``docs/suites.md``; ends with 1 if a test differs with n5zarr imported.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ import os
 import re
 import subprocess
 import sys
-from collections import Counter, defaultdict
+from collections import Counter
 from importlib.metadata import version
 from pathlib import Path
+
+from tests.docs.migration.pages import with_tables
 
 Outcomes = dict[str, list[str]]  # of each test: outcome, and message of a failure
 
 HERE = Path(__file__).parent
-PAGE = HERE.parents[1] / "docs" / "zarr-tests.md"
+PAGE = HERE.parents[1] / "docs" / "suites.md"
+MARK = "<!-- made by `python -m tests.peers.zarr_suite` -->"
+FEW = 6  # fewer failures for one reason are not told apart
 MODULES = [
     "tests/test_array.py",
     "tests/test_array_stateful.py",
@@ -75,25 +79,24 @@ REASONS = {
     r"expected a regular grid": "N5 has no chunks of unequal sizes (rectilinear grids).",
     r"expected a Zarr (v[23] )?document or chunk.*holds no other|ambiguous|does_not_unpickle"
     r"|v2_and_v3_exist": (
-        "A store shows a node in one version of Zarr, and holds only documents and chunks: a test"
-        " writes documents of both versions, or other keys."
+        "A store shows a node in one version of Zarr; the test writes documents of both, or other"
+        " keys."
     ),
     r"ContainsGroupError|GroupNotFoundError|keyword argument 'shape'|open_with_mode": (
-        "In N5 every directory is a group, also one that a test makes for something else."
+        "In N5 every directory is a group."
     ),
     r"Hypothesis found": "A test of random arrays fails in several ways; not told apart here.",
     r"_store_dict": "The test looks into the dictionary of a `MemoryStore`.",
     r"expected a chunk of an array": "The test writes chunks without an array.",
-    r"contains_": "The test writes documents that are not valid, around zarr.",
-    r"shard is too short|_truncated_shard": "A shard that is cut is refused when it is written.",
+    r"contains_": "The test writes invalid documents, around zarr.",
+    r"shard is too short|_truncated_shard": "A cut shard is refused when it is written.",
     r"index_read|read_indexes|load_partial|partial_shard_read": (
         "The test replaces the store by a mock of its class, and counts calls of methods that"
         " n5zarr's pipeline does not use; with zarr's pipeline these tests pass."
     ),
     r"write_order": "A store writes the chunks of a shard in the order of its own codecs.",
     r"keeps_retained_chunk|cells_beyond": (
-        "A store does not show blocks outside of a dataset, nor elements outside of it: blocks at"
-        " its end are truncated."
+        "A store shows no blocks or elements outside of a dataset."
     ),
     r"overwrite_without_deletes|creates_parents|test_info|nbytes_stored|nan_fill_value": (
         "The bytes of documents and chunks are N5's, or their number is."
@@ -149,73 +152,46 @@ def reason(name: str, message: str) -> str:
     return next((why for pattern, why in REASONS.items() if re.search(pattern, text)), "Other.")
 
 
-def module_of(name: str) -> str:
-    """Return the module of a test, as the page names it."""
-    return name.partition("::")[0].removeprefix("tests/")
-
-
-def page(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
-    """Return the page for the results of all three ways."""
+def part(plain: Outcomes, imported: Outcomes, store: Outcomes) -> str:
+    """Return the part of the page for the results of all three ways."""
     other = differences(plain, imported)
-    counts = Counter(outcome for outcome, _ in imported.values())
     wrong = [
         name
         for name in differences({k: v for k, v in plain.items() if k in store}, store)
         if is_wrong(store[name][0])
     ]
-    by_module: dict[str, Counter[str]] = defaultdict(Counter)
-    for name, (outcome, _) in store.items():
-        by_module[module_of(name)]["wrong" if name in wrong else outcome] += 1
-    by_reason: dict[str, list[str]] = defaultdict(list)
-    for name in wrong:
-        by_reason[reason(name, store[name][1])].append(name)
+    reasons = Counter(reason(name, store[name][1]) for name in wrong)
+    passed = {name for name, (outcome, _) in store.items() if outcome == "passed"}
+    asked = [name for name in store if name.removeprefix("tests/").startswith(ASKED)]
+    n_kept = sum(outcome in ("skipped", "xfailed") for outcome, _ in store.values())
+    n_failed = len(set(asked) & set(wrong))
+    n_run = n_failed + len(passed & set(asked))
     lines = [
-        "# zarr's own tests",
-        "",
-        f"This page shows the results of the tests of zarr {version('zarr')} with n5zarr.",
-        "`python -m tests.peers.zarr_suite` runs the tests and writes this page.",
-        "",
-        "## With n5zarr imported",
-        "",
-        "n5zarr's pipeline is then zarr's default; arrays of other stores use zarr's pipeline.",
-        f"Of {len(imported)} tests, {len(imported) - len(other)} have the same result as without",
-        f"n5zarr: {counts['passed']} pass, {counts['skipped']} are skipped, most for shards in",
-        f"Zarr v2 or for a GPU, {counts['xfailed']} fail as zarr expects.",
+        (
+            f"Of {len(imported)} tests of zarr {version('zarr')}, {len(imported) - len(other)} have"
+            " the same result with n5zarr imported."
+        ),
         *(f"- differs: `{name}`" for name in other),
         "",
-        "## On stores of N5",
+        (
+            f"On stores of N5, {len(passed)} pass, {len(wrong)} fail, and {n_kept} are skipped; of"
+            " those of arrays, groups, the API, indexing and codecs"
+            f" {100 * n_failed / n_run:.1f} % fail. Why they fail:"
+        ),
         "",
-        "In these tests, an `N5Store` wraps each `MemoryStore` and `LocalStore`, and each store",
-        "that zarr creates for a path or dictionary.",
-        "",
-        "| module | passed | failed | skipped |",
-        "|---|---|---|---|",
     ]
-    for module, found in sorted(by_module.items()):
-        kept = found["skipped"] + found["xfailed"]
-        lines.append(f"| `{module}` | {found['passed']} | {found['wrong'] or ''} | {kept or ''} |")
-    asked = [name for name in store if module_of(name).startswith(ASKED)]
-    n_failed = len(set(asked) & set(wrong))
-    n_run = n_failed + sum(store[name][0] == "passed" for name in asked)
-    lines += [
-        "",
-        f"Of the tests of arrays, groups, the API, indexing and codecs {n_run} run, and {n_failed}",
-        f"fail: {100 * n_failed / n_run:.1f} %.",
-    ]
-    lines += ["", "Reasons for failures, by names and messages of tests, with their number:", ""]
-    for why, names in sorted(by_reason.items(), key=lambda item: -len(item[1])):
-        tests = Counter(name.partition("[")[0].rpartition("::")[2] for name in names)
-        shown = ", ".join(f"`{test}`" for test, _ in tests.most_common(4))
-        lines.append(f"- {why} ({len(names)}; {shown}{', ...' if len(tests) > 4 else ''})")
-    return "\n".join(lines) + "\n"
+    lines += [f"- {why} ({n})" for why, n in reasons.most_common() if n >= FEW]
+    rest = sum(n for n in reasons.values() if n < FEW)
+    lines += [f"- Other reasons, each of fewer than {FEW} tests. ({rest})"] if rest else []
+    return "\n".join([*lines, ""])
 
 
 def main() -> int:
-    """Run the tests in all ways, and write the page."""
+    """Run the tests in all ways, and write their part of the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tests", type=Path, help="the unpacked source of zarr")
     parser.add_argument("--reports", type=Path, default=Path(), help="a folder for the outcomes")
-    parser.add_argument("--modules", nargs="+", help="only these; the page is not written")
+    parser.add_argument("--modules", nargs="+", help="only these; nothing is written")
     parser.add_argument("--again", action="store_true", help="from the reports of a run before")
     options = parser.parse_args()
     everything = options.modules or MODULES + ONLY_IMPORTED
@@ -228,11 +204,12 @@ def main() -> int:
             if options.again
             else run(options.tests, way, report, modules)
         )
-    text = page(found["plain"], found["imported"], found["store"])
+    text = part(found["plain"], found["imported"], found["store"])
     if options.modules:
         sys.stdout.write(text)
     else:
-        PAGE.write_text(text, encoding="utf-8")
+        page = with_tables(PAGE.read_text(encoding="utf-8"), text, MARK)
+        PAGE.write_text(page, encoding="utf-8")
     return 1 if differences(found["plain"], found["imported"]) else 0
 
 

@@ -70,6 +70,7 @@ def opened(s3_server: str, local: Path) -> Iterator[tuple[str, dict[str, Any]]]:
         yield f"s3://{bucket}/{local.name}", options
 
 
+@pytest.mark.long
 def test_tools_read_with_obstore(
     opened: tuple[str, dict[str, Any]], local: Path, tmp_path: Path
 ) -> None:

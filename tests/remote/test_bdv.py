@@ -97,6 +97,7 @@ def test_the_views_are_opened_without_an_account(xml: Path, proxy: servers.Proxy
     assert not any(signatures)
 
 
+@pytest.mark.long
 def test_everything_takes_it(xml: Path, tmp_path: Path) -> None:
     values = project.elements(3, 8, 0)
     one = xr.open_dataset(xml, engine="n5", group="setup3/s0")

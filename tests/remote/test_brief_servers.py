@@ -79,6 +79,12 @@ class _Keeping(_Brief):
             self.connections.wait_for_others()
 
 
+class _Slow(_Brief):
+    @override
+    def answer_later(self) -> None:
+        time.sleep(0.6)  # longer than n5zarr waits before it looks whether there is a server
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("brief")
@@ -139,3 +145,21 @@ def test_many_where_connections_are_kept(
     array: Any = n5zarr.open(N5Store(served, backend=backend), path="em/s0")
     np.testing.assert_array_equal(array[...], VALUES)
     assert connections.most > MOST
+
+
+@pytest.mark.parametrize("served", [_Slow], indirect=True)
+def test_an_answer_needs_no_second_connection(
+    served: str, connections: _Connections, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server that answers late, and takes no other connection meanwhile, is there."""
+    tried = threading.Event()
+
+    async def connect(*_: Any, **__: Any) -> Any:
+        tried.set()
+        await asyncio.sleep(PATIENCE)
+
+    monkeypatch.setattr(asyncio, "open_connection", connect)
+    opened: Any = n5zarr.open(N5Store(served, backend="obstore"), path="em/s0")
+    assert opened.shape == VALUES.shape
+    assert tried.is_set()
+    assert connections.most == 1

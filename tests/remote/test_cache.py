@@ -52,6 +52,7 @@ def test_kept_values_are_not_requested_again(place: Place) -> None:
     assert place.proxy.counts() == {}  # not even for what is not there
 
 
+@pytest.mark.each_of(2)
 def test_open_reads_anew(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck="open"))
     array = opened(store)
@@ -61,6 +62,7 @@ def test_open_reads_anew(place: Place) -> None:
     assert opened(store)[...].tolist() == [2] * 8
 
 
+@pytest.mark.each_of(2)
 def test_always_never_and_by_age(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     now = 1000.0
     monkeypatch.setattr("n5zarr.storage.cache.time", SimpleNamespace(monotonic=lambda: now))
@@ -79,6 +81,7 @@ def test_always_never_and_by_age(place: Place, monkeypatch: pytest.MonkeyPatch) 
     assert arrays[0.3][...].tolist() == [2] * 8
 
 
+@pytest.mark.each_of(2)
 def test_unchanged_values_are_not_sent_again(place: Place) -> None:
     if place.name != "obstore":
         pytest.skip("fsspec cannot ask for changes only")
@@ -94,6 +97,7 @@ def test_unchanged_values_are_not_sent_again(place: Place) -> None:
     assert any(value is not None for value in before.values())
 
 
+@pytest.mark.each_of(2)
 def test_own_writing_is_seen(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck=True))
     array = opened(store)
@@ -110,6 +114,7 @@ def test_own_writing_is_seen(place: Place) -> None:
         opened(store)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("recheck", ["open", False, 5])
 def test_a_store_that_may_be_out_of_date_is_read_only(place: Place, recheck: Any) -> None:
     store = place.open(cache=CacheOptions(recheck=recheck))
@@ -141,6 +146,7 @@ def test_an_answer_that_was_on_its_way_is_not_kept(place: Place) -> None:
     assert array[:2].tolist() == [7, 7]
 
 
+@pytest.mark.each_of(2)
 def test_looking_below_an_array_does_not_keep_old_blocks(place: Place) -> None:
     store = place.open(cache=CacheOptions(recheck="open"))
     with pytest.raises(FileNotFoundError):
@@ -150,6 +156,7 @@ def test_looking_below_an_array_does_not_keep_old_blocks(place: Place) -> None:
     assert opened(store)[...].tolist() == [9] * 8
 
 
+@pytest.mark.each_of(2)
 def test_the_limit_is_kept(place: Place) -> None:
     array: Any = zarr.create_array(
         place.open(), name="big", shape=(5000,), chunks=(500,), dtype="u1", compressors=None

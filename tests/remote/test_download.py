@@ -69,7 +69,7 @@ def test_whole_containers(place: Place, local: Path, tmp_path: Path) -> None:
     assert {key for key in ours if key.startswith(f"{ODD}/")} <= theirs.keys()
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 def test_an_interrupted_download_goes_on(place: Place, local: Path, tmp_path: Path) -> None:
     target = tmp_path / "d.n5"
     answered = itertools.count()

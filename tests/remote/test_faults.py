@@ -30,7 +30,7 @@ CASES = [(fault, codecs) for fault in SPOILED for codecs in ("n5", "zarr")]
 CASES += [(fault, "n5") for fault in FAILED]
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(11)
 @pytest.mark.parametrize(("fault", "codecs"), CASES)
 def test_a_request_that_fails_is_an_error(
     place: Place, fault: str, codecs: Any, local: Path, monkeypatch: pytest.MonkeyPatch
@@ -56,6 +56,7 @@ def test_a_request_that_fails_is_an_error(
         np.testing.assert_array_equal(found, expected)  # retried
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("fault", ["500", "503", "reset"])
 @pytest.mark.parametrize("name", list(S3))
 def test_retries_of_the_backend_work(

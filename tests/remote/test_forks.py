@@ -168,6 +168,7 @@ def told(context: Any, work: Callable[..., None], *args: Any) -> list[Any]:
     return said
 
 
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("way", CONTEXTS)
 def test_processes(way: str, place: dict[str, Any]) -> None:
     arrays = opened(place)
@@ -177,6 +178,7 @@ def test_processes(way: str, place: dict[str, Any]) -> None:
     assert said == [*arrays, *(f"{name}, anew" for name in arrays)]
 
 
+@pytest.mark.each_of(2)
 def test_threads(place: dict[str, Any]) -> None:
     arrays = opened(place)
     with ThreadPoolExecutor(7) as threads:

@@ -99,6 +99,7 @@ class Requests:
 
 
 # zarr leaves coroutines where one of several requests fails
+@pytest.mark.each_of(2)
 @pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning")
 @pytest.mark.parametrize("backend", list(S3) if IS_LONG else ["obstore"])
 @pytest.mark.parametrize("name", list(OPERATIONS) if IS_LONG else SHORT)
@@ -182,6 +183,7 @@ def append(letter: bytes) -> Steps[bytes]:
     return bytes(found)
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("max_retries", [0, 3])
 @pytest.mark.parametrize("fault", ["lost", "lost, 500", "twice"])
 def test_an_update_whose_answer_is_lost_is_made_once(

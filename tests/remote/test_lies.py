@@ -109,6 +109,7 @@ REQUESTS: dict[str, Any] = {
 }
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("lie", LIES)
 def test_a_part_is_the_one_that_was_asked_for(lying: Any, lie: str, files: Path) -> None:
     """The header of the answer and its length tell; RFC 9110, sections 14.4 and 15.3.7."""
@@ -160,6 +161,7 @@ def test_a_part_is_no_whole_file(lying: Any) -> None:
         sync(store.get(KEY, cpu.buffer_prototype))
 
 
+@pytest.mark.each_of(4)
 @pytest.mark.parametrize("lie", LIES)
 def test_no_reader_takes_other_bytes_for_values(
     lying: Any, lie: str, files: Path, tmp_path: Path

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ from tests.remote.conftest import (
     VALUES,
     Place,
     chosen_options,
+    client,
     fsspec_options,
     on_s3,
     upload,
@@ -45,7 +47,7 @@ def array(store: N5Store, path: str, mode: Any = "r") -> Any:
     return zarr.open_array(store, path=path, mode=mode)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 def test_the_numbers_are_those_of_the_files(place: Place, local: Path) -> None:
     for codecs in ("n5", "zarr"):
         store = place.open(codecs=codecs)
@@ -55,6 +57,7 @@ def test_the_numbers_are_those_of_the_files(place: Place, local: Path) -> None:
         np.testing.assert_array_equal(array(store, ODD)[...], VALUES)
 
 
+@pytest.mark.each_of(2)
 def test_requests_for_arrays(place: Place) -> None:
     store = place.open()
     opened = array(store, "em/s0")
@@ -72,6 +75,7 @@ def test_requests_for_arrays(place: Place) -> None:
         assert counts in ({"GET": 1}, {"GET": 2})  # the page of links is a GET, too
 
 
+@pytest.mark.each_of(2)
 def test_requests_for_groups(place: Place) -> None:
     store = place.open()
     group = zarr.open_group(store, path="em", mode="r")
@@ -82,7 +86,7 @@ def test_requests_for_groups(place: Place) -> None:
         zarr.open_group(place.open(), path="implicit", mode="r")
         assert place.proxy.counts() == {"GET": 1, "LIST": 1}
         root = zarr.open_group(place.open(), mode="r")
-        assert sorted(root) == ["em", "implicit", "labels", "odd n%41me", "raw"]
+        assert sorted(root) == ["em", "empty", "implicit", "labels", "odd n%41me", "raw"]
     elif place.has_lists:
         assert sorted(group) == ["s0", "s1", "s2"]
         root = zarr.open_group(place.open(), mode="r")
@@ -93,6 +97,43 @@ def test_requests_for_groups(place: Place) -> None:
         assert err.value.kind == "listing"
         with pytest.raises(FileNotFoundError):
             zarr.open_group(place.open(), path="implicit", mode="r")
+
+
+@pytest.mark.parametrize("name", S3)
+def test_groups_of_markers_are_listed(
+    name: str, s3_server: str, proxied_s3: servers.Proxy, tmp_path: Path
+) -> None:
+    """n5-aws-s3 writes an empty object `a/b/` for a group, and for the groups above it."""
+    bucket, s3 = f"markers-{name}", client(s3_server)
+    s3.create_bucket(Bucket=bucket)
+    s3.put_object(Bucket=bucket, Key="c.n5/attributes.json", Body=b'{"n5": "4.0.0"}')
+    for group in ("a", "a/b", "d/e"):
+        s3.put_object(Bucket=bucket, Key=f"c.n5/{group}/", Body=b"")
+    made = on_s3(name, f"s3://{bucket}/c.n5", proxied_s3)
+    members = ["a", "a/b", "d", "d/e"]
+    opened: Any = n5zarr.open(f"{made.url}/d", **made.options)
+    assert sorted(opened) == ["e"]
+    root = zarr.open_group(made.open(), mode="r")
+    assert sorted(path for path, _ in root.members(max_depth=None)) == members
+    proxied_s3.counts()
+    assert n5zarr.validate(made.url, **made.options).n_groups == 5
+    assert proxied_s3.counts() == {"GET": 5, "LIST": 5}
+    found: Any = describe_tree(made.open())
+    below = [[child["name"] for child in group["children"]] for group in found["children"]]
+    assert below == [["b"], ["e"]]
+    assert describe(made.open(), path="d/e")["kind"] == "group"
+    n5zarr.convert(made.url, tmp_path / "copy.zarr", **made.options)
+    copy = zarr.open_group(tmp_path / "copy.zarr", mode="r")
+    assert sorted(path for path, _ in copy.members(max_depth=None)) == members
+    with pytest.raises(FileNotFoundError):
+        zarr.open_group(made.open(), path="missing", mode="r")
+    writable = zarr.open_group(made.open(), mode="r+")
+    with pytest.warns(n5zarr.N5Warning, match="remains") if name == "obstore" else nullcontext():
+        del writable["a"]
+    assert sorted(writable) == (["a", "d"] if name == "obstore" else ["d"])
+    if name != "obstore":
+        left = s3.list_objects_v2(Bucket=bucket)["Contents"]
+        assert [each["Key"] for each in left] == ["c.n5/attributes.json", "c.n5/d/e/"]
 
 
 def test_exists_and_size(place: Place) -> None:
@@ -119,6 +160,7 @@ def test_stores_are_pickled_compared_and_named(place: Place) -> None:
 HINT = "em/s0/2/.*forbidden; .*forbidden_is_missing=True"
 
 
+@pytest.mark.each_of(4)
 def test_a_forbidden_block_is_an_error_that_says_what_to_do(place: Place) -> None:
     place.proxy.fault = lambda method, path: "403" if "/em/s0/2/" in path else None
     for opened in (array(place.open(), "em/s0"), array(place.open(codecs="n5"), "em/s0")):
@@ -144,6 +186,7 @@ def is_array(store: N5Store, path: str) -> bool:
     return document is not None and b'"array"' in document.to_bytes()
 
 
+@pytest.mark.each_of(2)
 def test_a_key_that_is_gone_is_missing(place: Place) -> None:
     """A key with the status 410 Gone is missing."""
     place.proxy.fault = lambda method, path: (
@@ -360,6 +403,7 @@ def test_other_stores(local: Path, tmp_path: Path, bucket: str, s3_server: str) 
         assert sorted(zarr.open_group(store, path="em", mode="r")) == ["s0", "s1", "s2"], name
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("kind", ["zip", "tar"])
 def test_threads_read_one_archive(tmp_path: Path, kind: str) -> None:
     """Threads read one archive at the same time without an error of Python's zipfile."""
@@ -396,8 +440,9 @@ def test_everything_else_takes_urls(place: Place, local: Path) -> None:
     if place.has_lists:
         for root in (place.open(), local):
             found: Any = describe_tree(root)
+            empty = ["empty"] if root is not local and place.name in S3 else []
             assert [c["name"] for c in found["children"]] == [
-                "em", "implicit", "labels", "odd n%41me", "raw",
+                "em", *empty, "implicit", "labels", "odd n%41me", "raw",
             ]  # fmt: skip
     assert describe(place.open(), path="em/s1", size=False)["shape_c"] == (20, 48, 64)
 

@@ -50,6 +50,7 @@ def objects(place: Place, s3_server: str) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.each_of(2)
 def test_puts(empty: Place, s3_server: str) -> None:
     store = empty.open()
     array: Any = n5zarr.create_array(
@@ -76,6 +77,7 @@ def test_puts(empty: Place, s3_server: str) -> None:
     assert again.attrs["x"] == 1
 
 
+@pytest.mark.each_of(2)
 def test_removing(empty: Place, s3_server: str) -> None:
     root = zarr.open_group(empty.open(), mode="w")
     for name in ("a", "ab"):
@@ -89,6 +91,7 @@ def test_removing(empty: Place, s3_server: str) -> None:
     assert "ab/b/1" not in objects(empty, s3_server)
 
 
+@pytest.mark.each_of(2)
 def test_others_are_seen(empty: Place) -> None:
     """Lists and reads show the latest changes of others."""
     one, other = zarr.open_group(empty.open(), mode="w"), zarr.open_group(empty.open(), mode="r+")
@@ -104,6 +107,7 @@ def test_others_are_seen(empty: Place) -> None:
     assert other["b"].attrs["x"] == 1
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("kind", ["given", "chain"])
 def test_listings_are_made_anew_whoever_made_the_file_system(
     empty: Place, kind: str, proxied_s3: servers.Proxy
@@ -134,6 +138,7 @@ def test_no_update_is_lost_where_the_store_can_tell(empty: Place) -> None:
     assert dict(zarr.open_group(empty.open(), mode="r").attrs) == {f"k{k}": k for k in range(24)}
 
 
+@pytest.mark.each_of(2)
 def test_a_failed_put_is_an_error(empty: Place, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3fs.core.S3FileSystem, "retries", 1)
     patient: Any = n5zarr.create_array(empty.open(), path="a", shape=(4,), chunks=(2,), dtype="u1")
@@ -173,6 +178,7 @@ def test_two_workers_read_and_write(empty: Place) -> None:
 NAMES = ["a1", "a[1]", "ab", "a?", "a*", "{a,b}"]
 
 
+@pytest.mark.each_of(2)
 def test_names_are_no_patterns(empty: Place, s3_server: str) -> None:
     root = zarr.open_group(empty.open(), mode="w")
     for name in NAMES:
@@ -189,6 +195,7 @@ def test_names_are_no_patterns(empty: Place, s3_server: str) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.each_of(2)
 def test_a_bucket_outlives_its_container(empty: Place, s3_server: str) -> None:
     bucket = empty.url.split("/")[2]
     client(s3_server).put_object(Bucket=bucket, Key="old/attributes.json", Body=b"{}")

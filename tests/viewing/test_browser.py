@@ -239,6 +239,7 @@ def test_labels_have_colours(browser: Any, container: Path) -> None:
 HOSTILE = "<img src=x onerror='window.hacked=1'>\"'&"
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("size", [(360, 800), (1600, 1000)], ids=["narrow", "wide"])
 def test_the_start_page_shows_the_container(
     browser: Any, tmp_path: Path, size: tuple[int, int]

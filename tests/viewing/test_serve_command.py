@@ -24,7 +24,7 @@ from tests.command import CliRunner
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PAGE = Path(__file__).parents[2] / "docs/serve.md"
+PAGE = Path(__file__).parents[2] / "docs/view.md"
 SAMPLE = n5zarr.sample_path()
 
 

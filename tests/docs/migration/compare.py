@@ -56,12 +56,10 @@ class Verdict(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Return the text for the tables."""
+        """Return the text for the tables; none where the two are equal."""
         if not self.row.new:
             return f"no counterpart: {self.row.why}"
-        if not self.differing:
-            return "equal"
-        return f"differs ({', '.join(self.differing)}): {self.row.why}"
+        return f"differs: {self.row.why}" if self.differing else ""
 
     @property
     def problems(self) -> list[str]:

@@ -11,22 +11,25 @@ FILES = Section(
     (
         Row('z5py.File("c.n5")', 'n5zarr.open("c.n5")'),
         Row('z5py.File("c.n5", "r")', 'n5zarr.open("c.n5", "r")'),
-        Row('z5py.File("c.n5", "r+")', 'n5zarr.open("c.n5", "r+")'),
+        Row('z5py.File("c.n5", "r+")', 'n5zarr.open("c.n5", "r+")', listed=False),
         Row(
-            'z5py.File("c.n5", "a").create_group("x")', 'n5zarr.open("c.n5", "a").create_group("x")'
+            'z5py.File("c.n5", "a").create_group("x")',
+            'n5zarr.open("c.n5", "a").create_group("x")',
+            listed=False,
         ),
-        Row('z5py.File("c.n5", "w")', 'n5zarr.open("c.n5", "w")'),
-        Row('z5py.File("c.n5", "w-")', 'n5zarr.open("c.n5", "w-")', raises="both"),
+        Row('z5py.File("c.n5", "w")', 'n5zarr.open("c.n5", "w")', listed=False),
+        Row('z5py.File("c.n5", "w-")', 'n5zarr.open("c.n5", "w-")', raises="both", listed=False),
         Row('z5py.File("c.n5", "x")', 'n5zarr.open("c.n5", "w-")', raises="both"),
-        Row('z5py.File("d.n5", "r")', 'n5zarr.open("d.n5", "r")', raises="both"),
-        Row('z5py.File("d.n5", "a")', 'n5zarr.open("d.n5", "a")'),
+        Row('z5py.File("d.n5", "r")', 'n5zarr.open("d.n5", "r")', raises="both", listed=False),
+        Row('z5py.File("d.n5", "a")', 'n5zarr.open("d.n5", "a")', listed=False),
         Row('z5py.File("c.n5", use_zarr_format=False)', 'n5zarr.open("c.n5")'),
         Row(
             'z5py.File("data", "a", use_zarr_format=False).create_group("x")',
             'n5zarr.open("data", "a").create_group("x")',
+            listed=False,
         ),
         Row('z5py.N5File("c.n5")', 'n5zarr.open("c.n5")'),
-        Row('z5py.File(Path("c.n5"))', 'n5zarr.open(Path("c.n5"))'),
+        Row('z5py.File(Path("c.n5"))', 'n5zarr.open(Path("c.n5"))', listed=False),
         Row(
             'z5py.File.infer_format("c.n5")',
             "",
@@ -38,7 +41,7 @@ FILES = Section(
         ),
         Row('z5py.File("c.n5").close()', 'n5zarr.open("c.n5").store.close()'),
         Row('z5py.File("c.n5").filename', 'n5zarr.open("c.n5").store.root.name'),
-        Row('z5py.File("c.n5").name', 'n5zarr.open("c.n5").name'),
+        Row('z5py.File("c.n5").name', 'n5zarr.open("c.n5").name', listed=False),
         Row(
             'z5py.File("c.n5").attrs["n5"]',
             'json.loads(Path("c.n5/attributes.json").read_text())["n5"]',
@@ -51,14 +54,17 @@ FILES = Section(
         Row(
             'z5py.File("d.n5", "a", dimension_separator="/").create_group("x")',
             'n5zarr.open("d.n5", "a").create_group("x")',
+            listed=False,
         ),
         Row(
             'z5py.File("d.n5", "a", zarr_format=2).create_group("x")',
             'n5zarr.open("d.n5", "a").create_group("x")',
+            listed=False,
         ),
         Row(
             'import pickle\npickle.loads(pickle.dumps(z5py.File("c.n5")))',
             'import pickle\npickle.loads(pickle.dumps(n5zarr.open("c.n5")))',
+            listed=False,
         ),
     ),
     before_old="import json",
@@ -106,6 +112,7 @@ GROUPS = Section(
         Row(
             "file.visititems(lambda name, node: name if 's0' in name else None)",
             "next(name for name, node in file.members(max_depth=None) if 's0' in name)",
+            listed=False,
         ),
         Row("file['em'].name", "file['em'].name"),
         Row("file['em'].parent.name", "file['em'].name.rpartition('/')[0] or '/'"),
@@ -116,8 +123,9 @@ GROUPS = Section(
     before_new='file = n5zarr.open("c.n5", "a")',
 )
 
-CREATE_OLD = 'file.create_dataset("x", data=values, chunks=(2, 3, 4), '
-CREATE_NEW = 'n5zarr.create_array("c.n5/x", data=values, chunks=(2, 3, 4), '
+GIVEN = 'given = {"data": values, "chunks": (2, 3, 4)}'
+CREATE_OLD = 'file.create_dataset("x", **given, '
+CREATE_NEW = 'n5zarr.create_array("c.n5/x", **given, '
 
 
 def compressed(old: str, new: str, why: str = "") -> Row:
@@ -132,8 +140,9 @@ CREATING = Section(
             'n5zarr.create_array("c.n5/x", shape=(5, 6), dtype="uint16", chunks=(2, 3))',
         ),
         Row(
-            'file.create_dataset("x", data=values, chunks=(2, 3, 4))',
-            'n5zarr.create_array("c.n5/x", data=values, chunks=(2, 3, 4))',
+            'file.create_dataset("x", **given)',
+            'n5zarr.create_array("c.n5/x", **given)',
+            listed=False,
         ),
         Row(
             'file.create_dataset("x", data=values, n_threads=2)',
@@ -147,6 +156,7 @@ CREATING = Section(
         Row(
             'file.create_dataset("x", shape=(200, 300), dtype="uint8").chunks',
             'n5zarr.create_array("c.n5/x", shape=(200, 300), dtype="uint8").chunks',
+            listed=False,
         ),
         compressed('"raw"', '"raw"'),
         compressed('"gzip"', '"gzip"'),
@@ -173,6 +183,7 @@ CREATING = Section(
             Row(
                 f'file.create_dataset("x", data=values.astype("{name}"), chunks=(5, 6, 7))',
                 f'n5zarr.create_array("c.n5/x", data=values.astype("{name}"), chunks=(5, 6, 7))',
+                listed=False,
             )
             for name in ("int8", "uint8", "int32", "uint64", "float32", "float64")
         ),
@@ -203,11 +214,13 @@ CREATING = Section(
             'file.require_dataset("em/s0", shape=(5, 6, 8), dtype="uint16", chunks=(2, 3, 4))',
             'file.require_array("em/s0", shape=(5, 6, 8), dtype="uint16")',
             raises="both",
+            listed=False,
         ),
         Row(
             'file.require_dataset("x", shape=(5, 6), dtype="uint16", chunks=(2, 3))',
             'file.require_array("x", shape=(5, 6), dtype="uint16", chunks=(2, 3),'
             " compressors=zarr.codecs.GzipCodec())",
+            listed=False,
         ),
         Row(
             'file.create_dataset("x", shape=(4, 6), dtype="uint16", chunks=(2, 3), shards=(4, 6))',
@@ -216,8 +229,8 @@ CREATING = Section(
             raises="old",
         ),
     ),
-    before_old='file = z5py.File("c.n5", "a")',
-    before_new='file = n5zarr.open("c.n5", "a")',
+    before_old='file = z5py.File("c.n5", "a")\n' + GIVEN,
+    before_new='file = n5zarr.open("c.n5", "a")\n' + GIVEN,
 )
 
 SAME = (
@@ -235,10 +248,11 @@ ELEMENTS = Section(
         Row("ds[[0, 2]]", "ds[[0, 2]]", "z5py refuses lists", raises="old"),
         Row("ds[9]", "ds[9]", "zarr raises `IndexError`, z5py `ValueError`", raises="both"),
         Row("len(ds)", "ds.shape[0]"),
-        Row("ds.n_threads = 4\nds[:]", "ds[:]"),
+        Row("ds.n_threads = 4\nds[:]", "ds[:]", listed=False),
         Row(
             "ds.n_threads = 2\nds[:] = 5",
             "with zarr.config.set({'async.concurrency': 2}):\n    ds[:] = 5",
+            listed=False,
         ),
         Row("ds.number_of_chunks", "ds.nchunks"),
         Row("ds.chunks_per_dimension", "ds.cdata_shape"),
@@ -273,6 +287,7 @@ ELEMENTS = Section(
             "out = np.zeros((9, 9), 'u2')\n"
             "ds.read_direct(out, np.s_[1:2, 2:4, 0:7], np.s_[:2, :7])\nout",
             "out = np.zeros((9, 9), 'u2')\nout[:2, :7] = ds[1, 2:4, 0:7]\nout",
+            listed=False,
         ),
         Row("ds.write_direct(values[::-1].copy())", "ds[...] = values[::-1]"),
         Row(
@@ -287,6 +302,7 @@ ELEMENTS = Section(
         Row(
             "ds[:2, :3, :4] = 0\nds.chunk_exists((0, 0, 0))",
             "ds[:2, :3, :4] = 0\nn5zarr.read_block('c.n5', 'em/s0', (0, 0, 0)) is not None",
+            listed=False,
         ),
     ),
     before_old='file = z5py.File("c.n5", "a")\nds = file["em/s0"]',
@@ -303,13 +319,18 @@ BLOCKS = Section(
         Row(
             "ds.read_chunk((0, 1, 1))",
             "n5zarr.read_block('c.n5', 'em/s0', (1, 1, 0)).data.reshape(2, 3, 3)",
+            listed=False,
         ),
         Row(
             "ds.read_chunk((2, 0, 1))",
             "block = n5zarr.read_block('c.n5', 'em/s0', (1, 0, 2))\n"
             "block.data.reshape(block.header.block_shape[::-1])",
         ),
-        Row("ds.read_chunk((2, 1, 1))", "n5zarr.read_block('c.n5', 'em/s0', (1, 1, 2))"),
+        Row(
+            "ds.read_chunk((2, 1, 1))",
+            "n5zarr.read_block('c.n5', 'em/s0', (1, 1, 2))",
+            listed=False,
+        ),
         Row(
             "ds.write_chunk((0, 0, 0), np.full((2, 3, 4), 7, 'u2'))",
             "ds.blocks[0, 0, 0] = np.full((2, 3, 4), 7, 'u2')",
@@ -318,7 +339,7 @@ BLOCKS = Section(
             "ds.write_chunk((2, 1, 1), np.full((1, 3, 3), 7, 'u2'))",
             "n5zarr.write_block('c.n5', 'em/s0', (1, 1, 2), np.full((1, 3, 3), 7, 'u2'))",
         ),
-        Row("ds.get_chunk_shape((2, 1, 1))", "ds[4:6, 3:6, 4:8].shape"),
+        Row("ds.get_chunk_shape((2, 1, 1))", "ds[4:6, 3:6, 4:8].shape", listed=False),
         Row(
             "ds.get_chunk_shape((2, 0, 1), from_header=True)",
             "n5zarr.read_block('c.n5', 'em/s0', (1, 0, 2)).header.block_shape[::-1]",

@@ -36,18 +36,22 @@ STORES = Section(
         Row(
             'zarr.open_array(N5WrapperStore(local), mode="r", path="em/s0").chunks',
             'zarr.open_array(store, mode="r", path="em/s0").chunks',
+            listed=False,
         ),
         Row(
             'zarr.open_array(N5WrapperStore(local), mode="r", path="em/s0").dtype',
             'zarr.open_array(store, mode="r", path="em/s0").dtype',
+            listed=False,
         ),
         Row(
             'zarr.open_array(N5WrapperStore(local), mode="r", path="em/mask")[1:3, 2, ::2]',
             'zarr.open_array(store, mode="r", path="em/mask")[1:3, 2, ::2]',
+            listed=False,
         ),
         Row(
             'zarr.open_array(N5WrapperStore(local), mode="r", path="em/s0").attrs["resolution"]',
             'zarr.open_array(store, mode="r", path="em/s0").attrs["resolution"]',
+            listed=False,
         ),
         Row(
             'dict(zarr.open_group(N5WrapperStore(local), mode="r", path="em").attrs)',
@@ -74,12 +78,19 @@ STORES = Section(
         Row(
             'sorted(zarr.open(N5WrapperStore(local), mode="r")["em"])',
             'sorted(zarr.open(store, mode="r")["em"])',
+            listed=False,
         ),
         Row(
             "sorted(name for name, _ in zarr.open(N5WrapperStore(local)).members(None))",
             "sorted(name for name, _ in zarr.open(store).members(None))",
+            listed=False,
         ),
-        Row("N5WrapperStore(local).supports_writes", "store.supports_writes", "zarr-n5 reads only"),
+        Row(
+            "N5WrapperStore(local).supports_writes",
+            "store.supports_writes",
+            "zarr-n5 reads only",
+            listed=False,
+        ),
         Row(
             'zarr.open(N5WrapperStore(local), mode="r+")["em/s0"][0] = 7\n'
             'zarr.open(N5WrapperStore(local), mode="r+")["em/s0"][0, 0, 0]',
@@ -96,6 +107,7 @@ STORES = Section(
         Row(
             'zarr.open(N5WrapperStore(local), mode="a").create_group("x")',
             'zarr.open(store, mode="a").create_group("x")',
+            listed=False,
         ),
         Row(
             'zarr.create_array(N5WrapperStore(local), name="x", shape=(4,), dtype="u1")',
@@ -132,11 +144,13 @@ CODEC = Section(
             "asyncio.run(convert_hierarchy('c.n5', infer_groups=False))\n"
             "zarr.open_array('c.n5/em/s0', mode='r')[:]",
             "n5zarr.sidecar('c.n5')\nzarr.open_array('c.n5/em/s0', mode='r')[:]",
+            listed=False,
         ),
         Row(
             "asyncio.run(convert_hierarchy('c.n5', 'em/s0'))\n"
             "zarr.open_array('c.n5/em/s0', mode='r')[:]",
             "n5zarr.sidecar('c.n5', 'em/s0')\nzarr.open_array('c.n5/em/s0', mode='r')[:]",
+            listed=False,
         ),
         Row(
             "asyncio.run(convert_hierarchy('c.n5/em/s0', overwrite_zarr_json=True))\n"
@@ -146,6 +160,7 @@ CODEC = Section(
         Row(
             "asyncio.run(convert_hierarchy('c.n5', infer_groups=False, n_tasks=2))",
             "n5zarr.sidecar('c.n5').n_written",
+            listed=False,
         ),
         Row(
             "asyncio.run(convert_hierarchy('c.n5', infer_groups=False, max_depth=1))",

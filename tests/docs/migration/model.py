@@ -20,12 +20,15 @@ class Row:
         Why they differ, or why there is no counterpart; empty where they are equal.
     raises : str
         Which of the two raises an error: ``"old"``, ``"new"`` or ``"both"``.
+    listed : bool
+        Whether the page shows the row; others are only tested.
     """
 
     old: str
     new: str = ""
     why: str = ""
     raises: str = ""
+    listed: bool = True
 
 
 @dataclass(frozen=True)

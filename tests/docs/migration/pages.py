@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,22 +29,45 @@ def code(lines: str) -> str:
     return "<br>".join(f"`{line}`" for line in lines.replace("|", "\\|").splitlines() if line)
 
 
+def common(old: list[str], new: list[str]) -> list[str]:
+    """Return the lines with which both begin."""
+    return [
+        line for line, _ in takewhile(lambda two: two[0] == two[1], zip(old, new, strict=False))
+    ]
+
+
+def before(library: Library, section: Section) -> list[str]:
+    """Return the lines before each call; those of one library have its name above."""
+    old, new = section.before_old.splitlines(), section.before_new.splitlines()
+    first = common(old, new)
+    old, new = old[len(first) :], new[len(first) :]
+    last = common(old[::-1], new[::-1])[::-1]
+    own = {library.name: old[: len(old) - len(last)], "n5zarr": new[: len(new) - len(last)]}
+    between = [line for name, lines in own.items() if lines for line in (f"# {name}", *lines)]
+    lines = [*first, *between, *(["# both"] if between and last else []), *last]
+    return ["Before each call:", "", "```text", *lines, "```", ""] if lines else []
+
+
+def is_same(verdict: Verdict) -> bool:
+    """Return whether a line stays as it is, but for the module of a name."""
+    row = verdict.row
+    stays = row.old == row.new.replace("n5zarr.", "zarr.")
+    return stays and not verdict.differing and "\n" not in row.old
+
+
 def table(library: Library, section: Section, verdicts: Sequence[Verdict]) -> str:
     """Return the section of a page with its rows."""
-    cells = [(code(v.row.old), code(v.row.new) or "-", v.text) for v in verdicts]
-    lines = [f"### {section.title}", ""]
-    for name, before in ((library.name, section.before_old), ("n5zarr", section.before_new)):
-        if before:
-            lines += [
-                f"Before each call of {name}:",
-                "",
-                "```text",
-                *before.splitlines(),
-                "```",
-                "",
-            ]
-    lines += [f"| {library.name} | n5zarr | result |", "|---|---|---|"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in cells), ""])
+    listed = [v for v in verdicts if v.row.listed]
+    same = [code(v.row.new) for v in listed if is_same(v)]
+    cells = [
+        (code(v.row.old), "<br>".join(filter(None, (code(v.row.new), v.text))))
+        for v in listed
+        if not is_same(v)
+    ]
+    lines = [f"### {section.title}", "", *before(library, section)]
+    lines += [f"The same: {', '.join(same)}.", ""] if same else []
+    lines += [f"{library.name} | n5zarr", "---|---"]
+    return "\n".join([*lines, *(" | ".join(row) for row in cells), ""])
 
 
 def tables(library: Library, verdicts: Sequence[Verdict]) -> str:

@@ -30,6 +30,7 @@ from n5zarr.viewing.neuroglancer import fragment, neuroglancer_state
 JAVA = Path(__file__).parents[2] / "data/java"
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("version", ["0.4", "0.5"])
 @pytest.mark.parametrize("source", ["sample", "metadata.n5", "blocks.n5", "labels.n5"])
 def test_the_keys_are_those_that_a_conversion_writes(

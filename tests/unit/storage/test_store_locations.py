@@ -59,6 +59,7 @@ WAYS: dict[str, Callable[[Store], Any]] = {
 VALUES = np.arange(13 * 11, dtype="u2").reshape(13, 11)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("kind", STORES)
 def test_no_store_is_overwritten_with_itself(kind: str, way: str, tmp_path: Path) -> None:
