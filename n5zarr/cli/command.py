@@ -134,6 +134,4 @@ def errors_in_one_line(*, debug: bool) -> Iterator[None]:
         else:  # mostly from the library that reads a URL: a wrong address, name or key
             complain("error", f"{type(err).__name__}: {err} (--debug shows where)")
         print_text(*(f"  {note}" for note in getattr(err, "__notes__", ())), stderr=True)
-        raise typer.Exit(
-            1 if getattr(err, "kind", "") in ("differs", "incomplete") else 2
-        ) from None
+        raise typer.Exit(1 if getattr(err, "kind", "") == "differs" else 2) from None

@@ -104,18 +104,14 @@ def _convert_into(
     outputs: Mapping[str, str], given: Mapping[str, Any], source: str, report: Report | None
 ) -> tuple[str, str]:
     """Copy one of several sources, unless an earlier run has."""
-    destination = outputs[source]
-    is_new, verify = given["overwrite"] or given["dry_run"], given["verify"]
+    places, verify = (source, outputs[source]), given["verify"]
     options = {**given, "resume": not given["overwrite"]}
-    if not is_new:
-        planned = _convert(source, destination, {**options, "dry_run": True})
-        both = source, destination
-        if planned.was_finished and (
-            report.keep("convert", both, ended=True, verify=verify) if report else not verify
-        ):
-            return "ok", f"{destination} was there, finished by an earlier run"
-    done = _convert(source, destination, {**options, "report": report})
-    *_, text = _text(done, None)
+    if not (given["overwrite"] or given["dry_run"]):
+        planned = _convert(*places, {**options, "expect_complete": False, "dry_run": True})
+        was_checked = report.keep(places, ended=True, verify=verify) if report else not verify
+        if planned.was_finished and was_checked:
+            return "ok", f"{outputs[source]} was there, finished by an earlier run"
+    *_, text = _text(_convert(*places, {**options, "report": report}), None)
     return "ok", str(text)
 
 

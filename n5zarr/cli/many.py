@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
 
 from n5zarr.cli.command import Result
 from n5zarr.cli.messages import counted, print_text
-from n5zarr.errors import option_error
+from n5zarr.container.options import require
 from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
@@ -40,25 +39,28 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
         Whether to print the summary alone.
     """
     path = given.pop("report", None)
-    report = None if path is None else Report(path, resumes=True)
-    done = []
+    report = None if path is None else Report(path, is_shared=True)
+    done, problems = [], []
     for location in locations:
         try:
             status, text = work(location, report)
         except Exception as err:
-            is_said = isinstance(err, (OSError, ValueError, NotImplementedError)) or str(err)
-            status, text = "failed", str(err) if is_said else type(err).__name__
+            status, text = "failed", str(err) or type(err).__name__
         done.append({"location": named(location), "status": status, "text": text})
         if not quiet:
             line = f"{named(location)}: {' '.join(text.split())}"
             print_text(Text.assemble((status.ljust(9), _STYLES[status]), line), hang=" " * 13)
-    if report is not None:
-        report.write(ended=True)
-    counts = Counter(each["status"] for each in done)
-    summary = [f"{counts[status]} {status}" for status in _STYLES if counts[status]]
+    try:
+        if report is not None:
+            report.end()
+    except OSError as err:  # a full disk
+        problems.append(err)
+    counts = {name: sum(each["status"] == name for each in done) for name in _STYLES}
+    summary = [f"{count} {name}" for name, count in counts.items() if count]
     return Result(
-        value={"locations": done, **{status: counts[status] for status in _STYLES}},
+        value={"locations": done, **counts},
         text=[f"{counted(len(done), 'location')}: {', '.join(summary)}"],
+        problems=problems,
         status=int(counts["ok"] < len(done)),
     )
 
@@ -78,10 +80,10 @@ def outputs_of(sources: Sequence[str], into: str, given: Mapping[str, Any]) -> d
         while format_of_name(name) is not None:
             name = name.rpartition(".")[0]
         output = f"{into.rstrip('/')}/{name}{suffix}"
-        other = next((each for each, there in found.items() if there == output), None)
-        if other is not None or not name.strip(".*?"):
-            got = f"{other} and {source}" if other is not None else repr(source)
-            message = "--into: expected sources with names of their own, got"
-            raise option_error(f"{message} {named(got)}; convert one of them alone")
+        require(
+            output not in found.values() and name.strip(".*?"),
+            f"--into: expected sources with names of their own, got two that become {named(output)}"
+            f", or one without a name: {named(source)}; convert it alone",
+        )
         found[source] = output
     return found

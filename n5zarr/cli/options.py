@@ -127,7 +127,6 @@ Verbose = Annotated[
         "--verbose",
         "-v",
         count=True,
-        expose_value=False,
         callback=_set_verbosity,
         metavar="",
         show_default=False,
@@ -139,7 +138,6 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        expose_value=False,
         callback=_set_quiet,
         help="Hide progress bars and warnings.",
     ),
@@ -179,7 +177,6 @@ _HelpAll = Annotated[
     typer.Option(
         "--help-all",
         is_eager=True,
-        expose_value=False,
         callback=_show_all,
         help="Show all options and exit.",
     ),

@@ -117,7 +117,7 @@ def _check_each(
 def _check(given: Mapping[str, Any], location: str, report: Report | None) -> tuple[str, str]:
     """Check one of several locations, unless an interrupted run has."""
     same = {name: given[name] for name in ("deep", "expect_complete")}
-    if report is not None and report.keep("validate", [location], ended=False, **same):
+    if report is not None and report.keep([location], ended=False, **same):
         return "ok", "was checked by the interrupted run"
     with progress_bar() as show:
         result = n5zarr.validate(location, report=report, progress=show, **given)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from itertools import batched, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -46,7 +45,6 @@ __all__ = [
     "describe_each",
     "describe_tree",
     "info_of",
-    "stored_size",
 ]
 
 
@@ -105,7 +103,7 @@ def describe(
         if isinstance(node, DatasetView):
             description |= _describe_array(node) | _describe_geometry(store, node_path, node)
             if size:
-                description |= stored_size(store, node_path, node)
+                description |= _describe_size(store, node_path, node)
             return {**description, "attributes": dict(node.dataset.attributes)}
         return {
             **description,
@@ -211,7 +209,7 @@ def _presented_type(view: DatasetView) -> str:
     return str(recorded or view.data_type.value)
 
 
-def stored_size(store: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
+def _describe_size(store: N5Store, path: str, view: DatasetView) -> dict[str, JSON]:
     """Count the stored blocks of a dataset and their bytes."""
     listed = store.run(blocks_by_prefix(path, view.dataset.grid))
     if listed is not None and listed.n_bytes is not None:
@@ -222,9 +220,7 @@ def stored_size(store: N5Store, path: str, view: DatasetView) -> dict[str, JSON]
         if store.storage.has_stamps:
             n_bytes += store.run(n_bytes_of([join(path, block_path(p)) for p in positions]))
     if not store.storage.has_stamps:  # a web server, or a store that lists no sizes
-        n_document = 0
-        with suppress(FileNotFoundError):  # while it is written
-            n_document = sync(store.store.getsize(join(path, ATTRIBUTES_JSON)))
+        n_document = sync(store.store.getsize(join(path, ATTRIBUTES_JSON)))
         n_bytes = sync(store.getsize_prefix(path)) - n_document
     return {"n_blocks_stored": n_blocks, "n_bytes_stored": n_bytes}
 
@@ -405,7 +401,7 @@ def _describe_node(store: N5Store, found: WalkNode, *, size: bool) -> dict[str, 
     sizes: dict[str, JSON] = {}
     if isinstance(node, DatasetView) and size:
         try:
-            sizes = stored_size(store, found.path, node)
+            sizes = _describe_size(store, found.path, node)
         except Exception as err:
             if not is_of_one_key(err):
                 raise

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from n5zarr.container.options import listed
 from n5zarr.container.walk import PathPatterns
@@ -29,7 +29,7 @@ from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
-from n5zarr.tools.evidence.report import recording
+from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.tools.convert.copies import Folder
     from n5zarr.tools.convert.places import TargetFormat
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.evidence.report import Reported
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["convert"]
 
 
+@recorded("convert", "source", "destination")
 def convert(  # noqa: PLR0913 - one keyword for each option
     source: Location,
     destination: Location,
@@ -148,10 +150,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     expect_complete : bool, optional
         Refuse a source that lacks blocks, before anything is written.
     report : path, optional
-        Write a report, ``*.json`` or ``*.html``, also of a run that fails: options, versions, each
-        dataset with blocks, bytes and SHA-256, warnings, errors.
-
-        Hashes those values of the source that are copied, and with ``verify`` the copy.
+        Write a report, ``*.json`` or ``*.html``, also of a run that fails: each dataset with
+        blocks, bytes and SHA-256, also of a copy that ``verify`` reads; options, warnings, error.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for
         :class:`~n5zarr.N5Store`; the same of the destination.
@@ -173,8 +173,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         The source is a file of another format, the destination exists or cannot hold it, or an
         option does not apply.
     N5Error
-        The source is broken; it lacks blocks, or ``verify`` finds other values
-        (``kind="differs"``).
+        The source is broken; it lacks blocks, or a copy has other values (``kind="differs"``).
 
     Examples
     --------
@@ -186,76 +185,68 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     >>> zarr.open(out, mode="r")["s1"].shape
     (20, 48, 64)
     """
-    with recording(report, "convert", locals(), ("source", "destination")) as entry:
-        began = time.monotonic()
-        division = Division.of(part, finish=finish, overwrite=overwrite)
-        place = place_of(destination, destination_options, destination_backend)
-        source_place = place_of(source, storage_options, backend)
-        form = Form(
-            ome=ome or to == "ome-zarr",
-            ome_version=ome_version,
-            labels=listed("labels", labels),
-            paintera_labels=listed("paintera_labels", paintera_labels),
-            coords=coords,
-        )
-        paths = PathPatterns(listed("select", select), listed("exclude", exclude))
-        new = asked("step", "write a project", place, to, ome_version, source_place)
-        if new is not None:
-            check_whole(form, paths, level)
-            new.check_free(may_exist=overwrite or resume or finish)
-            place, is_ome = new.place, new.ome_version is not None
-            form = replace(form, ome=is_ome, ome_version=new.ome_version)
-        target = open_destination(place, to, form.ome_version)
-        form = replace(form, ome_version=check_ome(target, form))
-        check_options(
-            target, form, shards=shards, overwrite=overwrite, resume=resume, n_workers=n_workers
-        )
-        layout = Layout.of(chunks, shards, compression)
-        options = RunOptions(scheduler, n_workers, progress, division)
-        with asking_once():
-            tree = (
-                coords_tree(source_place, paths)
-                if form.coords
-                else open_source(source_place, target.zarr_format, paths)
-            )
-            found = tree.only(paths, level)
-            folders = opaque_folders(found, target)
-            check_found(found, folders, paths, level)
-            _check_source(found, target, expect_complete=expect_complete)
-            resaving = None if new is None else new.resaving(found)
-            written = resaving.tree(found) if resaving else _as_written(found, target, form)
-            given = RunOptions(scheduler, n_workers)
-            written = _with_label_sources(written, target, form, given, is_read=not dry_run)
-            plan = Plan.of(written, target, layout, options, max_memory, folders)
-            plan = _reported(plan, entry, tree, found)
-        if resaving is not None:
-            beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
-            plan = replace(plan, others=[*plan.others, *beside])
-        wanted = {"select": paths.select, "exclude": paths.exclude, "level": level}
-        job: dict[str, JSON] = {**asdict(form), **wanted}
-        done = plan.run(
-            job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run
-        )
-        if resaving is not None and not (dry_run or division.part):
-            resaving.write()
-        return done if new is None else replace(done, destination=str(new.file))
+    began = time.monotonic()
+    division = Division.of(part, finish=finish, overwrite=overwrite)
+    place = place_of(destination, destination_options, destination_backend)
+    source_place = place_of(source, storage_options, backend)
+    form = Form(
+        ome=ome or to == "ome-zarr",
+        ome_version=ome_version,
+        labels=listed("labels", labels),
+        paintera_labels=listed("paintera_labels", paintera_labels),
+        coords=coords,
+    )
+    paths = PathPatterns(listed("select", select), listed("exclude", exclude))
+    new = asked("step", "write a project", place, to, ome_version, source_place)
+    if new is not None:
+        check_whole(form, paths, level)
+        new.check_free(may_exist=overwrite or resume or finish)
+        place, is_ome = new.place, new.ome_version is not None
+        form = replace(form, ome=is_ome, ome_version=new.ome_version)
+    target = open_destination(place, to, form.ome_version)
+    form = replace(form, ome_version=check_ome(target, form))
+    check_options(
+        target, form, shards=shards, overwrite=overwrite, resume=resume, n_workers=n_workers
+    )
+    layout = Layout.of(chunks, shards, compression)
+    options = RunOptions(scheduler, n_workers, progress, division)
+    with asking_once():
+        found = _open_tree(source_place, target, form, paths).only(paths, level)
+        folders = _checked(found, target, paths, level)
+        if expect_complete:
+            check_complete(found)
+        resaving = None if new is None else new.resaving(found)
+        written = resaving.tree(found) if resaving else _as_written(found, target, form)
+        given = RunOptions(scheduler, n_workers)
+        written = _with_label_sources(written, target, form, given, is_read=not dry_run)
+        plan = Plan.of(written, target, layout, options, max_memory, folders)
+        describe_sources(plan, source_place)
+    if resaving is not None:
+        beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
+        plan = replace(plan, others=[*plan.others, *beside])
+    wanted = {"select": paths.select, "exclude": paths.exclude, "level": level}
+    job: dict[str, JSON] = {**asdict(form), **wanted}
+    done = plan.run(job, began, overwrite=overwrite, resume=resume, verify=verify, dry_run=dry_run)
+    if resaving is not None and not (dry_run or division.part):
+        resaving.write()
+    return done if new is None else replace(done, destination=str(new.file))
 
 
-def _reported(
-    plan: Plan, entry: dict[str, Any] | None, tree: SourceTree, found: SourceTree
-) -> Plan:
-    """Describe the source in the report, if there is one, to which the plan adds its results."""
-    if entry is not None:
-        describe_sources(entry, plan.by_path, (tree, found), plan.folders)
-    return replace(plan, entry=entry)
+def _open_tree(place: Place, target: Destination, form: Form, paths: PathPatterns) -> SourceTree:
+    if form.coords:
+        return coords_tree(place, paths)
+    return open_source(place, target.zarr_format, paths)
 
 
-def _check_source(found: SourceTree, target: Destination, *, expect_complete: bool) -> None:
-    """Raise if the source lacks blocks, or lies in the destination; warn of label multisets."""
-    if expect_complete:
-        check_complete(found)
+def _checked(
+    found: SourceTree, target: Destination, paths: PathPatterns, level: int | None
+) -> Mapping[str, Folder]:
+    """Check what a user selects; return what is copied as files."""
+    folders = opaque_folders(found, target)
+    check_found(found, folders, paths, level)
     check_places(found, target)
     warn_of_multisets(found, target)
+    return folders
 
 
 def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTree:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import zarr
 
 from n5zarr.container.options import require
+from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import N5Error
-from n5zarr.tools.evidence.sides import Side, counted, described, hash_each
+from n5zarr.tools.convert.places import open_source
+from n5zarr.tools.evidence.report import entry_of_run
+from n5zarr.tools.evidence.sides import add_arrays, counted
+from n5zarr.tools.jobs.nodes import for_reading
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
     from n5zarr.images.source import ArraySource, SourceTree
+    from n5zarr.storage.place import Place
     from n5zarr.tools.convert.copies import ArrayCopy
+    from n5zarr.tools.convert.writing import Plan
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["add_results", "check_complete", "describe_sources"]
+__all__ = ["check_complete", "describe_copies", "describe_sources"]
 
 
 def check_complete(found: SourceTree) -> None:
@@ -32,12 +38,12 @@ def check_complete(found: SourceTree) -> None:
     """
     lost = []
     for path, source in found.arrays.items():
-        n_blocks, n_stored, _ = counted(Side.of(source))
-        if n_blocks is not None and n_stored is not None and n_stored < n_blocks:
-            lost.append(f"/{path} lacks {n_blocks - n_stored} of {n_blocks}")
+        n_blocks, n_stored = counted(source)
+        message = "expect_complete (--expect-complete): expected storage that lists blocks, got"
         is_known = n_blocks is not None or not isinstance(source.values, zarr.Array)
-        message = "expect_complete (--expect-complete): expected storage that lists blocks"
-        require(is_known, f"{message}, got one that does not", source.name)
+        require(is_known, f"{message} one that does not", source.name)
+        if n_missing := (n_blocks or 0) - (n_stored or 0):
+            lost.append(f"/{path} lacks {n_missing} of {n_blocks}")
     if lost:
         raise N5Error(
             f"expected all blocks (expect_complete, --expect-complete): {'; '.join(lost)}; missing "
@@ -47,60 +53,39 @@ def check_complete(found: SourceTree) -> None:
         )
 
 
-def describe_sources(
-    entry: dict[str, Any],
-    copies: Mapping[str, ArrayCopy],
-    found: tuple[SourceTree, SourceTree],
-    folders: Iterable[str],
-) -> None:
-    """Add the arrays to a report, and those that are not copied.
-
-    Parameters
-    ----------
-    entry : dict
-        What the report says of the run.
-    copies : mapping
-        The copy of each array by path.
-    found : (SourceTree, SourceTree)
-        What there is, and what the user selects.
-    folders : iterable of str
-        The paths of nodes whose files are copied unchanged.
-    """
-    for path, copy in copies.items():
-        array, of_source = copy.target.array, {"source": Side.of(copy.source)}
-        layout = {"way": copy.way, "chunks": array.chunks, "shards": array.shards}
-        entry["datasets"].append({**described(path, copy.source.shape, of_source), **layout})
-    names = {name for copy in copies.values() for name in _names(copy.source)}
-    everything, selected = found
-    reasons = {
-        path: "no part of an image" if path in selected.arrays else "not selected"
-        for path, source in everything.arrays.items()
-        if source.name not in names
-    }
-    objects = "no array: blocks of objects are copied byte for byte, and not hashed"
-    reasons |= dict.fromkeys(folders, objects)
-    entry["skipped"] = [{"path": path, "reason": reason} for path, reason in reasons.items()]
+def describe_sources(plan: Plan, place: Place) -> None:
+    """Add the arrays of a source to the report, if there is one, and those that are not copied."""
+    entry = entry_of_run()
+    if entry is None:
+        return
+    copied = dict(zip(plan.found.arrays, (copy.source for copy in plan.copies), strict=True))
+    add_arrays({path: {"source": source} for path, source in copied.items()}, plan.options)
+    names = {name for source in copied.values() for name in _names(source)}
+    with suppress(N5Error):  # what is not selected may be damaged
+        for path, source in open_source(place, 3, PathPatterns()).arrays.items():
+            if source.name not in names:
+                entry["skipped"].append({"path": path, "reason": "not selected"})
+    if plan.others:
+        reason = "blocks of objects are no array: copied byte for byte, and not hashed"
+        entry["skipped"].append({"path": None, "reason": reason})
 
 
-def add_results(
-    entry: dict[str, Any],
-    copies: Mapping[str, ArrayCopy],
-    options: RunOptions,
-    max_memory: int,
-    *,
-    verified: bool,
-) -> None:
-    """Add what is written to a report, and hashes: of the source, and of a verified copy."""
-    pairs = []
-    for copy, dataset in zip(copies.values(), entry["datasets"], strict=True):
-        source, target = Side.of(copy.source), copy.target
-        array, blocks = target.readable, getattr(target, "blocks", None)
-        written = Side(array, array.dtype, target.unit, blocks, target, source.is_labels)
-        dataset["destination"] = written.described()
-        sides = {"source": source, **({"destination": written} if verified else {})}
-        pairs.append((dataset, sides))
-    if options.division.part is None:
-        hash_each(pairs, options, max_memory)
+def describe_copies(plan: Plan, options: RunOptions, *, verified: bool) -> None:
+    """Add what is written to the report, and hashes: of the source, and of a verified copy."""
+    entry = entry_of_run()
+    if entry is None:
+        return
+    entry["result"] = {"n_groups": len(plan.found.groups), "verified": verified}
+    copies = zip(plan.found.arrays, plan.copies, strict=True)
+    both = {path: {"source": copy.source, "destination": _written(copy)} for path, copy in copies}
+    n_hashed = 0 if options.division.part else 1 + verified
+    hashed = ("source", "destination")[:n_hashed]
+    add_arrays(both, options, hashed=hashed, max_memory=plan.max_memory)
+
+
+def _written(copy: ArrayCopy) -> ArraySource:
+    values, chunks = for_reading(copy.target.encoded), copy.target.unit
+    return replace(copy.source, values=values, dtype=values.dtype, chunks=chunks)
 
 
 def _names(source: ArraySource) -> set[str]:

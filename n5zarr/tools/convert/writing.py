@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from operator import add, attrgetter
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error
@@ -24,7 +24,7 @@ from n5zarr.tools.convert.checks import (
 )
 from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.copying import copy_of
-from n5zarr.tools.convert.evidence import add_results
+from n5zarr.tools.convert.evidence import describe_copies
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, seal
@@ -142,10 +142,6 @@ class Plan:
         Bytes of the elements of a task.
     max_memory : int
         Bytes of elements that all workers together may hold.
-    folders : mapping of str to Folder, optional
-        Nodes whose files are copied unchanged, by path.
-    entry : dict or None, optional
-        What a report says of the run.
     """
 
     found: SourceTree
@@ -156,8 +152,6 @@ class Plan:
     others: Sequence[Copy]
     size: TaskSize
     max_memory: int
-    folders: Mapping[str, Folder] = MappingProxyType({})
-    entry: dict[str, Any] | None = None
 
     @classmethod
     def of(
@@ -194,18 +188,7 @@ class Plan:
         copies = plan_copies(found, target, layout, size)
         others = plan_opaque(folders, target)
         check_packages(copies)
-        return cls(found, target, layout, options, copies, others, size, max_memory, folders)
-
-    @property
-    def by_path(self) -> dict[str, ArrayCopy]:
-        """The copy of each array by its path."""
-        return dict(zip(self.found.arrays, self.copies, strict=True))
-
-    def describe(self, options: RunOptions, *, verified: bool) -> None:
-        """Add what is written to the report, if there is one."""
-        if self.entry is not None:
-            self.entry["result"] = {"n_groups": len(self.found.groups), "verified": verified}
-            add_results(self.entry, self.by_path, options, self.max_memory, verified=verified)
+        return cls(found, target, layout, options, copies, others, size, max_memory)
 
     def run(
         self,
@@ -239,11 +222,11 @@ class Plan:
         counts = [Copied() for _ in copies]
         if not dry_run:
             options = self.options.checked(hidden_stores(found, target))
-            compares = is_finished and not (division.ends and not verify)
-            if compares:
-                _compare([*copies, *self.others], target, options)
+            everything = [*copies, *self.others]
             if is_finished:
-                self.describe(options, verified=compares)
+                if verify or not division.ends:
+                    _compare(everything, target, options)
+                describe_copies(self, options, verified=verify or not division.ends)
             else:
                 if overwrite:
                     target.remove()
@@ -273,7 +256,7 @@ def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
 def _write(
     plan: Plan, job: Mapping[str, JSON], options: RunOptions, *, resume: bool, verify: bool
 ) -> list[Copied]:
-    """Write the destination, and describe it; return the counts of each copy."""
+    """Write the destination; return the counts of each copy."""
     division, target, copies = options.division, plan.target, [*plan.copies, *plan.others]
     counts = [Copied() for _ in copies]
     with target.writing(job, resume=resume, division=division) as owned:
@@ -283,7 +266,7 @@ def _write(
             counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
-        plan.describe(options, verified=verify)
+        describe_copies(plan, options, verified=verify)
     return counts
 
 

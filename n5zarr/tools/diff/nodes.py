@@ -24,10 +24,9 @@ from n5zarr.store.java_zarr import JavaZarrStore, in_own_store, zarr_documents
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
-from n5zarr.tools.diff.evidence import add_comparison
 from n5zarr.tools.diff.images import compare_images
 from n5zarr.tools.diff.model import Difference, Found
-from n5zarr.tools.evidence.report import recording
+from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -49,6 +48,7 @@ __all__ = ["compare"]
 _PLAIN = "zarr"  # without metadata of images
 
 
+@recorded("diff", "first", "second")
 def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     first: Location | AnyArray | zarr.Group,
     second: Location | AnyArray | zarr.Group,
@@ -111,21 +111,16 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     >>> [d.what for d in n5zarr.compare(f"{sample}/em/s0", f"{sample}/em/s1").differences]
     ['shape', 'axes', 'axes', 'attribute', 'attribute', 'attribute']
     """
-    with recording(report, "diff", locals(), ("first", "second")) as entry:
-        places = [place_of(x, storage_options, backend, one_of_two=True) for x in (first, second)]
-        with asking_once():
-            found = _images(places, wanted=images)
-            if found is None:
-                found = _Walk(with_attributes=attributes)
-                sides = map(_open_side, (first, second), places)
-                found.differences += found.nodes("", *sides)
-        if not values:
-            found.pairs.clear()
-        run = RunOptions(scheduler, n_workers, progress)
-        done = found.compared(run, tolerance)
-        if entry is not None:
-            add_comparison(entry, found, done, run)
-        return done
+    places = [place_of(x, storage_options, backend, one_of_two=True) for x in (first, second)]
+    with asking_once():
+        found = _images(places, wanted=images)
+        if found is None:
+            found = _Walk(with_attributes=attributes)
+            sides = map(_open_side, (first, second), places)
+            found.differences += found.nodes("", *sides)
+    if not values:
+        found.pairs.clear()
+    return found.compared(RunOptions(scheduler, n_workers, progress), tolerance)
 
 
 def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:

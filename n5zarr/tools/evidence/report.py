@@ -9,8 +9,11 @@ import platform
 import time
 import warnings
 from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
 from datetime import UTC, datetime
+from functools import wraps
 from importlib.metadata import version
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,19 +25,59 @@ from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.page import page
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from n5zarr.format.lenient_json import JSON
-
-__all__ = ["Report", "Reported", "recording"]
+__all__ = ["Report", "Reported", "entry_of_run", "recorded"]
 
 type Reported = str | os.PathLike[str] | Report | None
 """Where runs are recorded: a file, or a report that several runs share."""
 
 _VERSION = 1  # of the structure, which docs/convert.md lists
 _PACKAGES = "n5zarr", "zarr", "numcodecs", "numpy"
-_NO_OPTIONS = "progress", "report"
 _WORST_FIRST = "failed", "problems", "ok"
+_entry: ContextVar[dict[str, Any] | None] = ContextVar("entry", default=None)
+
+
+def entry_of_run() -> dict[str, Any] | None:
+    """Return what the report says of the present run, to add results; None without a report.
+
+    Its member ``status`` becomes ``"ok"`` unless another one is set.
+    """
+    return _entry.get()
+
+
+def recorded[**P, R](command: str, *places: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Record the runs of a function in its parameter ``report``, also those that fail.
+
+    Parameters
+    ----------
+    command : str
+        What runs.
+    *places : str
+        The parameters that are locations.
+    """
+
+    def of(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def run(*args: P.args, **options: P.kwargs) -> R:
+            bound = signature(function).bind(*args, **options)
+            bound.apply_defaults()
+            given = bound.arguments
+            report, _ = given.pop("report"), given.pop("progress")
+            if report is not None and not isinstance(report, Report):
+                report = Report(report)
+            locations = {name: given.pop(name) for name in places}
+            none = nullcontext[Any]()
+            with report.run(command, locations, given) if report else none as entry:
+                before = _entry.set(entry)
+                try:
+                    return function(*args, **options)
+                finally:
+                    _entry.reset(before)
+
+        return run
+
+    return of
 
 
 class Report:
@@ -44,8 +87,9 @@ class Report:
     ----------
     path : path
         The file, ``.json`` or ``.html``, in a folder that exists.
-    resumes : bool, optional
-        Whether to know the runs of an earlier report in the same file of JSON; see :meth:`keep`.
+    is_shared : bool, optional
+        Whether several runs are recorded, and those of an earlier report in the same file of JSON
+        can be kept; :meth:`end` ends it.
 
     Raises
     ------
@@ -53,104 +97,104 @@ class Report:
         The name has another suffix, or there is no such folder (``kind="option"``).
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, resumes: bool = False) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, is_shared: bool = False) -> None:
         self.path = Path(path).absolute()
         require(
             self.path.suffix in (".json", ".html") and self.path.parent.is_dir(),
             "report (--report): expected a file *.json or *.html in a folder that exists, got "
             f"{self.path}",
         )
-        self.runs: list[dict[str, Any]] = []
-        self._before = _read(self.path) if resumes else {}
+        self._is_shared = is_shared
+        self._before: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            found = json.loads(self.path.read_bytes()) if is_shared else None
+            if isinstance(found, dict) and found.get("n5zarr_report") == _VERSION:
+                self._before = found
+        self._runs: list[dict[str, Any]] = []
         self._secrets = frozenset[str]()
         self._began, self._started = time.monotonic(), _now()
-        self.write()  # before hours of work, and to tell of a killed run
+        self._write("running")  # before hours of work, and to tell of a killed run
 
-    def write(self, *, ended: bool = False) -> None:
+    def end(self) -> None:
+        """Write the file without what it keeps of an earlier report, and the worst status."""
+        self._before = {}
+        states = {run["status"] for run in self._runs} | {"ok"}
+        self._write(next(status for status in _WORST_FIRST if status in states))
+
+    def _write(self, status: str) -> None:
         """Write the file; an existing one stays until the new one is complete."""
-        states = {run["status"] for run in self.runs} | {"ok"}
-        document = {
-            "n5zarr_report": _VERSION,
-            "status": next(s for s in _WORST_FIRST if s in states) if ended else "running",
-            "started": self._started,
-            "ended": _now() if ended else None,
-            "seconds": round(time.monotonic() - self._began, 3),
-            "program": {
-                **{name: version(name) for name in _PACKAGES},
-                "python": platform.python_version(),
-                "platform": platform.platform(),
-            },
-            # an interrupted report keeps what is not yet done again
-            "runs": [*self.runs, *([] if ended else self._before.get("runs", []))],
-        }
-        plain = self._plain(document)
-        is_json = self.path.suffix == ".json"
-        text = json.dumps(plain, indent=2, ensure_ascii=False) if is_json else page(plain)
+        programs = {name: version(name) for name in _PACKAGES}
+        machine = {"python": platform.python_version(), "platform": platform.platform()}
+        document = self._plain(
+            {
+                "n5zarr_report": _VERSION,
+                "status": status,
+                "started": self._started,
+                "ended": None if status == "running" else _now(),
+                "seconds": round(time.monotonic() - self._began, 3),
+                "program": {**programs, **machine},
+                "runs": [*self._runs, *self._before.get("runs", [])],
+            }
+        )
+        is_page = self.path.suffix == ".html"
+        text = page(document) if is_page else json.dumps(document, indent=2, ensure_ascii=False)
         with FileWriter("atomic", lambda message: None) as writer:
             writer.write(str(self.path), f"{text}\n".encode(errors="backslashreplace"))
 
-    def keep(
-        self, command: str, places: Collection[object], *, ended: bool, **options: object
-    ) -> bool:
-        """Take what the earlier report says of a run without problems, if it does.
+    def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
+        """Keep what the earlier report says of a run without problems, if it does.
 
         Parameters
         ----------
-        command, places
-            What ran, and its locations.
+        places : sequence
+            The locations of the run.
         ended : bool
             Whether an earlier report that has ended counts, too.
         **options
             The options that must be the same.
         """
-        located = [*map(_located, places)]
-        for run in (
-            self._before.get("runs", []) if ended or self._before.get("status") == "running" else ()
-        ):
-            is_same = run["command"] == command and [*run["locations"].values()] == located
+        runs = self._before.get("runs", [])
+        for run in runs if ended or self._before.get("status") == "running" else ():
+            is_same = [*run["locations"].values()] == [*map(_located, places)]
             if is_same and run["status"] == "ok" and options.items() <= run["options"].items():
-                self._before["runs"].remove(run)
-                self.runs.append(run)
+                runs.remove(run)
+                self._runs.append(run)
                 return True
         return False
 
     @contextmanager
     def run(
-        self, command: str, given: Mapping[str, Any], places: Collection[str]
+        self, command: str, places: Mapping[str, Any], options: Mapping[str, Any]
     ) -> Iterator[dict[str, Any]]:
-        """Record a run; see :func:`recording`."""
-        self._secrets |= secrets_in(*given.values())
+        """Record a run, whose warnings follow at its end; see :func:`recorded`."""
+        self._secrets |= secrets_in(*places.values(), *options.values())
         entry: dict[str, Any] = {
             "command": command,
             "status": "running",
-            "locations": {name: _located(given[name]) for name in places},
-            "options": {
-                name: _without_secrets(value)
-                for name, value in given.items()
-                if value is not None and name not in (*places, *_NO_OPTIONS)
-            },
-            "started": _now(),
-            "ended": None,
-            "seconds": None,
-            "error": None,
-            "datasets": [],
-            "skipped": [],
-            "warnings": [],
+            "locations": {name: _located(place) for name, place in places.items()},
+            "options": {name: _hidden(v) for name, v in options.items() if v is not None},
+            **dict.fromkeys(("started", "ended", "seconds", "error")),
+            **{name: [] for name in ("datasets", "skipped", "warnings")},
         }
-        self.runs.append(entry)
+        self._runs.append(entry)
         caught: list[warnings.WarningMessage] = []
-        began = time.monotonic()
+        entry["started"], began = _now(), time.monotonic()
         try:
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", N5Warning)
                 yield entry
-            entry["status"] = "ok" if entry["status"] == "running" else entry["status"]
-        except BaseException as err:
-            entry["status"], entry["error"] = "failed", _described(err)
+            entry["status"] = entry["status"].replace("running", "ok")
+        except BaseException as err:  # interrupted by the user, too
+            notes, kind = getattr(err, "__notes__", ()), getattr(err, "kind", None)
+            told = {"type": type(err).__name__, "kind": kind, "message": str(err), "notes": notes}
+            entry |= {"status": "failed", "error": told}
             raise
         finally:
             entry["ended"], entry["seconds"] = _now(), round(time.monotonic() - began, 3)
             entry["warnings"] = [str(each.message) for each in caught]
+            # a full disk: the error of the run says more, and other runs go on
+            with suppress(OSError) if entry["error"] or self._is_shared else nullcontext():
+                self._write("running") if self._is_shared else self.end()
             for each in caught:  # as the user's filters say
                 warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
 
@@ -161,60 +205,11 @@ class Report:
         if isinstance(value, list | tuple):
             return [self._plain(each) for each in value]
         is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
-        if value is None or is_number:
-            return value
-        return without_secrets(str(value), self._secrets)
+        return value if value is None or is_number else without_secrets(str(value), self._secrets)
 
 
-@contextmanager
-def recording(
-    report: Reported, command: str, given: Mapping[str, Any], places: Collection[str]
-) -> Iterator[dict[str, Any] | None]:
-    """Record a run of a function, also one that fails; its warnings follow at the end.
-
-    Parameters
-    ----------
-    report : path, Report or None
-        Where; None to record nothing.
-    command : str
-        What runs.
-    given : mapping
-        The parameters of the function.
-    places : collection of str
-        Those of them that are locations.
-
-    Yields
-    ------
-    dict or None
-        What the report says of the run, for results to be added; None without a report. Its member
-        ``status`` becomes ``"ok"`` unless another one is set.
-    """
-    if report is None:
-        yield None
-        return
-    opened = report if isinstance(report, Report) else Report(report)
-    is_own = opened is not report
-    try:
-        with opened.run(command, given, places) as entry:
-            yield entry
-    except BaseException:
-        with suppress(OSError):  # as of a full disk; the error of the run says more
-            opened.write(ended=is_own)
-        raise
-    with nullcontext() if is_own else suppress(OSError):  # other runs go on
-        opened.write(ended=is_own)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    """Read an earlier report; nothing from any other file."""
-    with suppress(OSError, ValueError):
-        found = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(found, dict) and found.get("n5zarr_report") == _VERSION:
-            return found
-    return {}
-
-
-def _without_secrets(option: Any) -> Any:  # noqa: ANN401 - of any type
+def _hidden(option: Any) -> Any:  # noqa: ANN401 - of any type
+    """Return an option without the values that its names call secrets, also short ones."""
     if not isinstance(option, dict):
         return option
     return {name: "***" if is_secret(str(name)) else value for name, value in option.items()}
@@ -225,15 +220,6 @@ def _located(location: object) -> str:
     if isinstance(location, os.PathLike) or (isinstance(location, str) and not is_url(location)):
         return str(Path(location).absolute())
     return shown(location).strip("'")
-
-
-def _described(err: BaseException) -> dict[str, JSON]:
-    return {
-        "type": type(err).__name__,
-        "kind": getattr(err, "kind", None),
-        "message": str(err),
-        "notes": list(getattr(err, "__notes__", ())),
-    }
 
 
 def _now() -> str:

@@ -1,131 +1,91 @@
-"""Describe an array for a report: count its stored blocks and bytes, and hash its values."""
+"""Describe arrays for a report: count their stored blocks and bytes, and hash their values."""
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+import re
+import shutil
+from dataclasses import dataclass
+from tempfile import TemporaryFile, gettempdir
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import zarr
 
-from n5zarr.arrays.boxes import boxes
-from n5zarr.arrays.open_dataset import blocks_of_array
+from n5zarr._zarr import sync
+from n5zarr.arrays.boxes import box_shape, boxes
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import each_key, stored_chunks
-from n5zarr.container.block_listing import n_bytes_of
 from n5zarr.errors import N5Error
 from n5zarr.format.path import join
-from n5zarr.metadata.inspect import stored_size
-from n5zarr.storage.opening import open_storage
-from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import KeysBelow, request_each
 from n5zarr.store.n5_store import N5Store
-from n5zarr.zarr_view.keys import ChunkNames
+from n5zarr.tools.evidence.report import entry_of_run
+from n5zarr.tools.jobs.run import MAX_MEMORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from zarr.types import AnyArray
-
-    from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["Side", "counted", "described", "hash_each", "name_of_type"]
+__all__ = ["add_arrays", "counted", "name_of_type"]
 
-_STAMPS = 2**12  # files whose sizes are requested at a time
 _ANY_LENGTH = "OT"  # kinds of numpy's data types
 _NO_ARRAY = "elements of any length are no plain array"
 _LABELS = "the most frequent label of each voxel is hashed"
+_BLOCK = re.compile(r"c|(?:c[/.])?[0-9]+(?:[/.][0-9]+)*")  # its key below an array
 
 
-@dataclass(frozen=True, eq=False)
-class Side:
-    """An array at one of the locations of a report; it can be pickled for other processes.
+def add_arrays(
+    arrays: Mapping[str, Mapping[str, ArraySource]],
+    options: RunOptions,
+    *,
+    hashed: Sequence[str] = (),
+    max_memory: int = MAX_MEMORY,
+    keeps_going: bool = False,
+) -> None:
+    """Describe arrays in the report of the present run.
 
     Parameters
     ----------
-    values : Values
-        Its elements, C order.
-    dtype : numpy.dtype
-        Data type.
-    chunks : tuple of int
-        Extent in elements of the best unit to read.
-    blocks : N5Blocks, OpenDataset or None, optional
-        The stored blocks, of a dataset of N5.
-    stored : object, optional
-        What lists the stored chunks, if ``values`` does not.
-    is_labels : bool, optional
-        Whether blocks hold label multisets.
-    max_bytes : int, optional
-        Bytes of elements to read at a time.
+    arrays : mapping
+        The arrays at each path by the name of their side, such as ``"source"``.
+    options : RunOptions
+        Where the tasks run.
+    hashed : sequence of str, optional
+        The sides whose values are hashed.
+    max_memory : int, optional
+        Bytes of elements that all workers together may hold.
+    keeps_going : bool, optional
+        Whether a damaged block is a note of the dataset instead of an error.
     """
+    entry: Any = entry_of_run()
+    entry["datasets"], tasks = [], {}
+    n_at_once = 2 * max(1, min(options.n_at_once, len(arrays) * len(hashed)))
+    memory, disk = max_memory // n_at_once, shutil.disk_usage(gettempdir()).free // n_at_once
+    for path, sides in arrays.items():
+        described = {name: _described(array) for name, array in sides.items()}
+        shape = next(iter(sides.values())).shape
+        dataset = {"path": path, "shape": shape, "dimensions": shape[::-1], **described}
+        entry["datasets"].append(dataset)
+        for name in hashed:
+            tasks[_Hash(sides[name], memory, disk, keeps_going)] = described[name]
+    for task, found in options.each(_Hash.run, tasks, "hash", sum(task.n_bytes for task in tasks)):
+        tasks[task].update(found)
 
-    values: Any
-    dtype: np.dtype[Any]
-    chunks: tuple[int, ...]
-    blocks: Any = None
-    stored: Any = None
-    is_labels: bool = False
-    max_bytes: int = 2**26
 
-    @classmethod
-    def of(cls, source: ArraySource) -> Self:
-        """Take the array of a source."""
-        labels = source.holds_multisets
-        return cls(source.values, source.native_dtype, source.chunks, source.blocks, None, labels)
+def counted(array: ArraySource) -> tuple[int | None, int | None]:
+    """Count the blocks, chunks or shards of the grid, and those that are stored.
 
-    @classmethod
-    def of_array(cls, array: Any) -> Self:  # noqa: ANN401 - what numpy reads
-        """Take an array of zarr, or another one with shape and data type."""
-        blocks = blocks_of_array(array) if isinstance(array, zarr.Array) else None
-        shape = tuple(array.shape)
-        chunks = tuple(getattr(array, "shards", None) or getattr(array, "chunks", None) or shape)
-        return cls(array, np.dtype(array.dtype), chunks, blocks)
-
-    @property
-    def n_bytes(self) -> int:
-        """Bytes of all elements."""
-        n_elements: int = math.prod(self.values.shape)
-        return n_elements * self.dtype.itemsize
-
-    def described(self) -> dict[str, JSON]:
-        """Describe the array as a report does, without the hash."""
-        n_blocks, n_stored, n_bytes = counted(self)
-        return {
-            "data_type": name_of_type(self.dtype),
-            "blocks": n_blocks,
-            "blocks_stored": n_stored,
-            "bytes_stored": n_bytes,
-            "sha256": None,
-        }
-
-    def hashed(self) -> dict[str, JSON]:
-        """Hash the values; say why if they cannot be hashed, or what is."""
-        if self.dtype.kind in _ANY_LENGTH:
-            return {"note": _NO_ARRAY}
-        digest = hashlib.sha256()
-        for box in self._in_order():
-            part = read_on_host(self.values, box)
-            little = np.ascontiguousarray(part, part.dtype.newbyteorder("<"))
-            digest.update(little.reshape(-1).view(np.uint8))
-        note: dict[str, JSON] = {"note": _LABELS} if self.is_labels else {}
-        return {"sha256": digest.hexdigest(), **note}
-
-    def _in_order(self) -> Iterator[BoxSlices]:
-        """Yield boxes whose elements follow each other in C order, of whole chunks if they fit."""
-        shape, room = tuple(self.values.shape), max(1, self.max_bytes // self.dtype.itemsize)
-        step = [1] * len(shape)
-        for axis in reversed(range(len(shape))):
-            size, chunk = max(1, shape[axis]), max(1, self.chunks[axis])
-            step[axis] = size if size <= room else room - room % chunk or room
-            room //= size
-            if not room:
-                break
-        return boxes(shape, step)
+    None if the storage does not tell.
+    """
+    listing = stored_chunks(array.values)
+    if listing is None:
+        return None, None
+    each = zip(array.shape, listing.unit, strict=True)
+    return math.prod(-(-n // max(1, own)) for n, own in each), sum(map(len, listing.rows))
 
 
 def name_of_type(dtype: np.dtype[Any]) -> str:
@@ -133,90 +93,82 @@ def name_of_type(dtype: np.dtype[Any]) -> str:
     return str(dtype if dtype.kind in _ANY_LENGTH else dtype.newbyteorder("="))
 
 
-def described(path: str, shape: Sequence[int], sides: Mapping[str, Side]) -> dict[str, Any]:
-    """Describe a dataset, with a member for each side."""
-    of_sides = {name: side.described() for name, side in sides.items()}
-    return {"path": path, "shape": [*shape], "dimensions": [*reversed(shape)], **of_sides}
-
-
-def counted(side: Side) -> tuple[int | None, int | None, int | None]:
-    """Count the blocks, chunks or shards of the grid, those that are stored, and their bytes.
-
-    None for what the storage does not tell.
-    """
-    blocks, values = side.blocks, side.values
-    if blocks is not None:
-        found: Any = stored_size(blocks.store, blocks.path, blocks.view)
-        n_blocks = math.prod(blocks.view.dataset.grid)
-        return n_blocks, found["n_blocks_stored"], found["n_bytes_stored"]
-    listing = stored_chunks(values if side.stored is None else side.stored)
-    if listing is None:
-        return None, None, None
-    n_blocks = math.prod(
-        -(-n // max(1, u)) for n, u in zip(values.shape, listing.unit, strict=True)
-    )
-    n_stored = sum(map(len, listing.rows))
-    is_zarr = isinstance(values, zarr.Array) and not isinstance(values.store, N5Store)
-    return n_blocks, n_stored, _bytes_of_chunks(values) if is_zarr else None
-
-
-def _bytes_of_chunks(array: AnyArray) -> int | None:
-    """Count the bytes of the stored chunks or shards of an array of Zarr."""
-    names, storage = ChunkNames.of(array.metadata.to_dict()), open_storage(place_of(array.store))
-
-    def chunks(keys: Sequence[str], sizes: Sequence[int] | None) -> int | None:
-        if sizes is None:
-            return None
-        each = zip(keys, sizes, strict=True)
-        return sum(size for key, size in each if names.coords(key) is not None)
-
-    (pages,) = storage.run(request_each([KeysBelow(array.path, chunks)]))
-    if pages is not None:
-        return None if None in pages else sum(pages)
-    if not storage.has_stamps:
-        return None
-    total = 0
-    for keys in each_key(array.store, array.path):
-        some = [join(array.path, key) for key in keys if names.coords(key) is not None]
-        total += storage.run(n_bytes_of(some))
-    return total
-
-
-def hash_each(
-    datasets: Sequence[tuple[dict[str, Any], Mapping[str, Side]]],
-    options: RunOptions,
-    max_memory: int,
-    *,
-    keep_going: bool = False,
-) -> None:
-    """Hash the values of arrays, and add the hashes to their descriptions.
-
-    Parameters
-    ----------
-    datasets : sequence of (dict, mapping)
-        The description of each dataset, with one member for each side, and the sides to hash.
-    options : RunOptions
-        Where the tasks run.
-    max_memory : int
-        Bytes of elements that all workers together may hold.
-    keep_going : bool, optional
-        Whether a damaged block is a note of the dataset instead of an error.
-    """
-    n_sides = sum(len(sides) for _, sides in datasets)
-    most = max(1, max_memory // 2 // max(1, min(options.n_at_once, n_sides)))
-    tasks = {
-        replace(side, max_bytes=most): described[name]
-        for described, sides in datasets
-        for name, side in sides.items()
+def _described(array: ArraySource) -> dict[str, JSON]:
+    n_blocks, n_stored = counted(array)
+    n_bytes = n_blocks and array.stored and sum(map(_n_bytes, array.stored))
+    return {
+        "data_type": name_of_type(array.native_dtype),
+        "chunks": array.chunks,
+        "blocks": n_blocks,
+        "blocks_stored": n_stored,
+        "bytes_stored": n_bytes or (0 if n_stored == 0 else None),
+        "sha256": None,
     }
-    total = sum(task.n_bytes for task in tasks)
-    work = _hash_or_say if keep_going else Side.hashed
-    for task, found in options.each(work, tasks, "hash", total):
-        tasks[task].update(found)
 
 
-def _hash_or_say(side: Side) -> dict[str, JSON]:
-    try:
-        return side.hashed()
-    except N5Error as err:
-        return {"note": str(err)}
+def _n_bytes(stored: Any) -> int:  # noqa: ANN401 - an array of Zarr, or the blocks of N5
+    """Count the bytes of the stored blocks, chunks or shards."""
+    store = stored.store.storage.store if isinstance(stored.store, N5Store) else stored.store
+
+    async def of_some(keys: Sequence[str]) -> int:
+        return sum(await asyncio.gather(*(store.getsize(join(stored.path, k)) for k in keys)))
+
+    keys = each_key(store, stored.path)
+    return sum(sync(of_some([k for k in some if _BLOCK.fullmatch(k)])) for some in keys)
+
+
+@dataclass(frozen=True, eq=False)
+class _Hash:
+    """Hash the values of an array; it can be pickled for other processes."""
+
+    array: ArraySource
+    max_bytes: int
+    max_on_disk: int
+    keeps_going: bool
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of all elements."""
+        return math.prod(self.array.shape) * self.array.item_size
+
+    def run(self) -> dict[str, JSON]:
+        """Return the hash, or why there is none."""
+        if self.array.native_dtype.kind in _ANY_LENGTH:
+            return {"note": _NO_ARRAY}
+        digest = hashlib.sha256()
+        try:
+            for part in self._in_order():
+                digest.update(part.reshape(-1).view(np.uint8))
+        except N5Error as err:
+            if not self.keeps_going:
+                raise
+            return {"note": str(err)}
+        note = _LABELS if self.array.holds_multisets else None
+        return {"sha256": digest.hexdigest(), "note": note}
+
+    def _in_order(self) -> Iterator[np.ndarray]:
+        """Yield all values in C order, little-endian.
+
+        Blocks are decoded once: layers of them that memory does not hold are put together in a
+        temporary file. If that has no room, either, blocks are decoded for each part of a layer.
+        """
+        shape, size = self.array.shape, self.array.item_size
+        room, dtype = max(1, self.max_bytes // size), self.array.native_dtype.newbyteorder("<")
+        units = [max(1, min(n, own)) for n, own in zip(shape, self.array.chunks, strict=True)]
+        step = box_shape(shape, units, shape, room)
+        first = next((axis for axis, n in enumerate(step) if n > 1), 0)
+        layer = (*step[: first + 1], *shape[first + 1 :])
+        if math.prod(step) > room or math.prod(layer) * size > self.max_on_disk:
+            layer = step = box_shape(shape, [1] * len(shape), shape, room)
+        for slab in boxes(shape, layer):
+            if layer == step:
+                yield np.ascontiguousarray(read_on_host(self.array.values, slab), dtype)
+                continue
+            with TemporaryFile() as file:  # stays until its memory is free
+                extent = tuple(part.stop - part.start for part in slab)
+                whole = np.memmap(file, dtype, "w+", shape=extent)
+            for box in boxes(extent, step):
+                each = zip(slab, box, strict=True)
+                place = tuple(slice(s.start + p.start, s.start + p.stop) for s, p in each)
+                whole[box] = read_on_host(self.array.values, place)
+            yield whole

@@ -25,7 +25,7 @@ from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
-from n5zarr.tools.evidence.report import recording
+from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
@@ -35,7 +35,7 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
-from n5zarr.tools.validate.evidence import add_check
+from n5zarr.tools.validate.evidence import describe_check
 from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
@@ -63,6 +63,7 @@ _LARGEST = 2**56  # bytes of an array that are counted for the progress
 _ORDER = get_args(Severity.__value__)
 
 
+@recorded("validate", "location")
 def validate(  # noqa: PLR0913 - one keyword for each option
     location: Location,
     path: str = "",
@@ -108,8 +109,8 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     finish : bool, optional
         After all parts: return what they have found, and check what takes all blocks to judge.
     report : path, optional
-        Write a report, ``*.json`` or ``*.html``, also of a check that fails: findings, versions,
-        each dataset with blocks and bytes, and with ``deep`` the SHA-256 of its values.
+        Write a report, ``*.json`` or ``*.html``, also of a check that fails: findings, each dataset
+        with blocks and bytes, and with ``deep`` the SHA-256 of its values.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -137,16 +138,14 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     >>> result.ok, result.n_datasets, result.n_blocks
     (True, 4, 63)
     """
-    with recording(report, "validate", locals(), ["location"]) as entry:
-        place = place_of(location, storage_options, backend)
-        start = time.monotonic()
-        check = _checker(place, path, deep=deep, expect_complete=expect_complete)
-        run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
-        findings = sorted(check.run(run, state), key=_rank)
-        done = _validation(check, findings, time.monotonic() - start)
-        if entry is not None:
-            add_check(entry, done, replace(place, path=join(place.path, path)), run)
-        return done
+    place = place_of(location, storage_options, backend)
+    start = time.monotonic()
+    check = _checker(place, path, deep=deep, expect_complete=expect_complete)
+    run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
+    findings = sorted(check.run(run, state), key=_rank)
+    done = _validation(check, findings, time.monotonic() - start)
+    describe_check(done, replace(place, path=join(place.path, path)), run)
+    return done
 
 
 def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:
