@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import warnings
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -106,10 +108,14 @@ def _convert_into(
     """Copy one of several sources, unless an earlier run has."""
     places, verify = (source, outputs[source]), given["verify"]
     options = {**given, "resume": not given["overwrite"]}
-    if not (given["overwrite"] or given["dry_run"]):
-        planned = _convert(*places, {**options, "expect_complete": False, "dry_run": True})
+    planned = None
+    # what fails here fails again below, and is recorded
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):
+        if not (given["overwrite"] or given["dry_run"]):
+            planned = _convert(*places, {**options, "expect_complete": False, "dry_run": True})
+    if planned is not None and planned.was_finished:
         was_checked = report.keep(places, ended=True, verify=verify) if report else not verify
-        if planned.was_finished and was_checked:
+        if was_checked:
             return "ok", f"{outputs[source]} was there, finished by an earlier run"
     *_, text = _text(_convert(*places, {**options, "report": report}), None)
     return "ok", str(text)

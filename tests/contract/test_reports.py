@@ -161,6 +161,12 @@ def test_checks_and_comparisons_are_reported(several: list[Path]) -> None:
     of_u2 = next(d for d in run["datasets"] if d["path"] == "g/u2")
     assert of_u2["first"]["sha256"] == hash_of(VALUES["u2"]) != of_u2["second"]["sha256"]
     assert of_u2["second"]["blocks_stored"] == of_u2["second"]["blocks"] - 1
+    n5zarr.convert(f"{n5zarr.sample_path()}/em", ome := several[0].parent / "em.zarr", ome=True)
+    n5zarr.compare(f"{n5zarr.sample_path()}/em", ome, report=report)
+    for dataset in run_of(report)["datasets"]:
+        assert dataset["first"]["sha256"] == dataset["second"]["sha256"] is not None
+        assert dataset["first"]["bytes_stored"] > 0
+        assert dataset["second"]["bytes_stored"] > 0
 
 
 def test_a_report_is_a_page(several: list[Path]) -> None:
@@ -177,6 +183,35 @@ def test_a_wrong_name_of_a_report_is_an_error_at_once(made: Path, name: str) -> 
     with pytest.raises(N5Error, match="report"):
         n5zarr.convert(made, made.parent / "out.zarr", report=made.parent / name)
     assert not (made.parent / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_chunk_of_an_array_without_axes_is_counted(tmp_path: Path, zarr_format: Any) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(), dtype="f8", zarr_format=zarr_format)
+    array[...] = 2.5
+    report = tmp_path / "r.json"
+    n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", expect_complete=True, report=report)
+    (dataset,) = run_of(report)["datasets"]
+    assert dataset["source"]["blocks"] == dataset["source"]["blocks_stored"] == 1
+    assert dataset["source"]["sha256"] == hash_of(np.array(2.5))
+
+
+def test_blocks_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = RANDOM.integers(0, 9, (32, 32, 32)).astype("u2")
+    n5zarr.create_array(tmp_path / "a.n5", path="a", data=values, chunks=(8, 8, 8))
+    read: list[Any] = []
+
+    def counted(array: Any, box: Any) -> Any:
+        read.append(box)
+        return array[box]
+
+    monkeypatch.setattr("n5zarr.tools.evidence.sides.read_on_host", counted)
+    report = tmp_path / "r.json"
+    # memory holds a row of blocks, and no layer of them
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "a.zarr", report=report, max_memory=2**14)
+    assert run_of(report)["datasets"][0]["source"]["sha256"] == hash_of(values)
+    assert all(part.start % 8 == 0 for box in read for part in box)
+    assert len(read) > 4
 
 
 def test_lost_blocks_are_refused_before_anything_is_written(several: list[Path]) -> None:
@@ -256,6 +291,10 @@ def test_a_full_disk_stops_one_of_many(
     status, lines = called("convert", *several[:3], "--into", several[0].parent / "out")
     assert status == 1
     assert [text.split()[0] for text in lines] == ["ok", "failed", "ok", "3"]
+    report = several[0].parent / "report.json"
+    lines = called("convert", several[0].parent / "none.n5", "--into", "out", "--report", report)[1]
+    assert [text.split()[0] for text in lines] == ["failed", "1"]
+    assert run_of(report)["status"] == json.loads(report.read_text())["status"] == "failed"
 
 
 def test_names_are_told_apart_before_anything_is_written(several: list[Path]) -> None:

@@ -138,9 +138,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     resume : bool, optional
         Continue an interrupted run, or compare a finished one.
     part : str or (int, int), optional
-        Copy only one of several parts: ``"3/100"``, from ``"1/100"``. Processes on one or more
-        machines copy a part each, at the same time or not, with otherwise equal options; a part
-        that was killed is repeated.
+        Copy only one of several parts: ``"3/100"``, from ``"1/100"``. Processes on any machines
+        copy a part each, with otherwise equal options; a part that was killed is repeated.
     finish : bool, optional
         After all parts: write the documents, so that the destination can be opened.
     verify : bool, optional
@@ -150,8 +149,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     expect_complete : bool, optional
         Refuse a source that lacks blocks, before anything is written.
     report : path, optional
-        Write a report, ``*.json`` or ``*.html``, also of a run that fails: each dataset with
-        blocks, bytes and SHA-256, also of a copy that ``verify`` reads; options, warnings, error.
+        Write ``*.json`` or ``*.html``, also of a run that fails: blocks, bytes and SHA-256 of each
+        dataset, also of a copy that ``verify`` reads.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for
         :class:`~n5zarr.N5Store`; the same of the destination.
@@ -212,15 +211,13 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     options = RunOptions(scheduler, n_workers, progress, division)
     with asking_once():
         found = _open_tree(source_place, target, form, paths).only(paths, level)
-        folders = _checked(found, target, paths, level)
-        if expect_complete:
-            check_complete(found)
+        folders = _checked(found, target, paths, level, is_complete=expect_complete)
         resaving = None if new is None else new.resaving(found)
         written = resaving.tree(found) if resaving else _as_written(found, target, form)
         given = RunOptions(scheduler, n_workers)
         written = _with_label_sources(written, target, form, given, is_read=not dry_run)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
-        describe_sources(plan, source_place)
+        describe_sources(plan.by_path, plan.others, options, source_place)
     if resaving is not None:
         beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
         plan = replace(plan, others=[*plan.others, *beside])
@@ -239,13 +236,20 @@ def _open_tree(place: Place, target: Destination, form: Form, paths: PathPattern
 
 
 def _checked(
-    found: SourceTree, target: Destination, paths: PathPatterns, level: int | None
+    found: SourceTree,
+    target: Destination,
+    paths: PathPatterns,
+    level: int | None,
+    *,
+    is_complete: bool,
 ) -> Mapping[str, Folder]:
     """Check what a user selects; return what is copied as files."""
     folders = opaque_folders(found, target)
     check_found(found, folders, paths, level)
     check_places(found, target)
     warn_of_multisets(found, target)
+    if is_complete:
+        check_complete(found)
     return folders
 
 

@@ -17,10 +17,11 @@ from n5zarr.tools.evidence.sides import add_arrays, counted
 from n5zarr.tools.jobs.nodes import for_reading
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Place
     from n5zarr.tools.convert.copies import ArrayCopy
-    from n5zarr.tools.convert.writing import Plan
     from n5zarr.tools.jobs.run import RunOptions
 
 __all__ = ["check_complete", "describe_copies", "describe_sources"]
@@ -53,34 +54,36 @@ def check_complete(found: SourceTree) -> None:
         )
 
 
-def describe_sources(plan: Plan, place: Place) -> None:
+def describe_sources(
+    copies: Mapping[str, ArrayCopy], others: Collection[object], options: RunOptions, place: Place
+) -> None:
     """Add the arrays of a source to the report, if there is one, and those that are not copied."""
     entry = entry_of_run()
     if entry is None:
         return
-    copied = dict(zip(plan.found.arrays, (copy.source for copy in plan.copies), strict=True))
-    add_arrays({path: {"source": source} for path, source in copied.items()}, plan.options)
-    names = {name for source in copied.values() for name in _names(source)}
+    add_arrays({path: {"source": copy.source} for path, copy in copies.items()}, options)
+    names = {name for copy in copies.values() for name in _names(copy.source)}
     with suppress(N5Error):  # what is not selected may be damaged
         for path, source in open_source(place, 3, PathPatterns()).arrays.items():
             if source.name not in names:
                 entry["skipped"].append({"path": path, "reason": "not selected"})
-    if plan.others:
+    if others:
         reason = "blocks of objects are no array: copied byte for byte, and not hashed"
         entry["skipped"].append({"path": None, "reason": reason})
 
 
-def describe_copies(plan: Plan, options: RunOptions, *, verified: bool) -> None:
+def describe_copies(
+    copies: Mapping[str, ArrayCopy], options: RunOptions, max_memory: int, *, verified: bool
+) -> None:
     """Add what is written to the report, and hashes: of the source, and of a verified copy."""
     entry = entry_of_run()
     if entry is None:
         return
-    entry["result"] = {"n_groups": len(plan.found.groups), "verified": verified}
-    copies = zip(plan.found.arrays, plan.copies, strict=True)
-    both = {path: {"source": copy.source, "destination": _written(copy)} for path, copy in copies}
+    entry["result"] = {"verified": verified}
+    both = {p: {"source": c.source, "destination": _written(c)} for p, c in copies.items()}
     n_hashed = 0 if options.division.part else 1 + verified
     hashed = ("source", "destination")[:n_hashed]
-    add_arrays(both, options, hashed=hashed, max_memory=plan.max_memory)
+    add_arrays(both, options, hashed=hashed, max_memory=max_memory)
 
 
 def _written(copy: ArrayCopy) -> ArraySource:

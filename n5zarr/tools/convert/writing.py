@@ -190,6 +190,11 @@ class Plan:
         check_packages(copies)
         return cls(found, target, layout, options, copies, others, size, max_memory)
 
+    @property
+    def by_path(self) -> dict[str, ArrayCopy]:
+        """The copy of each array by its path."""
+        return dict(zip(self.found.arrays, self.copies, strict=True))
+
     def run(
         self,
         job: Mapping[str, JSON],
@@ -226,7 +231,9 @@ class Plan:
             if is_finished:
                 if verify or not division.ends:
                     _compare(everything, target, options)
-                describe_copies(self, options, verified=verify or not division.ends)
+                describe_copies(
+                    self.by_path, options, self.max_memory, verified=verify or not division.ends
+                )
             else:
                 if overwrite:
                     target.remove()
@@ -266,7 +273,7 @@ def _write(
             counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
-        describe_copies(plan, options, verified=verify)
+        describe_copies(plan.by_path, options, plan.max_memory, verified=verify)
     return counts
 
 

@@ -82,11 +82,9 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     tolerance : float, optional
         Ignore absolute differences of numbers up to this value.
     images : bool, optional
-        Compare images level by level instead of nodes. Default: for N5 with OME-Zarr, and for the
-        XML of projects.
+        Compare images level by level, not nodes. Default: for N5 with OME-Zarr, and for projects.
     report : path, optional
-        Write a report, ``*.json`` or ``*.html``, also of a comparison that fails: differences,
-        versions, each pair of arrays with blocks, bytes and the SHA-256 of their values.
+        Write ``*.json`` or ``*.html``: differences, and each pair of arrays with its SHA-256.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -113,14 +111,17 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     """
     places = [place_of(x, storage_options, backend, one_of_two=True) for x in (first, second)]
     with asking_once():
-        found = _images(places, wanted=images)
-        if found is None:
-            found = _Walk(with_attributes=attributes)
-            sides = map(_open_side, (first, second), places)
-            found.differences += found.nodes("", *sides)
+        sides = map(_open_side, (first, second), places)  # only read if they are compared
+        found = _images(places, wanted=images) or _nodes(sides, attributes=attributes)
     if not values:
         found.pairs.clear()
     return found.compared(RunOptions(scheduler, n_workers, progress), tolerance)
+
+
+def _nodes(sides: Iterable[_Side], *, attributes: bool) -> Found:
+    found = _Walk(with_attributes=attributes)
+    found.differences += found.nodes("", *sides)
+    return found
 
 
 def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:

@@ -97,32 +97,26 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     expect_complete : bool, optional
         A dataset that lacks blocks is an error.
 
-        Missing blocks are legal, and read as the fill value; by default, gaps that look like lost
-        files are notes.
+        By default, missing blocks are legal, and gaps that look like lost files are notes.
     state : path, optional
-        A local file that records the progress: the same call continues an interrupted check. The
-        file is removed when the check is complete.
+        A local file that records the progress until the end: the same call continues a check.
     part : str or (int, int), optional
-        Check only one of several parts of the blocks, such as ``"3/100"``: processes on one or more
-        machines check a part each, with otherwise equal options. What each has found is in a file
-        beside ``state``, which all of them see.
+        Check only one of several parts of the blocks, such as ``"3/100"``: processes on any
+        machines, with otherwise equal options. Each keeps its findings in a file beside ``state``.
     finish : bool, optional
         After all parts: return what they have found, and check what takes all blocks to judge.
     report : path, optional
-        Write a report, ``*.json`` or ``*.html``, also of a check that fails: findings, each dataset
-        with blocks and bytes, and with ``deep`` the SHA-256 of its values.
+        Write ``*.json`` or ``*.html``: findings, and each dataset, with ``deep`` its SHA-256.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
-        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
-        that takes the name of a stage, the bytes done and the bytes to do.
+        See :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
     Validation
-        The findings, the worst first, the numbers of nodes and blocks that were checked, and how
-        many blocks of each dataset are stored. ``ok`` is true if there is nothing worse than a
-        note.
+        The findings, the worst first, the numbers of checked nodes and blocks, and of each
+        dataset's stored blocks. ``ok`` is true if there is nothing worse than a note.
 
     Raises
     ------
@@ -142,8 +136,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     start = time.monotonic()
     check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
-    findings = sorted(check.run(run, state), key=_rank)
-    done = _validation(check, findings, time.monotonic() - start)
+    done = _validation(check, sorted(check.run(run, state), key=_rank), time.monotonic() - start)
     describe_check(done, replace(place, path=join(place.path, path)), run)
     return done
 
