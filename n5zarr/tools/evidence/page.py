@@ -28,7 +28,8 @@ td table th { opacity: .7; }
   thead { display: none; } tr { display: block; padding: .3rem 0; border-bottom: 1px solid #8884; }
   th, td { display: block; border: 0; padding: 0; } td:empty { display: none; }
   td[data-of]::before { content: attr(data-of) ": "; opacity: .7; }
-  td table { padding-left: 1rem; } }
+  td table { display: block; padding-left: 1rem; } td table tr { border: 0; padding: .1rem 0; }
+  td table tr:has(> th) { display: flex; } td table tr > th:first-child { flex: 0 0 7rem; } }
 """
 
 
