@@ -59,7 +59,7 @@ type Kind = Literal[
     "dependency",  # an optional package is not installed
     "listing",  # a server that does not list directories
     "changed",  # an array was replaced or removed while it was open
-    "differs",  # a copy is not equal to its source
+    "differs",  # a copy is not equal to its source, or a source lacks blocks that are expected
     "foreign",  # the location holds another format than N5
     "file",  # a link that leads nowhere, a pipe or a device where a file should be
     "shard",  # a file of several blocks in the place of one, as Java N5 4 can write it

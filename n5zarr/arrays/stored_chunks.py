@@ -152,7 +152,9 @@ def _rows_of_keys(
     grid = [-(-n // max(1, size)) for n, size in zip(values.shape, unit, strict=True)]
     dtype = np.min_scalar_type(-max(grid, default=1))
     for keys in each_key(values.store, values.path):
-        coords = [c for c in map(names.coords, keys) if c is not None and len(c) == len(grid)]
+        # Zarr v2 names the chunk of an array without axes "0"
+        coords = [c if grid else () for c in map(names.coords, keys) if c is not None]
+        coords = [c for c in coords if len(c) == len(grid)]
         inside = [c for c in coords if all(p < n for p, n in zip(c, grid, strict=True))]
         if inside:
             yield np.array(inside, dtype).reshape(len(inside), len(grid))

@@ -89,7 +89,7 @@ def command(function: Callable[..., Result | None]) -> Callable[..., None]:
             given = {
                 name: dict(value) if name.endswith("_options") else value
                 for name, value in given.items()
-                if value not in (None, [])
+                if value not in (None, []) and name != "help_all"
             }
             if wants_json:
                 given["as_json"] = as_json
@@ -113,7 +113,7 @@ def command(function: Callable[..., Result | None]) -> Callable[..., None]:
 def errors_in_one_line(*, debug: bool) -> Iterator[None]:
     """Print errors and warnings as one line on standard error.
 
-    Exit with status 1 for a difference between files, with 2 for any other error.
+    Exit with status 1 for a difference between files or lost blocks, with 2 for any other error.
     """
     try:
         with warnings.catch_warnings():

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import warnings
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -12,17 +15,19 @@ from rich.text import Text
 
 import n5zarr
 from n5zarr.cli.command import Result
+from n5zarr.cli.many import outputs_of, run_each
 from n5zarr.cli.messages import counted, next_step
 from n5zarr.cli.options import ACCESS, AsJson, Progress, options_of
 from n5zarr.format.path import join
 from n5zarr.store.info import bytes_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import RenderableType
 
     from n5zarr import Conversion, Pyramid, PyramidLevel
+    from n5zarr.tools.evidence.report import Report
 
 __all__ = ["convert", "convert_nwb", "download", "pyramid", "rechunk", "sidecar", "virtualize"]
 
@@ -31,18 +36,89 @@ _MOST_NAMED = 10  # datasets that are omitted
 _OF_DESTINATION = ("destination_options", "destination_backend")
 
 
-@options_of(n5zarr.convert, omit=_OF_DESTINATION)
-def convert(source: str, destination: str, **given: Any) -> Result:
+_RARE = (
+    *("ome_version", "labels", "paintera_labels", "coords", "part", "finish"),
+    *("backend", "max_memory", "scheduler", "n_workers"),
+)
+
+_TO = {
+    "metavar": "FORMAT",
+    "help": "zarr (v3), zarr2, n5 or ome-zarr. Default: by the suffix of DESTINATION; a project "
+    "needs n5 or ome-zarr.",
+}
+
+
+def _check_places(ctx: typer.Context, places: list[str]) -> list[str]:
+    """Refuse other than two places, but with ``--into``, which is parsed before."""
+    if ctx.params.get("into") is None and len(places) != 2:
+        message = "Missing argument 'DESTINATION'" if len(places) < 2 else "got several places"
+        raise typer.BadParameter(f"{message}; SOURCE... --into DIR takes any number")
+    return places
+
+
+@options_of(n5zarr.convert, omit=("source", "destination", *_OF_DESTINATION), rare=_RARE, to=_TO)
+def convert(
+    places: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SOURCE DESTINATION",
+            callback=_check_places,
+            help="What to copy: N5, Zarr (also zipped), HDF5, TIFF, BigDataViewer's XML, or a node "
+            "in one; and where: *.n5, *.zarr, or an XML for a whole project.",
+        ),
+    ],
+    *,
+    as_json: AsJson = False,
+    into: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DIR", is_eager=True, help="Copy all SOURCEs into DIR; without DESTINATION."
+        ),
+    ] = None,
+    **given: Any,
+) -> Result:
     """Copy N5, Zarr, HDF5 or TIFF to N5 or Zarr: a dataset, a group or a container.
 
     If chunks and compression stay, copy the stored bytes. Sizes are in C order (z, y, x).
     DESTINATION can be opened only when it is complete.
+
+    Of several sources, as in 'n5zarr convert *.n5 --into out/', one that fails does not keep others
+    from being copied; the same command again goes on.
     """
-    access = [given.pop(name, None) for name in ACCESS]
-    for place, names in ((source, ACCESS), (destination, _OF_DESTINATION)):
-        given |= dict(zip(names, access, strict=True)) if "://" in place else {}
-    done = n5zarr.convert(source, destination, **given)
+    if into is not None:
+        outputs = outputs_of(places, into, given)
+        work = partial(_convert_into, outputs, given)
+        return run_each(places, work, given, quiet=as_json)
+    source, destination = places
+    done = _convert(source, destination, given)
     return Result(value=done, text=_text(done, given.get("part")))
+
+
+def _convert(source: str, destination: str, given: Mapping[str, Any]) -> Conversion:
+    options = {name: value for name, value in given.items() if name not in ACCESS}
+    access = [given.get(name) for name in ACCESS]
+    for place, names in ((source, ACCESS), (destination, _OF_DESTINATION)):
+        options |= dict(zip(names, access, strict=True)) if "://" in place else {}
+    return n5zarr.convert(source, destination, **options)
+
+
+def _convert_into(
+    outputs: Mapping[str, str], given: Mapping[str, Any], source: str, report: Report | None
+) -> tuple[str, str]:
+    """Copy one of several sources, unless an earlier run has."""
+    places, verify = (source, outputs[source]), given["verify"]
+    options = {**given, "resume": not given["overwrite"]}
+    planned = None
+    # what fails here fails again below, and is recorded
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):
+        if not (given["overwrite"] or given["dry_run"]):
+            planned = _convert(*places, {**options, "expect_complete": False, "dry_run": True})
+    if planned is not None and planned.was_finished:
+        was_checked = report.keep(places, ended=True, verify=verify) if report else not verify
+        if was_checked:
+            return "ok", f"{outputs[source]} was there, finished by an earlier run"
+    *_, text = _text(_convert(*places, {**options, "report": report}), None)
+    return "ok", str(text)
 
 
 @options_of(n5zarr.rechunk)

@@ -127,7 +127,6 @@ Verbose = Annotated[
         "--verbose",
         "-v",
         count=True,
-        expose_value=False,
         callback=_set_verbosity,
         metavar="",
         show_default=False,
@@ -139,7 +138,6 @@ Quiet = Annotated[
     typer.Option(
         "--quiet",
         "-q",
-        expose_value=False,
         callback=_set_quiet,
         help="Hide progress bars and warnings.",
     ),
@@ -157,6 +155,32 @@ Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an e
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 Host = Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 lets other machines read.")]
 Port = Annotated[int, typer.Option(min=0, max=65535, metavar="N", help="Port; 0: any free port.")]
+
+
+_RARE = {"hidden": True, "rich_help_panel": "More options"}
+
+
+def _show_all(ctx: typer.Context, value: bool) -> None:
+    """Show the help with the options that it hides."""
+    if value and not ctx.resilient_parsing:
+        hidden: list[Any] = [p for p in ctx.command.params if getattr(p, "hidden", False)]
+        for param in hidden:
+            param.hidden = False
+        typer.echo(ctx.get_help())
+        for param in hidden:  # the command may run again in this process
+            param.hidden = True
+        raise typer.Exit
+
+
+_HelpAll = Annotated[
+    bool,
+    typer.Option(
+        "--help-all",
+        is_eager=True,
+        callback=_show_all,
+        help="Show all options and exit.",
+    ),
+]
 
 
 _PAIRS = {"type": list[Any] | None, "parser": _name_and_value, "metavar": "NAME=VALUE"}
@@ -198,6 +222,11 @@ _BY_NAME: Mapping[str, Mapping[str, Any]] = {
         "--finish follows.",
     },
     "finish": {"help": "End the work of all parts: one job, after all others."},
+    "report": {
+        "type": str | None,
+        "metavar": "FILE",
+        "help": "Write a report, *.json or *.html: datasets, blocks, SHA-256, options, errors.",
+    },
     "dry_run": {"help": "Print what would be done; change nothing."},
     "compression": {"help": "raw, gzip, zstd, blosc, ..., or JSON. Default: as it is."},
 }
@@ -237,6 +266,7 @@ def options_of(
     *,
     omit: Collection[str] = (),
     only: Collection[str] = (),
+    rare: Collection[str] = (),
     **changed: Mapping[str, Any],
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Give a command the parameters of the function that it calls, as arguments and options.
@@ -253,15 +283,26 @@ def options_of(
         Parameters that are no options, beside ``path``: a location includes it.
     only : collection of str, optional
         Parameters that are options; all others are none.
+    rare : collection of str, optional
+        Options that only ``--help-all`` shows.
     **changed : mapping
         For parameters of these names, what typer takes, if not what follows from the docstring.
     """
     found = signature(called).parameters
     documented = _documented(called)
     added = {
-        name: _parameter(name, found, *documented.get(name, ("", "")), changed.get(name, {}))
+        name: _parameter(
+            name,
+            found,
+            *documented.get(name, ("", "")),
+            {**changed.get(name, {}), **(_RARE if name in rare else {})},
+        )
         for name in only or [name for name in found if name not in (*omit, "path")]
     }
+    if rare:
+        added["help_all"] = Parameter(
+            "help_all", Parameter.KEYWORD_ONLY, default=False, annotation=_HelpAll
+        )
 
     def extend(function: Callable[..., Any]) -> Callable[..., Any]:
         declared: Any = signature(function, eval_str=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -11,8 +12,9 @@ from rich.text import Text
 
 import n5zarr
 from n5zarr.cli.command import Result
+from n5zarr.cli.many import run_each
 from n5zarr.cli.messages import complain, counted, print_text
-from n5zarr.cli.options import ACCESS, AsJson, Location, options_of
+from n5zarr.cli.options import ACCESS, AsJson, options_of
 from n5zarr.cli.progress import progress_bar
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from n5zarr import Finding, Validation
+    from n5zarr.tools.evidence.report import Report
 
 __all__ = ["show_findings", "validate"]
 
@@ -32,6 +35,7 @@ _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NODES = 5  # of one kind of finding, each with a row of its own
 _COUNTED = 10  # datasets whose blocks are counted, each in a line of its own
 _NAMED = 3  # files or nodes in one line
+_OF_ONE = "clean", "quarantine", "repair_edges", "restore", "state", "part", "finish"
 
 _Restore = Annotated[
     str | None,
@@ -39,9 +43,12 @@ _Restore = Annotated[
 ]
 
 
-@options_of(n5zarr.validate, omit=("progress",), state={"metavar": "FILE"})
+@options_of(n5zarr.validate, omit=("location", "progress"), state={"metavar": "FILE"})
 def validate(
-    location: Location,
+    locations: Annotated[
+        list[str],
+        typer.Argument(metavar="LOCATION", help="Container, node in one, or project's XML."),
+    ],
     *,
     as_json: AsJson = False,
     show_all: Annotated[
@@ -68,8 +75,14 @@ def validate(
     fill value; the last lines count them.
 
     The exit status is 0 if there are no errors or warnings, or if repairs solved all of them; 1 if
-    some are left; 2 if LOCATION cannot be checked.
+    some are left; 2 if LOCATION cannot be checked. Of several, each gets a line, and the status
+    is 1 if one has problems or cannot be checked.
     """
+    location, *others = locations
+    if others:
+        own = {"clean": clean, "quarantine": quarantine, "repair_edges": repair_edges}
+        _check_each(locations, given, {**own, "restore": restore}, as_json=as_json)
+        return
     options = {name: given[name] for name in ACCESS if name in given}
     if restore is not None:
         back = n5zarr.restore_blocks(restore, location, **options)
@@ -88,6 +101,27 @@ def validate(
         _repair_edges(location, repair_edges, options, yes=yes)
     if not result.ok:
         raise typer.Exit(1)
+
+
+def _check_each(
+    locations: list[str], given: dict[str, Any], repairs: Mapping[str, Any], *, as_json: bool
+) -> None:
+    """Check several locations, each in one line."""
+    for name in _OF_ONE:
+        if {**repairs, **given}.get(name):
+            option = name.replace("_", "-")
+            raise typer.BadParameter(f"expected one LOCATION with --{option}, got several")
+    run_each(locations, partial(_check, given), given, quiet=as_json).show(as_json=as_json)
+
+
+def _check(given: Mapping[str, Any], location: str, report: Report | None) -> tuple[str, str]:
+    """Check one of several locations, unless an interrupted run has."""
+    same = {name: given[name] for name in ("deep", "expect_complete")}
+    if report is not None and report.keep([location], ended=False, **same):
+        return "ok", "was checked by the interrupted run"
+    with progress_bar() as show:
+        result = n5zarr.validate(location, report=report, progress=show, **given)
+    return "ok" if result.ok else "problems", _summary(result)
 
 
 def _clean(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import zarr
 from zarr.abc.store import SupportsSyncStore
 
 from n5zarr.container.block_listing import stored_positions
@@ -148,6 +149,12 @@ class ArraySource:
     def holds_multisets(self) -> bool:
         """Whether its blocks of N5 hold label multisets."""
         return self.blocks is not None and self.blocks.view.content is Content.LABELS
+
+    @property
+    def stored(self) -> tuple[N5Blocks | AnyArray, ...]:
+        """The arrays of Zarr, or blocks of N5, that hold the elements; none of other formats."""
+        own = self.values if isinstance(self.values, zarr.Array) else self.blocks
+        return tuple(s for p in self.parts if p for s in p.stored) if own is None else (own,)
 
     @property
     def item_size(self) -> int:

@@ -148,6 +148,9 @@ COMMANDS = (
     "pyramid {path} --to {out}/out.n5/em",
     "serve {at}",
     "view {at} --no-browser",
+    "convert {at} --into {out}/into --verify --report {out}/report.json",
+    "validate {at} --deep --report {out}/report.html",
+    "diff {at} {at} --report {out}/report.json",
 )
 COMMAND_OF_BLOCKS = "virtualize {at} {out}/out.json --url file:///elsewhere"
 # by what is written in place, and leaves what other tests need: the kinds that refuse it

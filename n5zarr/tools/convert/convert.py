@@ -23,11 +23,13 @@ from n5zarr.tools.convert.checks import (
     warn_of_ome,
 )
 from n5zarr.tools.convert.copies import opaque_folders
+from n5zarr.tools.convert.evidence import check_complete, describe_sources
 from n5zarr.tools.convert.from_zarr import coords_tree, reordered
 from n5zarr.tools.convert.places import open_destination, open_source
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.convert.writing import Conversion, Plan
+from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import MAX_MEMORY, RunOptions
 
@@ -37,14 +39,17 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import SourceTree
-    from n5zarr.storage.place import Backend, Location
+    from n5zarr.storage.place import Backend, Location, Place
+    from n5zarr.tools.convert.copies import Folder
     from n5zarr.tools.convert.places import TargetFormat
     from n5zarr.tools.convert.target import Destination
+    from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["convert"]
 
 
+@recorded("convert", "source", "destination")
 def convert(  # noqa: PLR0913 - one keyword for each option
     source: Location,
     destination: Location,
@@ -67,6 +72,8 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     finish: bool = False,
     verify: bool = False,
     dry_run: bool = False,
+    expect_complete: bool = False,
+    report: Reported = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     destination_options: Mapping[str, object] | None = None,
@@ -131,15 +138,19 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     resume : bool, optional
         Continue an interrupted run, or compare a finished one.
     part : str or (int, int), optional
-        Copy only one of several parts: ``"3/100"``, from ``"1/100"``. Processes on one or more
-        machines copy a part each, at the same time or not, with otherwise equal options; a part
-        that was killed is repeated.
+        Copy only one of several parts: ``"3/100"``, from ``"1/100"``. Processes on any machines
+        copy a part each, with otherwise equal options; a part that was killed is repeated.
     finish : bool, optional
         After all parts: write the documents, so that the destination can be opened.
     verify : bool, optional
         Compare all values, or those of a part, before ``destination`` can be opened.
     dry_run : bool, optional
         Return what a run would do, and write nothing.
+    expect_complete : bool, optional
+        Refuse a source that lacks blocks, before anything is written.
+    report : path, optional
+        Write ``*.json`` or ``*.html``, also of a run that fails: blocks, bytes and SHA-256 of each
+        dataset, also of a copy that ``verify`` reads.
     storage_options, backend, destination_options, destination_backend : optional
         Options for the URL of the source, and the library that reads it, as for
         :class:`~n5zarr.N5Store`; the same of the destination.
@@ -161,7 +172,7 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         The source is a file of another format, the destination exists or cannot hold it, or an
         option does not apply.
     N5Error
-        The source is broken, or ``verify`` finds other values (``kind="differs"``).
+        The source is broken; it lacks blocks, or a copy has other values (``kind="differs"``).
 
     Examples
     --------
@@ -199,21 +210,14 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     layout = Layout.of(chunks, shards, compression)
     options = RunOptions(scheduler, n_workers, progress, division)
     with asking_once():
-        tree = (
-            coords_tree(source_place, paths)
-            if form.coords
-            else open_source(source_place, target.zarr_format, paths)
-        )
-        found = tree.only(paths, level)
-        folders = opaque_folders(found, target)
-        check_found(found, folders, paths, level)
-        check_places(found, target)
-        warn_of_multisets(found, target)
+        found = _open_tree(source_place, target, form, paths).only(paths, level)
+        folders = _checked(found, target, paths, level, is_complete=expect_complete)
         resaving = None if new is None else new.resaving(found)
         written = resaving.tree(found) if resaving else _as_written(found, target, form)
         given = RunOptions(scheduler, n_workers)
         written = _with_label_sources(written, target, form, given, is_read=not dry_run)
         plan = Plan.of(written, target, layout, options, max_memory, folders)
+        describe_sources(plan.by_path, plan.others, options, source_place)
     if resaving is not None:
         beside = resaving.folders(may_exist=overwrite or resume or not division.is_whole)
         plan = replace(plan, others=[*plan.others, *beside])
@@ -223,6 +227,30 @@ def convert(  # noqa: PLR0913 - one keyword for each option
     if resaving is not None and not (dry_run or division.part):
         resaving.write()
     return done if new is None else replace(done, destination=str(new.file))
+
+
+def _open_tree(place: Place, target: Destination, form: Form, paths: PathPatterns) -> SourceTree:
+    if form.coords:
+        return coords_tree(place, paths)
+    return open_source(place, target.zarr_format, paths)
+
+
+def _checked(
+    found: SourceTree,
+    target: Destination,
+    paths: PathPatterns,
+    level: int | None,
+    *,
+    is_complete: bool,
+) -> Mapping[str, Folder]:
+    """Check what a user selects; return what is copied as files."""
+    folders = opaque_folders(found, target)
+    check_found(found, folders, paths, level)
+    check_places(found, target)
+    warn_of_multisets(found, target)
+    if is_complete:
+        check_complete(found)
+    return folders
 
 
 def _as_written(found: SourceTree, target: Destination, form: Form) -> SourceTree:

@@ -24,6 +24,7 @@ from n5zarr.tools.convert.checks import (
 )
 from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
 from n5zarr.tools.convert.copying import copy_of
+from n5zarr.tools.convert.evidence import describe_copies
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
 from n5zarr.tools.jobs.incomplete import MAX_MEMORY, SOURCE, seal
@@ -95,6 +96,8 @@ class Conversion:
         Duration of the run.
     verified, dry_run : bool
         Whether all values were compared; whether nothing was written.
+    was_finished : bool
+        Whether an earlier run had finished the copy, as far as documents tell it.
     """
 
     source: str
@@ -104,6 +107,7 @@ class Conversion:
     seconds: float
     verified: bool = False
     dry_run: bool = False
+    was_finished: bool = False
 
     @property
     def n_bytes(self) -> int:
@@ -186,6 +190,11 @@ class Plan:
         check_packages(copies)
         return cls(found, target, layout, options, copies, others, size, max_memory)
 
+    @property
+    def by_path(self) -> dict[str, ArrayCopy]:
+        """The copy of each array by its path."""
+        return dict(zip(self.found.arrays, self.copies, strict=True))
+
     def run(
         self,
         job: Mapping[str, JSON],
@@ -219,15 +228,19 @@ class Plan:
         if not dry_run:
             options = self.options.checked(hidden_stores(found, target))
             everything = [*copies, *self.others]
-            if is_finished and not (division.ends and not verify):
-                _compare(everything, target, options)
-            elif not is_finished:
+            if is_finished:
+                if verify or not division.ends:
+                    _compare(everything, target, options)
+                describe_copies(
+                    self.by_path, options, self.max_memory, verified=verify or not division.ends
+                )
+            else:
                 if overwrite:
                     target.remove()
                 whole = {**job, **_described_job(found, target, self.layout)}
                 if not division.is_whole:  # parts divide arrays by the size of tasks
                     whole[MAX_MEMORY] = self.max_memory
-                counts = _write(everything, target, whole, options, resume=resume, verify=verify)
+                counts = _write(self, whole, options, resume=resume, verify=verify)
         return Conversion(
             source=found.name,
             destination=str(target),
@@ -236,6 +249,7 @@ class Plan:
             seconds=0.0 if dry_run else time.monotonic() - began,
             verified=(verify or (is_finished and not division.ends)) and not dry_run,
             dry_run=dry_run,
+            was_finished=is_finished,
         )
 
 
@@ -247,16 +261,10 @@ def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
 
 
 def _write(
-    copies: Sequence[Copy],
-    target: Destination,
-    job: Mapping[str, JSON],
-    options: RunOptions,
-    *,
-    resume: bool,
-    verify: bool,
+    plan: Plan, job: Mapping[str, JSON], options: RunOptions, *, resume: bool, verify: bool
 ) -> list[Copied]:
     """Write the destination; return the counts of each copy."""
-    division = options.division
+    division, target, copies = options.division, plan.target, [*plan.copies, *plan.others]
     counts = [Copied() for _ in copies]
     with target.writing(job, resume=resume, division=division) as owned:
         if division.ends:
@@ -265,6 +273,7 @@ def _write(
             counts = _run_copies(copies, _only_unchanged(copies, owned, target), options)
         if verify:
             verify_copies(copies, options)
+        describe_copies(plan.by_path, options, plan.max_memory, verified=verify)
     return counts
 
 

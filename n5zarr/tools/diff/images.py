@@ -228,17 +228,21 @@ class _Elements:
         Shape of the chunks of ``values``.
     axes : tuple of int
         Number of the axis of ``values`` for each axis.
+    parts : tuple of ArraySource
+        The array of the level.
     """
 
     values: Values
     dtype: np.dtype[Any]
     grid: tuple[int, ...]
     axes: tuple[int, ...]
+    parts: tuple[ArraySource, ...]
 
     @classmethod
     def of(cls, array: ArraySource, axes: Sequence[int] | None = None) -> _Elements:
         chosen = range(len(array.shape)) if axes is None else axes
-        return cls(array.values, array.native_dtype, tuple(array.chunks), tuple(chosen))
+        chunks = tuple(array.chunks)
+        return cls(array.values, array.native_dtype, chunks, tuple(chosen), (array,))
 
     @property
     def shape(self) -> tuple[int, ...]:

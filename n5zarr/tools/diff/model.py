@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from n5zarr.images.source import ArraySource
 from n5zarr.tools.diff.arrays import compare_each
+from n5zarr.tools.evidence.report import entry_of_run
+from n5zarr.tools.evidence.sides import add_arrays, name_of_type
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,8 +100,7 @@ class Found:
     def arrays(self, path: str, a: Readable, b: Readable) -> Iterator[Difference]:
         """Yield the differences of two arrays in data type and shape; keep those of one shape."""
         self.n_arrays += 1
-        # in native byte order: formats store different ones
-        types = [str(np.dtype(x.dtype).newbyteorder("=")) for x in (a, b)]
+        types = [name_of_type(np.dtype(x.dtype)) for x in (a, b)]
         if types[0] != types[1]:
             yield Difference(path=path, what="data-type", first=types[0], second=types[1])
         shapes = tuple(a.shape), tuple(b.shape)
@@ -108,14 +110,14 @@ class Found:
             yield Difference(path=path, what="shape", first=[*shapes[0]], second=[*shapes[1]])
 
     def compared(self, run: RunOptions, tolerance: float) -> Comparison:
-        """Compare the values of the arrays."""
+        """Compare the values of the arrays, and add all to the report, if there is one."""
         found = compare_each([(a, b) for _, a, b in self.pairs], run, tolerance)
         of_values = [
             Difference(path=path, what="values", values=difference)
             for (path, _, _), difference in zip(self.pairs, found, strict=True)
             if difference is not None
         ]
-        return Comparison(
+        done = Comparison(
             n_groups=self.n_groups,
             n_arrays=self.n_arrays,
             n_images=self.n_images,
@@ -123,3 +125,19 @@ class Found:
             differences=(*self.differences, *of_values),
             problems=tuple(self.problems),
         )
+        if (entry := entry_of_run()) is not None:
+            self._describe(entry, done, run)
+        return done
+
+    def _describe(self, entry: dict[str, Any], done: Comparison, run: RunOptions) -> None:
+        result = asdict(done)
+        entry["differences"], problems = result.pop("differences"), result.pop("problems")
+        entry["skipped"] = [{"path": getattr(e, "where", None), "reason": str(e)} for e in problems]
+        entry["result"], entry["status"] = result, "ok" if done.is_equal else "problems"
+        arrays = {p: {"first": _source(a), "second": _source(b)} for p, a, b in self.pairs}
+        add_arrays(arrays, run, hashed=("first", "second"))
+
+
+def _source(array: Any) -> ArraySource:  # noqa: ANN401 - of zarr, or of a level
+    parts = getattr(array, "parts", ())
+    return ArraySource("", array, np.dtype(array.dtype), tuple(array.chunks), parts=parts)

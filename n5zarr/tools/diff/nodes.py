@@ -26,6 +26,7 @@ from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.diff.images import compare_images
 from n5zarr.tools.diff.model import Difference, Found
+from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.zarr_view.dataset_view import DatasetView
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.locating import Located
     from n5zarr.tools.diff.model import Comparison
+    from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
 __all__ = ["compare"]
@@ -46,6 +48,7 @@ __all__ = ["compare"]
 _PLAIN = "zarr"  # without metadata of images
 
 
+@recorded("diff", "first", "second")
 def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     first: Location | AnyArray | zarr.Group,
     second: Location | AnyArray | zarr.Group,
@@ -54,6 +57,7 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     values: bool = True,
     tolerance: float = 0,
     images: bool | None = None,
+    report: Reported = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
@@ -78,8 +82,9 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     tolerance : float, optional
         Ignore absolute differences of numbers up to this value.
     images : bool, optional
-        Compare images level by level instead of nodes. Default: for N5 with OME-Zarr, and for the
-        XML of projects.
+        Compare images level by level, not nodes. Default: for N5 with OME-Zarr, and for projects.
+    report : path, optional
+        Write ``*.json`` or ``*.html``: differences, and each pair of arrays with its SHA-256.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
@@ -106,14 +111,17 @@ def compare(  # noqa: PLR0913 - what all long runs take, and what is compared
     """
     places = [place_of(x, storage_options, backend, one_of_two=True) for x in (first, second)]
     with asking_once():
-        found = _images(places, wanted=images)
-        if found is None:
-            found = _Walk(with_attributes=attributes)
-            sides = map(_open_side, (first, second), places)
-            found.differences += found.nodes("", *sides)
+        sides = map(_open_side, (first, second), places)  # only read if they are compared
+        found = _images(places, wanted=images) or _nodes(sides, attributes=attributes)
     if not values:
         found.pairs.clear()
     return found.compared(RunOptions(scheduler, n_workers, progress), tolerance)
+
+
+def _nodes(sides: Iterable[_Side], *, attributes: bool) -> Found:
+    found = _Walk(with_attributes=attributes)
+    found.differences += found.nodes("", *sides)
+    return found
 
 
 def _images(places: Sequence[Place], *, wanted: bool | None) -> Found | None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections import Counter, defaultdict, deque
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched, islice
 from typing import TYPE_CHECKING, Protocol, get_args
@@ -18,12 +18,14 @@ from n5zarr.conventions.levels import listed_levels
 from n5zarr.errors import N5Error
 from n5zarr.format.attributes import DatasetAttributes, GroupAttributes, parse_attributes
 from n5zarr.format.grid import is_block_name
+from n5zarr.format.path import join
 from n5zarr.rooms import asked
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import list_each
 from n5zarr.store.locating import locate
 from n5zarr.store.missing_nodes import existing_node
+from n5zarr.tools.evidence.report import recorded
 from n5zarr.tools.jobs.parts import Division
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.validate.batches import Batch, CheckTask, check_batches, size_finding
@@ -33,6 +35,7 @@ from n5zarr.tools.validate.documents import (
     check_is_object,
     check_version_form,
 )
+from n5zarr.tools.validate.evidence import describe_check
 from n5zarr.tools.validate.files import check_group_files, list_blocks
 from n5zarr.tools.validate.findings import Severity, Validation, finding
 from n5zarr.tools.validate.gaps import Gaps, StoredGrid
@@ -48,6 +51,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.locating import Located
     from n5zarr.store.n5_store import N5Store
+    from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.validate.batches import BatchReport
     from n5zarr.tools.validate.findings import Finding
@@ -60,6 +64,7 @@ _LARGEST = 2**56  # bytes of an array that are counted for the progress
 _ORDER = get_args(Severity.__value__)
 
 
+@recorded("validate", "location")
 def validate(  # noqa: PLR0913 - one keyword for each option
     location: Location,
     path: str = "",
@@ -69,6 +74,7 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     state: str | os.PathLike[str] | None = None,
     part: str | tuple[int, int] | None = None,
     finish: bool = False,
+    report: Reported = None,
     storage_options: Mapping[str, object] | None = None,
     backend: Backend | None = None,
     scheduler: Scheduler = None,
@@ -92,29 +98,26 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     expect_complete : bool, optional
         A dataset that lacks blocks is an error.
 
-        Missing blocks are legal, and read as the fill value; by default, gaps that look like lost
-        files are notes.
+        By default, missing blocks are legal, and gaps that look like lost files are notes.
     state : path, optional
-        A local file that records the progress: the same call continues an interrupted check. The
-        file is removed when the check is complete.
+        A local file that records the progress until the end: the same call continues a check.
     part : str or (int, int), optional
-        Check only one of several parts of the blocks, such as ``"3/100"``: processes on one or more
-        machines check a part each, with otherwise equal options. What each has found is in a file
-        beside ``state``, which all of them see.
+        Check only one of several parts of the blocks, such as ``"3/100"``: processes on any
+        machines, with otherwise equal options. Each keeps its findings in a file beside ``state``.
     finish : bool, optional
         After all parts: return what they have found, and check what takes all blocks to judge.
+    report : path, optional
+        Write ``*.json`` or ``*.html``: findings, and each dataset, with ``deep`` its SHA-256.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
     scheduler, n_workers, progress : optional
-        ``"threads"``, ``"processes"``, or dask's address or client; number of workers; a callable
-        that takes the name of a stage, the bytes done and the bytes to do.
+        See :func:`~n5zarr.tools.jobs.run.run_tasks`.
 
     Returns
     -------
     Validation
-        The findings, the worst first, the numbers of nodes and blocks that were checked, and how
-        many blocks of each dataset are stored. ``ok`` is true if there is nothing worse than a
-        note.
+        The findings, the worst first, the numbers of checked nodes and blocks, and of each
+        dataset's stored blocks. ``ok`` is true if there is nothing worse than a note.
 
     Raises
     ------
@@ -134,8 +137,9 @@ def validate(  # noqa: PLR0913 - one keyword for each option
     start = time.monotonic()
     check = _checker(place, path, deep=deep, expect_complete=expect_complete)
     run = RunOptions(scheduler, n_workers, progress, Division.of(part, finish=finish))
-    findings = sorted(check.run(run, state), key=_rank)
-    return _validation(check, findings, time.monotonic() - start)
+    done = _validation(check, sorted(check.run(run, state), key=_rank), time.monotonic() - start)
+    describe_check(done, replace(place, path=join(place.path, path)), run)
+    return done
 
 
 def _validation(check: Check, findings: Iterable[Finding], seconds: float) -> Validation:

@@ -1,0 +1,226 @@
+"""Write a report of one or more runs: what was done, with what, when, and what came of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import platform
+import time
+import warnings
+from contextlib import contextmanager, nullcontext, suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import wraps
+from importlib.metadata import version
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from n5zarr.container.options import require
+from n5zarr.errors import N5Warning
+from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
+from n5zarr.storage.url import is_url
+from n5zarr.storage.writing import FileWriter
+from n5zarr.tools.evidence.page import page
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+__all__ = ["Report", "Reported", "entry_of_run", "recorded"]
+
+type Reported = str | os.PathLike[str] | Report | None
+"""Where runs are recorded: a file, or a report that several runs share."""
+
+_VERSION = 1  # of the structure, which docs/convert.md lists
+_PACKAGES = "n5zarr", "zarr", "numcodecs", "numpy"
+_WORST_FIRST = "failed", "problems", "ok"
+_entry: ContextVar[dict[str, Any] | None] = ContextVar("entry", default=None)
+
+
+def entry_of_run() -> dict[str, Any] | None:
+    """Return what the report says of the present run, to add results; None without a report.
+
+    Its member ``status`` becomes ``"ok"`` unless another one is set.
+    """
+    return _entry.get()
+
+
+def recorded[**P, R](command: str, *places: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Record the runs of a function in its parameter ``report``, also those that fail.
+
+    Parameters
+    ----------
+    command : str
+        What runs.
+    *places : str
+        The parameters that are locations.
+    """
+
+    def of(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def run(*args: P.args, **options: P.kwargs) -> R:
+            bound = signature(function).bind(*args, **options)
+            bound.apply_defaults()
+            given = bound.arguments
+            report, _ = given.pop("report"), given.pop("progress")
+            if report is not None and not isinstance(report, Report):
+                report = Report(report)
+            locations = {name: given.pop(name) for name in places}
+            none = nullcontext[Any]()
+            with report.run(command, locations, given) if report else none as entry:
+                before = _entry.set(entry)
+                try:
+                    return function(*args, **options)
+                finally:
+                    _entry.reset(before)
+
+        return run
+
+    return of
+
+
+class Report:
+    """A report of runs: a file that is written again after each.
+
+    Parameters
+    ----------
+    path : path
+        The file, ``.json`` or ``.html``, in a folder that exists.
+    is_shared : bool, optional
+        Whether several runs are recorded, and those of an earlier report in the same file of JSON
+        can be kept; :meth:`end` ends it.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        The name has another suffix, or there is no such folder (``kind="option"``).
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, is_shared: bool = False) -> None:
+        self.path = Path(path).absolute()
+        require(
+            self.path.suffix in (".json", ".html") and self.path.parent.is_dir(),
+            "report (--report): expected a file *.json or *.html in a folder that exists, got "
+            f"{self.path}",
+        )
+        self._is_shared = is_shared
+        self._before: dict[str, Any] = {}
+        with suppress(OSError, ValueError):
+            found = json.loads(self.path.read_bytes()) if is_shared else None
+            if isinstance(found, dict) and found.get("n5zarr_report") == _VERSION:
+                self._before = found
+        self._runs: list[dict[str, Any]] = []
+        self._secrets = frozenset[str]()
+        self._began, self._started = time.monotonic(), _now()
+        self._write("running")  # before hours of work, and to tell of a killed run
+
+    def end(self) -> None:
+        """Write the file without what it keeps of an earlier report, and the worst status."""
+        self._before = {}
+        states = {run["status"] for run in self._runs} | {"ok"}
+        self._write(next(status for status in _WORST_FIRST if status in states))
+
+    def _write(self, status: str) -> None:
+        """Write the file; an existing one stays until the new one is complete."""
+        programs = {name: version(name) for name in _PACKAGES}
+        machine = {"python": platform.python_version(), "platform": platform.platform()}
+        document = self._plain(
+            {
+                "n5zarr_report": _VERSION,
+                "status": status,
+                "started": self._started,
+                "ended": None if status == "running" else _now(),
+                "seconds": round(time.monotonic() - self._began, 3),
+                "program": {**programs, **machine},
+                "runs": [*self._runs, *self._before.get("runs", [])],
+            }
+        )
+        is_page = self.path.suffix == ".html"
+        text = page(document) if is_page else json.dumps(document, indent=2, ensure_ascii=False)
+        with FileWriter("atomic", lambda message: None) as writer:
+            writer.write(str(self.path), f"{text}\n".encode(errors="backslashreplace"))
+
+    def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
+        """Keep what the earlier report says of a run without problems, if it does.
+
+        Parameters
+        ----------
+        places : sequence
+            The locations of the run.
+        ended : bool
+            Whether an earlier report that has ended counts, too.
+        **options
+            The options that must be the same.
+        """
+        runs = self._before.get("runs", [])
+        for run in runs if ended or self._before.get("status") == "running" else ():
+            is_same = [*run["locations"].values()] == [*map(_located, places)]
+            if is_same and run["status"] == "ok" and options.items() <= run["options"].items():
+                runs.remove(run)
+                self._runs.append(run)
+                return True
+        return False
+
+    @contextmanager
+    def run(
+        self, command: str, places: Mapping[str, Any], options: Mapping[str, Any]
+    ) -> Iterator[dict[str, Any]]:
+        """Record a run, whose warnings follow at its end; see :func:`recorded`."""
+        self._secrets |= secrets_in(*places.values(), *options.values())
+        entry: dict[str, Any] = {
+            "command": command,
+            "status": "running",
+            "locations": {name: _located(place) for name, place in places.items()},
+            "options": {name: _hidden(v) for name, v in options.items() if v is not None},
+            **dict.fromkeys(("started", "ended", "seconds", "error")),
+            **{name: [] for name in ("datasets", "skipped", "warnings")},
+        }
+        self._runs.append(entry)
+        caught: list[warnings.WarningMessage] = []
+        entry["started"], began = _now(), time.monotonic()
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", N5Warning)
+                yield entry
+            entry["status"] = entry["status"].replace("running", "ok")
+        except BaseException as err:  # interrupted by the user, too
+            notes, kind = getattr(err, "__notes__", ()), getattr(err, "kind", None)
+            told = {"type": type(err).__name__, "kind": kind, "message": str(err), "notes": notes}
+            entry |= {"status": "failed", "error": told}
+            raise
+        finally:
+            entry["ended"], entry["seconds"] = _now(), round(time.monotonic() - began, 3)
+            entry["warnings"] = [str(each.message) for each in caught]
+            # a full disk: the error of the run says more, and other runs go on
+            with suppress(OSError) if entry["error"] or self._is_shared else nullcontext():
+                self._write("running") if self._is_shared else self.end()
+            for each in caught:  # as the user's filters say
+                warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
+
+    def _plain(self, value: Any) -> Any:  # noqa: ANN401 - any JSON
+        """Return a value as JSON, without secrets."""
+        if isinstance(value, dict):
+            return {str(name): self._plain(member) for name, member in value.items()}
+        if isinstance(value, list | tuple):
+            return [self._plain(each) for each in value]
+        is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        return value if value is None or is_number else without_secrets(str(value), self._secrets)
+
+
+def _hidden(option: Any) -> Any:  # noqa: ANN401 - of any type
+    """Return an option without the values that its names call secrets, also short ones."""
+    if not isinstance(option, dict):
+        return option
+    return {name: "***" if is_secret(str(name)) else value for name, value in option.items()}
+
+
+def _located(location: object) -> str:
+    """Name a location: the whole path of a local one."""
+    if isinstance(location, os.PathLike) or (isinstance(location, str) and not is_url(location)):
+        return str(Path(location).absolute())
+    return shown(location).strip("'")
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

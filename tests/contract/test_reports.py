@@ -1,0 +1,340 @@
+"""Reports tell what was read and written, and several sources are converted or checked at once.
+
+Hashes are compared with numpy and hashlib alone.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+from n5zarr.cli.app import app
+from n5zarr.errors import N5Error
+from tests.command import CliRunner
+
+RANDOM = np.random.default_rng(7)
+VALUES: dict[str, np.ndarray[Any, Any]] = {
+    "u2": RANDOM.integers(0, 2**16, (7, 11, 13)).astype(">u2"),
+    "f8": RANDOM.normal(size=(17, 5)),
+    "bool": RANDOM.random((3, 19, 2)) > 0.5,
+    "i8": RANDOM.integers(-9, 9, 23).astype("int64"),
+}
+
+
+def run_of(report: Path) -> dict[str, Any]:
+    (run,) = json.loads(report.read_text())["runs"]
+    found: dict[str, Any] = run
+    return found
+
+
+def hash_of(values: np.ndarray[Any, Any]) -> str:
+    return hashlib.sha256(values.astype(values.dtype.newbyteorder("<")).tobytes()).hexdigest()
+
+
+def called(*words: object) -> tuple[int, list[str]]:
+    result = CliRunner().invoke(app, [*map(str, words)])
+    return result.exit_code, result.output.splitlines()
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """Return a container with arrays of several types and prime shapes."""
+    there = tmp_path / "made.n5"
+    for name, values in VALUES.items():
+        chunks = tuple(max(2, n // 3) for n in values.shape)
+        n5zarr.create_array(there, path=f"g/{name}", data=values, chunks=chunks)
+    return there
+
+
+@pytest.fixture
+def several(made: Path) -> list[Path]:
+    """Return five containers: the second has a damaged block, the fourth lacks one."""
+    places = [made.parent / f"{name}.n5" for name in "abcde"]
+    for place in places:
+        shutil.copytree(made, place)
+    (places[1] / "g/u2/0/0/0").write_bytes(b"x")
+    (places[3] / "g/u2/0/0/0").unlink()
+    return places
+
+
+@pytest.mark.parametrize(
+    ("out", "options"),
+    [
+        ("out.n5", {}),
+        ("out.n5", {"chunks": 3}),
+        ("out.zarr", {}),
+        ("out.zarr", {"to": "zarr2"}),
+        ("out.zarr", {"chunks": 2, "shards": 4}),
+    ],
+    ids=str,
+)
+def test_hashes_are_those_of_numpy(made: Path, out: str, options: Any) -> None:
+    report = made.parent / "report.json"
+    # in slabs of less than a chunk, too
+    n5zarr.convert(made, made.parent / out, report=report, verify=True, max_memory=512, **options)
+    run = run_of(report)
+    assert run["status"] == "ok"
+    assert run["options"]["verify"] is True
+    for dataset in run["datasets"]:
+        values = VALUES[dataset["path"].removeprefix("g/")]
+        assert dataset["shape"] == [*values.shape] == dataset["dimensions"][::-1]
+        for side in (dataset["source"], dataset["destination"]):
+            assert side["sha256"] == hash_of(values)
+            assert side["blocks"] == side["blocks_stored"]
+            assert np.dtype(side["data_type"]) == values.dtype.newbyteorder("=")
+    stored = [p for p in (made / "g/u2").rglob("*") if p.is_file() and p.name != "attributes.json"]
+    (of_u2,) = (d["source"] for d in run["datasets"] if d["path"] == "g/u2")
+    assert of_u2["bytes_stored"] == sum(p.stat().st_size for p in stored)
+
+
+def test_sources_of_zarr_and_archives_are_described(made: Path) -> None:
+    n5zarr.convert(made, made.parent / "a.zarr", chunks=2, shards=4)
+    shutil.make_archive(str(made.parent / "a.zarr"), "zip", made.parent / "a.zarr")
+    report = made.parent / "report.json"
+    for name in ("a.zarr", "a.zarr.zip"):
+        n5zarr.convert(made.parent / name, made.parent / f"{name}.n5", report=report)
+        for dataset in run_of(report)["datasets"]:
+            values = VALUES[dataset["path"].removeprefix("g/")]
+            assert dataset["source"]["sha256"] == hash_of(values)
+            assert dataset["destination"]["sha256"] is None
+
+
+def test_what_is_no_array_of_numbers_is_named(tmp_path: Path) -> None:
+    text = zarr.create_array(tmp_path / "a.zarr", shape=3, dtype="str")
+    text[:] = np.array(["a", "bb", ""], object)
+    n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", report=tmp_path / "r.json")
+    (dataset,) = run_of(tmp_path / "r.json")["datasets"]
+    assert dataset["source"]["sha256"] is None
+    assert "no plain array" in dataset["source"]["note"]
+    assert n5zarr.compare(tmp_path / "a.zarr", tmp_path / "a.zarr").is_equal
+
+
+def test_failures_and_what_is_left_out_are_reported(several: list[Path]) -> None:
+    report = several[0].parent / "report.json"
+    with pytest.raises(N5Error):  # hashing decodes what is passed through
+        n5zarr.convert(several[1], several[1].with_suffix(".zarr"), report=report)
+    run = run_of(report)
+    assert run["status"] == json.loads(report.read_text())["status"] == "failed"
+    assert "g/u2: block 0/0/0" in run["error"]["message"]
+    assert [d["path"] for d in run["datasets"]] == sorted(f"g/{name}" for name in VALUES)
+    n5zarr.convert(several[0], several[0].with_suffix(".zarr"), level=0, report=report)
+    assert run_of(report)["skipped"] == []
+    with pytest.raises(FileNotFoundError):
+        n5zarr.validate(several[0] / "none", report=report)
+    assert run_of(report)["status"] == "failed"
+
+
+def test_secrets_are_left_out(tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    options = {"key": "me", "token": "ticket", "anon": True}
+    with pytest.raises(Exception):  # noqa: B017, PT011 - nothing is there
+        n5zarr.validate("memory://none/a.n5?sig=signature", storage_options=options, report=report)
+    text = report.read_text()
+    assert run_of(report)["options"]["storage_options"] == {
+        "key": "***", "token": "***", "anon": True,
+    }  # fmt: skip
+    assert "ticket" not in text
+
+
+def test_checks_and_comparisons_are_reported(several: list[Path]) -> None:
+    report = several[0].parent / "report.json"
+    n5zarr.validate(several[1], deep=True, report=report)
+    run = run_of(report)
+    assert run["status"] == "problems"
+    assert [f["kind"] for f in run["findings"]] == ["header"]
+    (damaged,) = (d["location"] for d in run["datasets"] if d["location"]["sha256"] is None)
+    assert "block 0/0/0" in damaged["note"]
+    n5zarr.compare(several[0], several[3], report=report)
+    run = run_of(report)
+    assert [d["what"] for d in run["differences"]] == ["values"]
+    of_u2 = next(d for d in run["datasets"] if d["path"] == "g/u2")
+    assert of_u2["first"]["sha256"] == hash_of(VALUES["u2"]) != of_u2["second"]["sha256"]
+    assert of_u2["second"]["blocks_stored"] == of_u2["second"]["blocks"] - 1
+    n5zarr.convert(f"{n5zarr.sample_path()}/em", ome := several[0].parent / "em.zarr", ome=True)
+    n5zarr.compare(f"{n5zarr.sample_path()}/em", ome, report=report)
+    for dataset in run_of(report)["datasets"]:
+        assert dataset["first"]["sha256"] == dataset["second"]["sha256"] is not None
+        assert dataset["first"]["bytes_stored"] > 0
+        assert dataset["second"]["bytes_stored"] > 0
+
+
+def test_a_report_is_a_page(several: list[Path]) -> None:
+    page = several[0].parent / "report.html"
+    n5zarr.validate(several[1], report=page)
+    text = page.read_text()
+    assert "problems" in text
+    assert "header" in text
+    assert "<script" not in text
+
+
+@pytest.mark.parametrize("name", ["report.txt", "none/report.json"])
+def test_a_wrong_name_of_a_report_is_an_error_at_once(made: Path, name: str) -> None:
+    with pytest.raises(N5Error, match="report"):
+        n5zarr.convert(made, made.parent / "out.zarr", report=made.parent / name)
+    assert not (made.parent / "out.zarr").exists()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_the_chunk_of_an_array_without_axes_is_counted(tmp_path: Path, zarr_format: Any) -> None:
+    array = zarr.create_array(tmp_path / "a.zarr", shape=(), dtype="f8", zarr_format=zarr_format)
+    array[...] = 2.5
+    report = tmp_path / "r.json"
+    n5zarr.convert(tmp_path / "a.zarr", tmp_path / "a.n5", expect_complete=True, report=report)
+    (dataset,) = run_of(report)["datasets"]
+    assert dataset["source"]["blocks"] == dataset["source"]["blocks_stored"] == 1
+    assert dataset["source"]["sha256"] == hash_of(np.array(2.5))
+
+
+def test_blocks_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    values = RANDOM.integers(0, 9, (32, 32, 32)).astype("u2")
+    n5zarr.create_array(tmp_path / "a.n5", path="a", data=values, chunks=(8, 8, 8))
+    read: list[Any] = []
+
+    def counted(array: Any, box: Any) -> Any:
+        read.append(box)
+        return array[box]
+
+    monkeypatch.setattr("n5zarr.tools.evidence.sides.read_on_host", counted)
+    report = tmp_path / "r.json"
+    # memory holds a row of blocks, and no layer of them
+    n5zarr.convert(tmp_path / "a.n5", tmp_path / "a.zarr", report=report, max_memory=2**14)
+    assert run_of(report)["datasets"][0]["source"]["sha256"] == hash_of(values)
+    assert all(part.start % 8 == 0 for box in read for part in box)
+    assert len(read) > 4
+
+
+def test_lost_blocks_are_refused_before_anything_is_written(several: list[Path]) -> None:
+    out = several[3].with_suffix(".zarr")
+    status, lines = called("convert", several[3], out, "--expect-complete")
+    assert status == 1
+    assert "/g/u2 lacks 1 of" in lines[0]
+    assert not out.exists()
+    assert called("convert", several[0], out, "--expect-complete")[0] == 0
+    n5zarr.convert(several[3], out, overwrite=True, verify=True)
+
+
+def test_many_are_converted_and_the_second_run_goes_on(several: list[Path]) -> None:
+    out, report = several[0].parent / "out", several[0].parent / "report.json"
+    line = ("convert", *several, "--into", out, "--report", report)
+    status, lines = called(*line)
+    assert status == 1
+    assert [text.split()[0] for text in lines] == ["ok", "failed", "ok", "ok", "ok", "5"]
+    first = json.loads(report.read_text())
+    assert [run["status"] for run in first["runs"]] == ["ok", "failed", "ok", "ok", "ok"]
+    shutil.copy(several[0] / "g/u2/0/0/0", several[1] / "g/u2/0/0/0")
+    status, lines = called(*line)
+    assert status == 0
+    assert ["was there" in text for text in lines] == [True, False, True, True, True, False]
+    again = json.loads(report.read_text())
+    assert again["runs"][0] == first["runs"][0]
+    assert len(again["runs"]) == 5
+    assert sorted(p.name for p in out.iterdir()) == [f"{name}.zarr" for name in "abcde"]
+    assert called("convert", *several, "--into", out)[1][-1] == "5 locations: 5 ok"
+
+
+KILLED = """
+import os, sys, n5zarr
+from n5zarr.cli import convert
+whole = n5zarr.convert
+def some(source, destination, **options):
+    if "c.n5" in source and not options.get("dry_run"):
+        def killed(stage, done, total):
+            os._exit(9)
+        options["progress"] = killed
+    return whole(source, destination, **options)
+n5zarr.convert = some
+from n5zarr.cli.app import app
+app()
+"""
+
+
+def test_a_killed_run_goes_on(several: list[Path]) -> None:
+    out, report = several[0].parent / "out", several[0].parent / "report.json"
+    places = [several[0], several[2], several[4]]
+    line = [*map(str, ("convert", *places, "--into", out, "--verify", "--report", report))]
+    done = subprocess.run([sys.executable, "-c", KILLED, *line], check=False, capture_output=True)
+    assert done.returncode == 9, done.stderr
+    assert json.loads(report.read_text())["status"] == "running"
+    status, lines = called(*line)
+    assert status == 0
+    assert ["was there" in text for text in lines] == [True, False, False, False]
+    runs = json.loads(report.read_text())["runs"]
+    for run in runs:
+        for dataset in run["datasets"]:
+            values = VALUES[dataset["path"].removeprefix("g/")]
+            assert dataset["destination"]["sha256"] == hash_of(values)
+    assert len(runs) == 3
+
+
+def test_a_full_disk_stops_one_of_many(
+    several: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = n5zarr.convert
+
+    def full(source: Any, destination: Any, **options: Any) -> Any:
+        if "b.n5" in str(source):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return whole(source, destination, **options)
+
+    monkeypatch.setattr(n5zarr, "convert", full)
+    status, lines = called("convert", *several[:3], "--into", several[0].parent / "out")
+    assert status == 1
+    assert [text.split()[0] for text in lines] == ["ok", "failed", "ok", "3"]
+    report = several[0].parent / "report.json"
+    lines = called("convert", several[0].parent / "none.n5", "--into", "out", "--report", report)[1]
+    assert [text.split()[0] for text in lines] == ["failed", "1"]
+    assert run_of(report)["status"] == json.loads(report.read_text())["status"] == "failed"
+
+
+def test_names_are_told_apart_before_anything_is_written(several: list[Path]) -> None:
+    out = several[0].parent / "out"
+    other = several[0].parent / "other" / "a.n5"
+    shutil.copytree(several[0], other)
+    status, lines = called("convert", several[0], other, "--into", out)
+    assert status == 2
+    assert "names of their own" in lines[0]
+    assert not out.exists()
+    assert called("convert", several[0])[0] == 2
+    assert called("validate", *several, "--clean")[0] == 2
+
+
+def test_many_are_checked(several: list[Path]) -> None:
+    report = several[0].parent / "report.json"
+    status, lines = called("validate", *several, "--report", report)
+    assert status == 1
+    assert [text.split()[0] for text in lines] == ["ok", "problems", "ok", "ok", "ok", "5"]
+    assert json.loads(report.read_text())["status"] == "problems"
+    kept = json.loads(report.read_text())
+    kept["status"] = "running"  # as of a killed run
+    report.write_text(json.dumps(kept))
+    assert "interrupted run" in called("validate", *several, "--report", report)[1][0]
+    assert "interrupted run" not in called("validate", *several, "--report", report)[1][0]
+
+
+def test_an_xml_and_other_formats_may_be_among_many(made: Path, tmp_path: Path) -> None:
+    xml = n5zarr.sample_path("bigstitcher")
+    n5zarr.convert(made, tmp_path / "z.zarr")
+    status, lines = called(
+        "convert", xml, tmp_path / "z.zarr", "--into", tmp_path / "o", "--to", "n5"
+    )
+    assert status == 0, lines
+    assert sorted(p.name for p in (tmp_path / "o").iterdir()) == [f"{Path(xml).stem}.n5", "z.n5"]
+    assert n5zarr.compare(xml, tmp_path / "o" / f"{Path(xml).stem}.n5", images=False).n_arrays == 30
+
+
+def test_rare_options_have_a_help_of_their_own() -> None:
+    short, full = (called("convert", option)[1] for option in ("--help", "--help-all"))
+    assert len(short) <= 70
+    assert not any("--max-memory" in text for text in short)
+    assert any("--max-memory" in text for text in full)
