@@ -402,6 +402,11 @@ def _samples_in(samples: npt.NDArray[np.intp], part: slice) -> tuple[slice, npt.
 
     The next sample shows the first element of a part between two samples: without this, a picture
     would miss small blocks.
+
+    Examples
+    --------
+    >>> _samples_in(np.array([0, 3, 6, 9]), slice(4, 10))
+    (slice(2, 4, None), array([2, 5]))
     """
     low, high = (int(n) for n in np.searchsorted(samples, [part.start, part.stop]))
     if low < high:

@@ -92,6 +92,20 @@ def test_time_points_that_move_are_images_of_their_own(tmp_path: Path) -> None:
         np.testing.assert_array_equal(written[...], bigstitcher.elements(1, t, 0))
 
 
+def test_time_points_of_other_codecs_are_encoded_anew(tmp_path: Path) -> None:
+    xml = bigstitcher.write_project(tmp_path, [1])
+    for timepoint in TIMEPOINTS:  # in whole blocks, which are not encoded anew otherwise
+        path = tmp_path / "dataset.n5/setup1" / f"timepoint{timepoint}" / "s0"
+        shutil.rmtree(path)
+        data = bigstitcher.elements(1, timepoint, 0)
+        codec = "gzip" if timepoint < TIMEPOINTS[-1] else "zstd"
+        n5zarr.create_array(path, data=data, chunks=data.shape, compression={"type": codec})
+    n5zarr.convert(xml, tmp_path / "out.zarr", ome=True)
+    written: Any = zarr.open_array(tmp_path / "out.zarr/right_green/s0", mode="r")
+    for i, timepoint in enumerate(TIMEPOINTS):
+        np.testing.assert_array_equal(written[i], bigstitcher.elements(1, timepoint, 0))
+
+
 def test_the_command_says_what_it_does(tmp_path: Path) -> None:
     xml = bigstitcher.write_project(tmp_path, [0, 3])
     shutil.rmtree(tmp_path / "dataset.n5" / "setup3")

@@ -99,7 +99,7 @@ def test_levels_are_what_tensorstore_makes_of_the_one_before(
 @pytest.mark.parametrize("memory", [2**17, 2**28])
 def test_regions_of_gaussian_meet_without_a_seam(tmp_path: Path, memory: int) -> None:
     data = noise((29, 67, 83))
-    data[:, :30] = 0  # an element without its own blocks depends on those beside it
+    data[:, :24] = 0  # an element without its own blocks depends on those beside it
     group = image(tmp_path / "c.n5" / "em", data, (4, 8, 16))
     n5zarr.build_pyramid(
         group, factors=(2, 3, 1), levels=2, method="gaussian", max_memory=2 * memory, n_workers=2

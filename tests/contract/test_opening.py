@@ -173,6 +173,8 @@ def test_a_store_that_cannot_write_is_refused_as_by_zarr(container: Path, mode: 
 
 
 def test_an_array_opened_to_read_refuses_to_write(container: Path) -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        zarr.open_array(N5Store(container, mode="r"), path="em/s0", mode="r+")
     for array in (opened(container, path="em/s0"), opened(container)["em/s0"]):
         assert array.store.read_only
         with pytest.raises(ValueError, match="read-only"):

@@ -20,6 +20,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store, encode_block
+from n5zarr.arrays import kernel
 from n5zarr.container import resizing
 from n5zarr.errors import N5Warning
 from n5zarr.storage.local import LocalFiles
@@ -231,6 +232,26 @@ def test_blocks_that_others_write_during_a_resize_are_kept(
     n5zarr.open_array(tmp_path / "c.n5", path="d", mode="r+").resize((5, 7, 12))
     monkeypatch.undo()
     np.testing.assert_array_equal(decoded(tmp_path / "c.n5/d"), expected)
+
+
+@pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
+def test_what_others_write_beyond_the_known_shape_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_fast: bool
+) -> None:
+    array, expected = make(tmp_path / "c.n5"), np.full((6, 8, 12), 2, "u2")
+    can_do = kernel.can_do
+
+    def grow(dataset: Any) -> bool:
+        """Resize and write after the first writer has read the shape."""
+        monkeypatch.undo()
+        other = n5zarr.open_array(tmp_path / "c.n5", path="d", mode="r+")
+        other.resize(expected.shape)
+        other[...] = 2
+        return is_fast and can_do(dataset)
+
+    monkeypatch.setattr(kernel, "can_do", grow)
+    array[...] = expected[:5, :7, :11] = 3
+    np.testing.assert_array_equal(decoded(tmp_path / "c.n5" / "d"), expected)
 
 
 def test_damaged_blocks_stay_and_are_reported_by_reading(tmp_path: Path) -> None:

@@ -190,6 +190,10 @@ def test_neuroglancer_is_given_units_that_it_knows(tmp_path: Path, unit: Any) ->
     space = neuroglancer(tmp_path / "c.n5", tmp_path / "c.n5" / "em")
     size = {"angstrom": 1e-10, "inch": 0.0254}.get(unit, 1.0)
     np.testing.assert_allclose(space.scales, np.multiply(SCALE, size), rtol=1e-12)
+    own = json.loads((tmp_path / "c.n5" / "em" / "s1" / "attributes.json").read_text())
+    level = pyramid("nm")["em/s1"].to_dataset()
+    begin = [float(level[dim][0]) * size for dim in "xyz"]
+    np.testing.assert_allclose(own["offset"], begin, rtol=1e-12)
     found = xr.open_datatree(tmp_path / "c.n5", engine="n5")
     assert found["em/s1/x"].attrs.get("units") == unit
 

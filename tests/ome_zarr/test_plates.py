@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -99,16 +100,20 @@ def test_a_plate_comes_back_whole(plate: Path, tmp_path: Path, version: Any) -> 
 def test_a_plate_gets_another_version(
     plate: Path, tmp_path: Path, version: Any, *, has_rows: bool
 ) -> None:
+    expected = {path: metadata(plate / path) for path in ("", "A/1", "B/3")}
     for row in "" if has_rows else "AB":  # which some writers leave out
         for name in (".zgroup", "zarr.json", ".zattrs"):
             (plate / row / name).unlink(missing_ok=True)
+    if not has_rows:  # nor have wells the indices, before 0.4
+        document = next(f for f in (plate / ".zattrs", plate / "zarr.json") if f.exists())
+        text = re.sub(r'"(row|column)Index": \d+,?', "", document.read_text())
+        document.write_text(re.sub(r",(\s*})", r"\1", text))
     out = tmp_path / "out.ome.zarr"
     n5zarr.convert(plate, out, ome=True, ome_version=version)
     validate_ome(out)
     for path in ("", "A/1", "B/3", *FIELDS):
         assert metadata(out / path).keys() - {"_ARRAY_DIMENSIONS"} <= metadata(plate / path).keys()
-    for path in ("", "A/1", "B/3"):
-        assert metadata(out / path) == metadata(plate / path)
+    assert {path: metadata(out / path) for path in expected} == expected
     for field in FIELDS:
         group = zarr.open_group(out / field, mode="r")
         (first, _) = (array for _, array in sorted(group.arrays()))

@@ -110,6 +110,8 @@ def test_own_writing_is_seen(place: Place) -> None:
     assert opened(store).attrs["x"] == 1
     group = zarr.open_group(store, mode="r+")
     del group["a"]
+    cached: Any = cache_of(store)
+    assert not any("a/0" in str(what) for what in cached._kept)
     with pytest.raises(FileNotFoundError):
         opened(store)
 

@@ -170,7 +170,7 @@ def test_large_groups_have_several_pages(tmp_path: Path) -> None:
     seen: list[str] = []
     with n5zarr.serve(root) as server:
         url, n_pages = server.url, 0
-        while url:
+        while url and n_pages < 97:
             links = Reader(get(url)[1]).links
             seen += [link for link in links if re.search("/tree/n[0-9]+$", link)]
             after = [link for link in links if "skip=" in link]

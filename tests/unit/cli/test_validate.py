@@ -6,6 +6,7 @@ import io
 import json
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -110,6 +111,10 @@ def test_alike_problems_share_a_row_of_80_columns(
     screen.truncate(0)
     messages.print_text(*show_findings(result, show_all=True))
     assert screen.getvalue().count("many: block ") == 1000
+    one = result.findings[0]
+    each = tuple(replace(one, path=f"a{n}", message=f"got {n}") for n in range(7))
+    messages.print_text(*show_findings(replace(result, findings=each), show_all=False))
+    assert "7 nodes: a0, a1, a2, ...: got 0 (the first)" in screen.getvalue()
 
 
 def test_info_shows_statistics() -> None:
@@ -209,6 +214,9 @@ def test_statistics_of_values_that_are_not_finite(tmp_path: Path) -> None:
     output = run("info", "--stats", tmp_path / "c.n5" / "a").stdout
     assert "7 NaN, 0 infinite" in output
     assert "range" not in output
+    array.attrs["threshold"] = np.nan
+    found = run("info", "--json", tmp_path / "c.n5" / "a").stdout
+    assert json.loads(found, parse_constant=pytest.fail)["attributes"]["threshold"] == "nan"
 
 
 def test_a_refused_repair_changes_nothing(root: Path) -> None:

@@ -254,9 +254,16 @@ def test_pixels_without_unit_stay_pixels() -> None:
     assert [is_unit(unit) for unit in ("um", "Micrometers", "µm", "px", "furlong")] == [
         True, True, True, True, False,
     ]  # fmt: skip
-    assert ratio("mm", "um") == 1000
-    assert ratio("min", "s") == 60
     assert ratio("um", "s") is None
+
+
+@pytest.mark.parametrize(
+    ("unit", "size", "base"),
+    [("mm", 1e-3, "m"), ("microns", 1e-6, "m"), ("Å", 1e-10, "m"), ("inch", 0.0254, "m"),
+     ("usec", 1e-6, "s"), ("min", 60, "s"), ("hr", 3600, "s"), ("days", 86400, "s")],
+)  # fmt: skip
+def test_sizes_of_units_are_those_of_udunits(unit: str, size: float, base: str) -> None:
+    assert ratio(unit, base) == size
 
 
 @pytest.mark.parametrize("convention", WRITTEN)
