@@ -98,7 +98,7 @@ every_package = pytest.mark.parametrize(
 
 
 def roots(module: Module) -> set[str]:
-    return {name.split(".")[0] for name in imported_names(module.tree)}
+    return {name.split(".")[0] for name in module.names}
 
 
 # ------------------------------------------------------------------------------------- layers
@@ -118,7 +118,7 @@ def test_a_module_imports_only_from_its_own_layer_or_below(module: Module) -> No
 
 @every_module
 def test_every_import_of_the_package_names_a_module_of_it(module: Module) -> None:
-    names = [name for name in imported_names(module.tree) if name.split(".")[0] in (PACKAGE, "")]
+    names = [name for name in module.names if name.split(".")[0] in (PACKAGE, "")]
     assert all(name in MODULES or name.rpartition(".")[0] in MODULES for name in names), names
 
 
@@ -164,7 +164,7 @@ def test_formats_and_translations_know_no_compression_library() -> None:
 
 def names_in(module: Module) -> Iterator[str]:
     """Return the dotted names that a module imports or reads, such as ``zarr.core.sync``."""
-    yield from imported_names(module.tree)
+    yield from module.names
     for node in ast.walk(module.tree):
         if isinstance(node, ast.Attribute):
             yield ast.unparse(node)
