@@ -18,7 +18,6 @@ from tests.structure import (
     Module,
     cycles,
     functions,
-    imported_names,
     imports_of,
     map_line,
     module_graph,
