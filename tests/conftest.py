@@ -1,6 +1,6 @@
 """Set up all tests: processes, hypothesis, a mark of xarray's tests, and permitted skips.
 
-Folders of tests run in one process more than there are cores, as many tests wait; files and what
+Folders of tests run in two processes more than there are cores, as many tests wait; files and what
 is chosen by ``-k`` run in this one, and ``-n`` chooses otherwise.
 
 Folders run in a short form: without tests that are marked ``long``, which ``-m long`` chooses, and
@@ -132,7 +132,7 @@ def has_folder(config: pytest.Config) -> bool:
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Choose how many processes run the tests; 0 is this one."""
-    return 1 + (os.cpu_count() or 1) if has_folder(config) else 0
+    return 2 + (os.cpu_count() or 1) if has_folder(config) else 0
 
 
 def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:

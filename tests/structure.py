@@ -108,6 +108,11 @@ class Module:
         return ast.parse(self.text)
 
     @cached_property
+    def names(self) -> frozenset[str]:
+        """Return the names in all import statements."""
+        return frozenset(imported_names(self.tree))
+
+    @cached_property
     def imports(self) -> set[tuple[str, bool]]:
         """Return all imported names, and whether a function imports each."""
         inner = {

@@ -58,6 +58,7 @@ def remove(folder: Path, kind: str, *view: int) -> None:
         shutil.rmtree(root / names[kind].format(*view))
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("kind", FORMATS)
 @pytest.mark.parametrize("is_split", [False, True])
 def test_an_image_is_named(kind: str, is_split: bool, tmp_path: Path) -> None:

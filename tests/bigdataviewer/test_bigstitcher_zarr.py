@@ -53,7 +53,7 @@ def sharded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------------------------- the same
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(6)
 def test_views_are_those_of_n5(xml: Path, n5_tree: Any) -> None:
     """Names, positions, elements and missing views are those of the project in N5."""
     xr.testing.assert_identical(n5zarr.open_bdv(xml).load(), n5_tree)
@@ -144,7 +144,7 @@ def reorder(image: Path, order: str) -> None:
     (image / name).write_text(json.dumps(document))
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize(
     ("kind", "order"),
     [
@@ -231,12 +231,12 @@ def test_axes_of_other_names_stay_as_they_are(tmp_path: Path, n5_tree: Any) -> N
     np.testing.assert_array_equal(tree["s0/data"][0], n5_tree["setup0/s0/data"])
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(6)
 def test_the_commands_print_the_same(xml: Path, n5_project: Path) -> None:
     check_that_commands_print_the_same(xml, n5_project)
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(6)
 def test_sizes_are_those_of_stored_chunks(xml: Path) -> None:
     root = xml.parent / "dataset.ome.zarr" / "s1-t2.zarr" / "0"
     described = n5zarr.N5Store(read_project(XmlFile.at(place_of(xml))).place).info

@@ -280,6 +280,7 @@ PAIR: dict[str, Any] = {
 }
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     "change",
     [

@@ -132,7 +132,7 @@ def compare(loader: N5Loader, absent: Mapping[tuple[int, int], set[int]]) -> int
     return n
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(15)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_java_reads_every_view(source: str, target: str, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_java_reads_every_view(source: str, target: str, tmp_path: Path) -> None
     assert compare(loader, {}) == N_ALL == 238
 
 
-@pytest.mark.each_of(7)
+@pytest.mark.each_of(15)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("source", SOURCES)
 def test_java_reads_pyramids_that_are_stored_in_part(
@@ -163,6 +163,7 @@ def test_java_reads_pyramids_that_are_stored_in_part(
         )
 
 
+@pytest.mark.long
 @pytest.mark.each_of(2)
 @pytest.mark.parametrize("source", ["hdf5", "0.4"])
 def test_java_reads_what_was_written_in_parts_or_interrupted(source: str, tmp_path: Path) -> None:

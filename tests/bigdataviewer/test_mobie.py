@@ -67,6 +67,7 @@ def mobie(
     return xml
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(
     ("version", "axes"),
     [

@@ -90,6 +90,7 @@ def test_java_reads_names_sizes_and_elements(images: Any, tmp_path: Path) -> Non
             np.testing.assert_array_equal(found.model(*view)[:, :3], np.diag([1, 2, 8]))
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("images", FORMATS)
 @pytest.mark.parametrize("name", [name for name in NAMES if os.name != "nt" or name.isalpha()])
 def test_paths_of_containers_are_parts_of_uris(images: Any, name: str, tmp_path: Path) -> None:

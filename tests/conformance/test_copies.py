@@ -70,7 +70,7 @@ def test_zarr_reads_a_copy_without_n5zarr(
     assert dict(zip(wanted, done.stdout.split(), strict=True)) == wanted
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("root", ROOTS)
 @pytest.mark.parametrize("axis_order", ["C", "F"])
 def test_tensorstore_reads_a_portable_copy(root: str, axis_order: Any, tmp_path: Path) -> None:

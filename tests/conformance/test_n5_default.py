@@ -68,7 +68,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return converted(root)
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("compression", COMPRESSIONS)
 def test_an_array_of_n5tozarr_is_read(root: Path, codec: str, dtype: str, compression: str) -> None:

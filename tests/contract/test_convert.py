@@ -432,7 +432,7 @@ def contents(folder: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.each_of(4)
+@pytest.mark.each_of(8)
 @pytest.mark.parametrize(
     ("suffix", "options"),
     [

@@ -382,7 +382,7 @@ WRONG: dict[str, Any] = {
 }
 
 
-@pytest.mark.each_of(4)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("wrong", WRONG.values(), ids=WRONG.keys())
 def test_wrong_selections_raise_what_zarr_raises(
     both: tuple[Any, np.ndarray], wrong: Any, tmp_path: Path

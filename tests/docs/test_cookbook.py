@@ -31,7 +31,9 @@ BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```\n(\n```text\n(.*?)^```)?", re.DO
 LONG = {  # start processes
     "A colleague with only a browser",
     "A job array of SLURM without dask",
+    "The image is black or too dark in a viewer",
     "Write from many processes at once",
+    "dask on a cluster",
 }
 SERVICE, SCHEDULER = "https://s3.lab.org", "tcp://host:8786"  # of the reader's
 

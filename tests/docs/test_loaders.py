@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from multiprocessing import get_all_start_methods, get_context
@@ -83,9 +84,11 @@ def local(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def s3(local: Path) -> Iterator[dict[str, Any]]:
+    few = local.parent / "few.n5"  # as each block is a request, and no part of one is read here
+    n5zarr.convert(local, few, chunks=40)
     with servers.s3() as url:
-        upload(url, "loader", local)
-        yield {"container": f"s3://loader/{local.name}", "storage_options": chosen_options(url)}
+        upload(url, "loader", few)
+        yield {"container": f"s3://loader/{few.name}", "storage_options": chosen_options(url)}
 
 
 @pytest.fixture
@@ -100,18 +103,25 @@ def loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
         sys.modules.pop(module, None)
 
 
+FAR = 80  # voxels: more than any position below lies outside
+
+
+@cache
+def padded_values(name: str) -> Any:
+    """Return the elements of a dataset with zeros around them."""
+    whole = values(name)
+    return np.pad(whole, [(0, 0)] * (whole.ndim - 3) + [(FAR, FAR)] * 3)
+
+
 def expected(name: str, centre: Any) -> Any:
     """Cut a part from its dataset, with zeros around it, by whole indices."""
     shape = np.array(PARTS[name][1])
     _, scale, first = map(np.array, PLACED["raw" if name == "channels" else name])
     start = (centre - first) / scale - (shape - 1) / 2
     np.testing.assert_allclose(start, np.round(start), atol=1e-9)  # the centre is exactly its own
-    far = 80  # voxels: more than any position below lies outside
-    whole = values(name)
-    padded: Any = np.pad(whole, [(0, 0)] * (whole.ndim - 3) + [(far, far)] * 3)
-    starts: Any = np.round(start).astype(int) + far
+    starts: Any = np.round(start).astype(int) + FAR
     box: Any = (slice(a, a + n) for a, n in zip(starts, shape, strict=True))
-    return padded[(..., *box)]
+    return padded_values(name)[(..., *box)]
 
 
 def test_parts_have_one_centre_and_are_padded(loader: Any, local: Path) -> None:

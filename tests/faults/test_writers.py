@@ -228,7 +228,7 @@ def test_chunks_of_dask_that_are_not_aligned_with_blocks(
         values = values[::-1].copy()
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("is_fast", [True, False], ids=["kernel", "Python"])
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda c: c["type"])
@@ -330,6 +330,7 @@ def test_a_handler_that_writes_the_block_that_is_being_written(
     assert all("expected the lock" in message for message in seen)
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("durability", DURABILITIES)
 @pytest.mark.parametrize("theirs", ["update", "write", "remove", "read"])
 @pytest.mark.parametrize("ours", ["update", "write", "remove"])

@@ -81,7 +81,7 @@ BAD: dict[str, tuple[Any, str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(5)
 @FORMATS
 @pytest.mark.parametrize("case", BAD)
 def test_what_yaozarrs_refuses_is_found(tmp_path: Path, zarr_format: Any, case: str) -> None:

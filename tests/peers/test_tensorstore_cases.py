@@ -274,6 +274,7 @@ COMPRESSIONS = [
 ]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=str)
 def test_each_reads_what_the_other_writes_in_each_compression(
     tmp_path: Path, compression: dict[str, Any]

@@ -48,6 +48,7 @@ def values_of(data_type: str) -> np.ndarray:
     return values.astype(data_type)
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("data_type", TYPES)
 @pytest.mark.parametrize("name", COMPRESSIONS)
 def test_it_reads_what_n5zarr_writes(name: str, data_type: str, tmp_path: Path) -> None:
@@ -61,6 +62,7 @@ def test_it_reads_what_n5zarr_writes(name: str, data_type: str, tmp_path: Path) 
     np.testing.assert_array_equal(array[...].T, values)  # its axes are in N5 order
 
 
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize("data_type", TYPES)
 @pytest.mark.parametrize("name", COMPRESSIONS)
 def test_n5zarr_reads_its_documents(name: str, data_type: str, tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def dataset(
     return ts.open(spec).result().T
 
 
-@pytest.mark.each_of(29)
+@pytest.mark.each_of(59)
 @pytest.mark.parametrize("data_type", TYPES)
 @pytest.mark.parametrize("compression", COMPRESSIONS, ids=lambda each: each["type"])
 @pytest.mark.parametrize("axis_order", ["C", "F"])

@@ -11,7 +11,7 @@ import struct
 import threading
 import time
 from collections import Counter
-from functools import partial
+from functools import cache, partial
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, SimpleHTTPRequestHandler, ThreadingHTTPServer
 from io import BytesIO
@@ -173,18 +173,31 @@ def _one_at_a_time(app: Callable[..., Iterable[bytes]]) -> Callable[..., list[by
     return answer
 
 
-@contextlib.contextmanager
-def s3() -> Iterator[str]:
-    """Serve S3 from memory."""
+@cache
+def _s3_app() -> Any:
+    """Make the application once in a process, and let botocore read its models once.
+
+    Each of its sessions would read megabytes of JSON, which takes most of the time of a short test.
+    """
+    from botocore.loaders import JSONFileLoader  # noqa: PLC0415 - with moto only
     from moto.moto_server.werkzeug_app import (  # noqa: PLC0415 - takes a second
         DomainDispatcherApplication,
         create_backend_app,
     )
+
+    loader: Any = JSONFileLoader()
+    read = cache(loader.load_file)
+    JSONFileLoader.load_file = lambda _, path: read(path)
+    return _one_at_a_time(DomainDispatcherApplication(create_backend_app))
+
+
+@contextlib.contextmanager
+def s3() -> Iterator[str]:
+    """Serve S3 from memory."""
     from werkzeug.serving import make_server  # noqa: PLC0415 - with moto only
 
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    app = _one_at_a_time(DomainDispatcherApplication(create_backend_app))
-    server = make_server(HOST, 0, app, threaded=True)
+    server = make_server(HOST, 0, _s3_app(), threaded=True)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     yield f"http://{HOST}:{server.server_port}"

@@ -159,7 +159,7 @@ def check(err: BaseException, status: int | str) -> None:
     assert isinstance(status, str) or str(status) in text or CODES[status] in text, text
 
 
-@pytest.mark.each_of(3)
+@pytest.mark.each_of(7)
 @pytest.mark.parametrize("status", [status for status in KINDS if status != 404])
 def test_each_library_tells_the_same(place: Any, status: int | str) -> None:
     root, options_for, handler = place
@@ -182,7 +182,7 @@ def test_each_library_tells_the_same(place: Any, status: int | str) -> None:
         check(raised.value, status)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("status", KINDS)
 @pytest.mark.parametrize("place", [name for name in LIBRARIES if name[:2] == "s3"], indirect=True)
 def test_lists_that_are_refused_keep_the_words_of_the_server(place: Any, status: int | str) -> None:
@@ -194,7 +194,7 @@ def test_lists_that_are_refused_keep_the_words_of_the_server(place: Any, status:
     check(raised.value, status)
 
 
-@pytest.mark.each_of(11)
+@pytest.mark.each_of(21)
 @pytest.mark.parametrize("version", [2, 3])
 @pytest.mark.parametrize("status", [status for status in KINDS if status != 404])
 def test_chunks_of_zarr_fail_like_blocks(

@@ -32,7 +32,7 @@ def files(root: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 def test_blocks_of_a_box_and_the_documents_above(place: Place, local: Path, tmp_path: Path) -> None:
     source, target = place.open(), tmp_path / "d.n5"
     box = [slice(17, 31), slice(0, 40), slice(49, 51)]
@@ -52,7 +52,7 @@ def test_blocks_of_a_box_and_the_documents_above(place: Place, local: Path, tmp_
     assert n5zarr.geometry(target, "em/s0") == n5zarr.geometry(local, "em/s0")
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 def test_whole_containers(place: Place, local: Path, tmp_path: Path) -> None:
     if not place.has_lists:
         with pytest.raises(N5UnsupportedError, match="listing"):

@@ -178,7 +178,7 @@ def test_processes(way: str, place: dict[str, Any]) -> None:
     assert said == [*arrays, *(f"{name}, anew" for name in arrays)]
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(4)
 def test_threads(place: dict[str, Any]) -> None:
     arrays = opened(place)
     with ThreadPoolExecutor(7) as threads:
@@ -187,6 +187,7 @@ def test_threads(place: dict[str, Any]) -> None:
             reading.result(PATIENCE)
 
 
+@pytest.mark.each_of(2)
 def test_event_loops(place: dict[str, Any]) -> None:
     if place.get("backend") == "fsspec" or "::" in place["location"]:
         pytest.skip("fsspec's file systems belong to zarr's loop")

@@ -146,7 +146,7 @@ def documents_and_listings(asked: Counter[str]) -> Counter[str]:
     )
 
 
-@pytest.mark.each_of(4)
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("call", "place", "most"), CASES)
 def test_each_key_is_asked_for_once(
     counted: Counted,

@@ -127,7 +127,7 @@ TABLE: dict[tuple[str, str], tuple[int, int]] = {
 }
 
 
-@pytest.mark.each_of(5)
+@pytest.mark.each_of(11)
 @pytest.mark.parametrize(("name", "path"), TABLE)
 def test_no_way_asks_more_often(way: Way, name: str, path: str) -> None:
     asked = way.requests(lambda: CALLS[name](way, path))

@@ -60,6 +60,7 @@ def test_it_prints_where_it_serves_and_ends_quietly(
     assert (process.returncode, rest) == (0, ("", ""))
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("words", [("serve",), ("view", "--no-browser")])
 def test_scripts_read_one_line_with_the_addresses(words: tuple[str, ...]) -> None:
     command = [sys.executable, "-m", "n5zarr", *words, "--json", SAMPLE]

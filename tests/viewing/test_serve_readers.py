@@ -76,6 +76,7 @@ def test_zarr_reads_the_right_values(server: Server, zarr_format: Any) -> None:
         assert checksum(values) == dataset["sha256"], dataset["path"]
 
 
+@pytest.mark.each_of(2)
 @pytest.mark.parametrize("view", ["ome", "ome04"])
 def test_zarr_reads_the_right_values_as_ome_zarr(server: Server, view: str) -> None:
     for dataset in DATASETS:

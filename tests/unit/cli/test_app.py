@@ -174,6 +174,7 @@ def test_without_typer_the_command_says_what_to_install() -> None:
     )
 
 
+@pytest.mark.long
 def test_without_docstrings_the_command_says_what_to_do() -> None:
     command = [sys.executable, "-OO", "-m", "n5zarr", "tree", SAMPLE]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

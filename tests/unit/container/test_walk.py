@@ -112,7 +112,7 @@ def test_each_document_and_listing_is_asked_for_once(n_groups: int, n_datasets: 
     assert sum("List" in request for request in asked) == len(groups)
 
 
-@pytest.mark.each_of(2)
+@pytest.mark.each_of(3)
 @pytest.mark.parametrize(("n_groups", "n_datasets"), [(1, 5000), (200, 25), (5000, 1)])
 def test_many_are_asked_for_at_a_time(n_groups: int, n_datasets: int) -> None:
     server = Server(deep(n_groups, n_datasets))

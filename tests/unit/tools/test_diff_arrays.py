@@ -82,6 +82,7 @@ def test_missing_blocks_equal_the_fill_value(tmp_path: Path) -> None:
     assert compare_arrays(sparse, np.zeros((7, 11), "i2")) is None
 
 
+@pytest.mark.each_of(5)
 @pytest.mark.parametrize("fills", [(0, 0), (0, 4), (3, 0)])
 @pytest.mark.parametrize("max_box_bytes", [1, 60])
 def test_boxes_without_blocks_count_like_all_others(
