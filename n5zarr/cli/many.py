@@ -56,7 +56,8 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
     except OSError as err:  # a full disk
         problems.append(err)
     counts = {name: sum(each["status"] == name for each in done) for name in _STYLES}
-    summary = [f"{count} {name}" for name, count in counts.items() if count]
+    said = {"problems": "with problems"}
+    summary = [f"{count} {said.get(name, name)}" for name, count in counts.items() if count]
     return Result(
         value={"locations": done, **counts},
         text=[f"{counted(len(done), 'location')}: {', '.join(summary)}"],
