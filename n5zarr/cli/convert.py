@@ -116,7 +116,8 @@ def _convert_into(
     if planned is not None and planned.was_finished:
         was_checked = report.keep(places, ended=True, verify=verify) if report else not verify
         if was_checked:
-            return "ok", f"{outputs[source]} was there, finished by an earlier run"
+            state = "compared" if verify else "finished"
+            return "ok", f"{outputs[source]} was {state} by an earlier run, and not read again"
     *_, text = _text(_convert(*places, {**options, "report": report}), None)
     return "ok", str(text)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from errno import EDQUOT, ENOSPC
 from typing import TYPE_CHECKING, Any
 
 from rich.text import Text
@@ -45,7 +46,7 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
         try:
             status, text = work(location, report)
         except Exception as err:
-            status, text = "failed", str(err) or type(err).__name__
+            status, text = "failed", _said(err)
         done.append({"location": named(location), "status": status, "text": text})
         if not quiet:
             line = f"{named(location)}: {' '.join(text.split())}"
@@ -64,6 +65,11 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
         problems=problems,
         status=int(counts["ok"] < len(done)),
     )
+
+
+def _said(err: Exception) -> str:
+    is_full = isinstance(err, OSError) and err.errno in (ENOSPC, EDQUOT)
+    return f"{str(err) or type(err).__name__}{'; make room, and repeat the command' * is_full}"
 
 
 def outputs_of(sources: Sequence[str], into: str, given: Mapping[str, Any]) -> dict[str, str]:

@@ -121,7 +121,11 @@ def _check(given: Mapping[str, Any], location: str, report: Report | None) -> tu
         return "ok", "was checked by the interrupted run"
     with progress_bar() as show:
         result = n5zarr.validate(location, report=report, progress=show, **given)
-    return "ok" if result.ok else "problems", _summary(result)
+    worst = result.findings[0] if result.findings else None  # the first of all
+    if worst is None or worst.severity == "note":
+        return "ok", _summary(result)
+    place = _place([worst])
+    return "problems", f"{_summary(result)}; {worst.kind}: {place}: {worst.message}"
 
 
 def _clean(

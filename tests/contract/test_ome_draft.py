@@ -133,6 +133,6 @@ def test_the_command_marks_the_draft(tmp_path: Path) -> None:
     done = CliRunner().invoke(app, args)
     assert done.exit_code == 0, done.output
     assert "is a draft" in done.output
-    assert "draft" in CliRunner().invoke(app, ["convert", "--help"]).output
+    assert "draft" in CliRunner().invoke(app, ["convert", "--help-all"]).output
     with pytest.raises(N5UnrepresentableError, match="ome_version: expected one of"):
         n5zarr.convert(n5zarr.sample_path(), tmp_path / "b.zarr", ome=True, ome_version="0.6")  # type: ignore[arg-type]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -20,7 +21,7 @@ import zarr
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.errors import N5Error
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
 from tests.command import CliRunner
 
 RANDOM = np.random.default_rng(7)
@@ -33,8 +34,8 @@ VALUES: dict[str, np.ndarray[Any, Any]] = {
 
 
 def run_of(report: Path) -> dict[str, Any]:
-    (run,) = json.loads(report.read_text())["runs"]
-    found: dict[str, Any] = run
+    """Return the newest run."""
+    found: dict[str, Any] = json.loads(report.read_text())["runs"][0]
     return found
 
 
@@ -224,6 +225,51 @@ def test_lost_blocks_are_refused_before_anything_is_written(several: list[Path])
     n5zarr.convert(several[3], out, overwrite=True, verify=True)
 
 
+def test_a_lost_document_is_no_complete_source(made: Path) -> None:
+    """Blocks whose dataset has no document are named, and nothing at all is said."""
+    (made / "g/u2/attributes.json").unlink()
+    out = made.parent / "out.zarr"
+    status, lines = called("convert", made, out, "--expect-complete")
+    assert status == 1
+    assert re.search(r"/g/u2/\d/\d/\d is a block whose dataset has no document", lines[0])
+    for name in ("f8", "bool", "i8"):
+        shutil.rmtree(made / "g" / name)
+    with pytest.raises(N5Error, match="there are no arrays"):
+        n5zarr.convert(made, out, expect_complete=True)
+    assert not out.exists()
+    with pytest.warns(N5Warning, match="expected arrays, got none"):
+        n5zarr.convert(made, out)
+
+
+def test_a_report_grows_and_no_other_file_is_replaced(made: Path) -> None:
+    report, out = made.parent / "report.json", made.parent / "out.zarr"
+    n5zarr.convert(made, out, report=report)
+    n5zarr.validate(made, report=report)
+    n5zarr.compare(made, out, report=report.with_suffix(".html"))
+    found = json.loads(report.read_text())
+    assert [run["command"] for run in found["runs"]] == ["diff", "validate", "convert"]
+    assert all(run["command"] in report.with_suffix(".html").read_text() for run in found["runs"])
+    n5zarr.validate(made, report=report)
+    assert len(json.loads(report.read_text())["runs"]) == 3
+    document = made / "g/u2/attributes.json"
+    before = document.read_bytes()
+    for place in (document, document.with_suffix(".html")):
+        with pytest.raises(N5UnrepresentableError, match="expected a report or no file"):
+            n5zarr.validate(made, report=place)
+    assert document.read_bytes() == before
+
+
+def test_sizes_of_images_are_those_of_their_files(made: Path) -> None:
+    image, report = made.parent / "image.zarr", made.parent / "report.json"
+    source = n5zarr.sample_path()
+    n5zarr.convert(source, image, to="ome-zarr")
+    n5zarr.compare(source, image, report=report)
+    sides = {d["path"]: d["second"]["bytes_stored"] for d in run_of(report)["datasets"]}
+    for path, size in sides.items():
+        assert size == sum(p.stat().st_size for p in (image / path / "c").rglob("*") if p.is_file())
+    assert len(sides) == 4
+
+
 def test_many_are_converted_and_the_second_run_goes_on(several: list[Path]) -> None:
     out, report = several[0].parent / "out", several[0].parent / "report.json"
     line = ("convert", *several, "--into", out, "--report", report)
@@ -235,7 +281,7 @@ def test_many_are_converted_and_the_second_run_goes_on(several: list[Path]) -> N
     shutil.copy(several[0] / "g/u2/0/0/0", several[1] / "g/u2/0/0/0")
     status, lines = called(*line)
     assert status == 0
-    assert ["was there" in text for text in lines] == [True, False, True, True, True, False]
+    assert ["by an earlier run" in text for text in lines] == [True, False, True, True, True, False]
     again = json.loads(report.read_text())
     assert again["runs"][0] == first["runs"][0]
     assert len(again["runs"]) == 5
@@ -268,7 +314,7 @@ def test_a_killed_run_goes_on(several: list[Path]) -> None:
     assert json.loads(report.read_text())["status"] == "running"
     status, lines = called(*line)
     assert status == 0
-    assert ["was there" in text for text in lines] == [True, False, False, False]
+    assert ["by an earlier run" in text for text in lines] == [True, False, False, False]
     runs = json.loads(report.read_text())["runs"]
     for run in runs:
         for dataset in run["datasets"]:

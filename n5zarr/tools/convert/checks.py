@@ -52,6 +52,7 @@ __all__ = [
     "hidden_stores",
     "warn_of_fill_values",
     "warn_of_multisets",
+    "warn_of_nothing",
     "warn_of_ome",
 ]
 
@@ -210,6 +211,13 @@ def check_found(
     require(
         takes_all or found.arrays or opaque, f"{found.name}: expected {wanted}{at_level}, got none"
     )
+
+
+def warn_of_nothing(found: SourceTree, opaque: Mapping[str, object]) -> None:
+    """Warn of a source without arrays, of which only groups are copied."""
+    if not (found.arrays or opaque):
+        message = "expected arrays, got none; n5zarr validate finds blocks without a document"
+        warnings.warn(f"{found.name}: {message}", N5Warning, stacklevel=4)
 
 
 def check_arrays(found: SourceTree, layout: Layout) -> None:

@@ -20,6 +20,7 @@ from n5zarr.tools.convert.checks import (
     check_places,
     check_whole,
     warn_of_multisets,
+    warn_of_nothing,
     warn_of_ome,
 )
 from n5zarr.tools.convert.copies import opaque_folders
@@ -250,6 +251,7 @@ def _checked(
     warn_of_multisets(found, target)
     if is_complete:
         check_complete(found)
+    warn_of_nothing(found, folders)
     return folders
 
 

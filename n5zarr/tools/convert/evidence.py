@@ -11,13 +11,15 @@ import zarr
 from n5zarr.container.options import require
 from n5zarr.container.walk import PathPatterns
 from n5zarr.errors import N5Error
+from n5zarr.format.path import join
 from n5zarr.tools.convert.places import open_source
 from n5zarr.tools.evidence.report import entry_of_run
 from n5zarr.tools.evidence.sides import add_arrays, counted
 from n5zarr.tools.jobs.nodes import for_reading
+from n5zarr.tools.validate.files import check_group_files
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Place
@@ -28,16 +30,18 @@ __all__ = ["check_complete", "describe_copies", "describe_sources"]
 
 
 def check_complete(found: SourceTree) -> None:
-    """Raise if an array lacks blocks, chunks or shards.
+    """Raise if an array lacks blocks, chunks or shards, or its document.
 
     Raises
     ------
     N5Error
-        Arrays lack some; the message names them (``kind="differs"``).
+        Arrays lack some, there are none, or a group holds blocks; the message names them
+        (``kind="differs"``).
     N5UnrepresentableError
         The storage does not list what it holds (``kind="option"``).
     """
-    lost = []
+    lost = [] if found.arrays else ["there are no arrays"]
+    lost += _orphans(found)
     for path, source in found.arrays.items():
         n_blocks, n_stored = counted(source)
         message = "expect_complete (--expect-complete): expected storage that lists blocks, got"
@@ -52,6 +56,16 @@ def check_complete(found: SourceTree) -> None:
             kind="differs",
             where=found.name,
         )
+
+
+def _orphans(found: SourceTree) -> Iterator[str]:
+    """Name a block in each group of N5 that holds some: the document of a dataset is lost."""
+    if found.container is not None:
+        for path in found.groups:
+            files = check_group_files(found.container.run, join(found.path, path))
+            orphan = next((each.file for each in files if each.kind == "orphan-block"), None)
+            if orphan is not None:
+                yield f"/{orphan} is a block whose dataset has no document"
 
 
 def describe_sources(
@@ -88,7 +102,7 @@ def describe_copies(
 
 def _written(copy: ArrayCopy) -> ArraySource:
     values, chunks = for_reading(copy.target.encoded), copy.target.unit
-    return replace(copy.source, values=values, dtype=values.dtype, chunks=chunks)
+    return replace(copy.source, name="", values=values, dtype=values.dtype, chunks=chunks)
 
 
 def _names(source: ArraySource) -> set[str]:

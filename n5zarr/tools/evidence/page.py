@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -41,10 +42,15 @@ def page(report: Mapping[str, Any]) -> str:
     report : mapping
         The report as plain JSON.
     """
-    runs = [{**run, "name": _name(run)} for run in report["runs"]]
-    whole = {**report, "runs": [{n: run[n] for n in ("status", "name")} for run in runs]}
-    parts = [f"<h1>n5zarr report</h1>{_html(whole)}"]
-    parts += [f"<h2>{escape(run.pop('name'))}</h2>{_html(run)}" for run in runs]
+    runs, states = report["runs"], Counter(run["status"] for run in report["runs"])
+    whole = {**report, "runs": ", ".join(f"{n} {status}" for status, n in states.items())}
+    rows = "".join(
+        f'<tr><td>{_html(run["status"], "status")}<td><a href="#{n}">{escape(_name(run))}</a>'
+        f"<td>{escape(_reason(run))}"
+        for n, run in enumerate(runs)
+    )
+    parts = [f"<h1>n5zarr report</h1>{_html(whole)}<table>{rows}</table>"]
+    parts += [f'<h2 id="{n}">{escape(_name(r))}</h2>{_html(r)}' for n, r in enumerate(runs)]
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
@@ -54,6 +60,13 @@ def page(report: Mapping[str, Any]) -> str:
 
 def _name(run: Mapping[str, Any]) -> str:
     return f"{run['command']} {' → '.join(run['locations'].values())}"
+
+
+def _reason(run: Mapping[str, Any]) -> str:
+    """Return why a run is not as it should be: its error, or its first finding."""
+    said = [run["error"], *run.get("findings", ()), *run.get("differences", ())]
+    first: Mapping[str, Any] = next(filter(None, said), {})
+    return "" if run["status"] == "ok" else str(first.get("message", ""))
 
 
 def _html(value: Any, name: str = "") -> str:  # noqa: ANN401 - any JSON

@@ -32,6 +32,7 @@ __all__ = ["Report", "Reported", "entry_of_run", "recorded"]
 type Reported = str | os.PathLike[str] | Report | None
 """Where runs are recorded: a file, or a report that several runs share."""
 
+_MARK = "n5zarr_report"
 _VERSION = 1  # of the structure, which docs/convert.md lists
 _PACKAGES = "n5zarr", "zarr", "numcodecs", "numpy"
 _WORST_FIRST = "failed", "problems", "ok"
@@ -83,18 +84,21 @@ def recorded[**P, R](command: str, *places: str) -> Callable[[Callable[P, R]], C
 class Report:
     """A report of runs: a file that is written again after each.
 
+    The runs of an existing report stay, but those that are repeated: the same command at the same
+    locations.
+
     Parameters
     ----------
     path : path
-        The file, ``.json`` or ``.html``, in a folder that exists.
+        The file ``*.json``, in a folder that exists; or ``*.html``, beside which it is written.
     is_shared : bool, optional
-        Whether several runs are recorded, and those of an earlier report in the same file of JSON
-        can be kept; :meth:`end` ends it.
+        Whether several runs are recorded; :meth:`end` ends it.
 
     Raises
     ------
     N5UnrepresentableError
-        The name has another suffix, or there is no such folder (``kind="option"``).
+        The name has another suffix, there is no such folder, or the file is no report
+        (``kind="option"``).
     """
 
     def __init__(self, path: str | os.PathLike[str], *, is_shared: bool = False) -> None:
@@ -106,20 +110,32 @@ class Report:
         )
         self._is_shared = is_shared
         self._before: dict[str, Any] = {}
+        for file in {self._json, self.path}:
+            text = file.read_text(errors="replace") if file.is_file() else _MARK
+            require(_MARK in text, f"report (--report): expected a report or no file, got {file}")
         with suppress(OSError, ValueError):
-            found = json.loads(self.path.read_bytes()) if is_shared else None
-            if isinstance(found, dict) and found.get("n5zarr_report") == _VERSION:
+            found = json.loads(self._json.read_bytes())
+            if isinstance(found, dict) and found.get(_MARK) == _VERSION:
                 self._before = found
         self._runs: list[dict[str, Any]] = []
         self._secrets = frozenset[str]()
         self._began, self._started = time.monotonic(), _now()
         self._write("running")  # before hours of work, and to tell of a killed run
 
+    @property
+    def _json(self) -> Path:
+        return self.path.with_suffix(".json")
+
     def end(self) -> None:
-        """Write the file without what it keeps of an earlier report, and the worst status."""
-        self._before = {}
-        states = {run["status"] for run in self._runs} | {"ok"}
+        """Write the file with the worst status of all runs."""
+        states = {run["status"] for run in self._all()} | {"ok"}
         self._write(next(status for status in _WORST_FIRST if status in states))
+
+    def _all(self) -> list[dict[str, Any]]:
+        """Return the runs, then those of the earlier report that are not repeated."""
+        repeated = [(run["command"], run["locations"]) for run in self._runs]
+        before = self._before.get("runs", [])
+        return [*self._runs, *(r for r in before if (r["command"], r["locations"]) not in repeated)]
 
     def _write(self, status: str) -> None:
         """Write the file; an existing one stays until the new one is complete."""
@@ -127,19 +143,21 @@ class Report:
         machine = {"python": platform.python_version(), "platform": platform.platform()}
         document = self._plain(
             {
-                "n5zarr_report": _VERSION,
+                _MARK: _VERSION,
                 "status": status,
                 "started": self._started,
                 "ended": None if status == "running" else _now(),
                 "seconds": round(time.monotonic() - self._began, 3),
                 "program": {**programs, **machine},
-                "runs": [*self._runs, *self._before.get("runs", [])],
+                "runs": self._all(),
             }
         )
-        is_page = self.path.suffix == ".html"
-        text = page(document) if is_page else json.dumps(document, indent=2, ensure_ascii=False)
+        texts = {self._json: json.dumps(document, indent=2, ensure_ascii=False)}
+        if self.path.suffix == ".html":
+            texts[self.path] = page(document)
         with FileWriter("atomic", lambda message: None) as writer:
-            writer.write(str(self.path), f"{text}\n".encode(errors="backslashreplace"))
+            for file, text in texts.items():
+                writer.write(str(file), f"{text}\n".encode(errors="backslashreplace"))
 
     def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
         """Keep what the earlier report says of a run without problems, if it does.
@@ -153,11 +171,12 @@ class Report:
         **options
             The options that must be the same.
         """
-        runs = self._before.get("runs", [])
-        for run in runs if ended or self._before.get("status") == "running" else ():
-            is_same = [*run["locations"].values()] == [*map(_located, places)]
-            if is_same and run["status"] == "ok" and options.items() <= run["options"].items():
-                runs.remove(run)
+        before, located = self._before, [*map(_located, places)]
+        is_killed, began = before.get("status") == "running", before.get("started", "")
+        for run in before.get("runs", []):
+            is_same = [*run["locations"].values()] == located and run["status"] == "ok"
+            counts = ended or (is_killed and run["started"] >= began)
+            if is_same and counts and options.items() <= run["options"].items():
                 self._runs.append(run)
                 return True
         return False
@@ -218,7 +237,7 @@ def _hidden(option: Any) -> Any:  # noqa: ANN401 - of any type
 def _located(location: object) -> str:
     """Name a location: the whole path of a local one."""
     if isinstance(location, os.PathLike) or (isinstance(location, str) and not is_url(location)):
-        return str(Path(location).absolute())
+        return str(Path(location).resolve())
     return shown(location).strip("'")
 
 

@@ -18,7 +18,9 @@ from n5zarr.arrays.boxes import box_shape, boxes
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.arrays.stored_chunks import each_key, stored_chunks
 from n5zarr.errors import N5Error
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
+from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 from n5zarr.tools.evidence.report import entry_of_run
 from n5zarr.tools.jobs.run import MAX_MEMORY
@@ -97,6 +99,7 @@ def _described(array: ArraySource) -> dict[str, JSON]:
     n_blocks, n_stored = counted(array)
     n_bytes = n_blocks and array.stored and sum(map(_n_bytes, array.stored))
     return {
+        "name": array.name or None,
         "data_type": name_of_type(array.native_dtype),
         "chunks": array.chunks,
         "blocks": n_blocks,
@@ -109,6 +112,9 @@ def _described(array: ArraySource) -> dict[str, JSON]:
 def _n_bytes(stored: Any) -> int:  # noqa: ANN401 - an array of Zarr, or the blocks of N5
     """Count the bytes of the stored blocks, chunks or shards."""
     store = stored.store.storage.store if isinstance(stored.store, N5Store) else stored.store
+    if isinstance(store, MadeDatasets):  # of another format, whose files have other sizes
+        size = sync(store.getsize_prefix(stored.path))
+        return size - sync(store.getsize(join(stored.path, ATTRIBUTES_JSON)))
 
     async def of_some(keys: Sequence[str]) -> int:
         return sum(await asyncio.gather(*(store.getsize(join(stored.path, k)) for k in keys)))
