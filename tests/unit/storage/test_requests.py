@@ -248,6 +248,10 @@ def test_a_removed_document_leaves_no_empty_directory(tmp_path: Path) -> None:
     assert not (tmp_path / "c" / "a" / "b").exists()
     local.run(one_by_one(Put("a/b/k", b"1"), Remove("a/b/k")), print)
     assert (tmp_path / "c" / "a" / "b").is_dir()
+    (tmp_path / "c" / "a" / "b").rmdir()
+    (tmp_path / "c" / "a").rmdir()
+    local.run(one_by_one(Put("k", b"1"), Remove("k", prune=True)), print)
+    assert (tmp_path / "c").is_dir()  # the container itself
 
 
 def test_the_nearest_file_that_names_a_directory_is_found(tmp_path: Path) -> None:
