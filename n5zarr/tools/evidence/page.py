@@ -45,8 +45,8 @@ def page(report: Mapping[str, Any]) -> str:
     runs, states = report["runs"], Counter(run["status"] for run in report["runs"])
     whole = {**report, "runs": ", ".join(f"{n} {status}" for status, n in states.items())}
     rows = "".join(
-        f'<tr><td>{_html(run["status"], "status")}<td><a href="#{n}">{escape(_name(run))}</a>'
-        f"<td>{escape(_reason(run))}"
+        f'<tr><th>{_html(run["status"], "status")}<td><a href="#{n}">{escape(_name(run))}</a>'
+        f"<br>{escape(_reason(run))}"
         for n, run in enumerate(runs)
     )
     parts = [f"<h1>n5zarr report</h1>{_html(whole)}<table>{rows}</table>"]
