@@ -279,7 +279,8 @@ def _texts(element: ElementTree.Element, path: str) -> list[str]:
 def _ranges_of_pattern(pattern: str) -> list[range]:
     """Parse numbers and ranges, ``0,4-8,20-50:10``, as spimdata's ``IntegerPattern``."""
     found = []
-    for entry in (pattern.replace(" ", "").strip() or "0").split(","):
+    pattern = pattern.replace(" ", "").replace("_", "?")  # Python's numbers may contain _
+    for entry in (pattern.strip() or "0").rstrip(",").split(","):
         first, dash, rest = entry.partition("-")
         last, _, step = rest.partition(":")
         start, end, by = int(first), int(last if dash else first), int(step or 1)

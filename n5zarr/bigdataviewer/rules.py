@@ -46,6 +46,7 @@ _NAMES = ("id", "@format", "@name", "Name", "NewId")
 
 _I = "[-+]?[0-2]?[0-9]{1,9}"  # an int of Java
 _R = r"[-+]?(?:NaN|Infinity|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?)[dDfF]?"
+_FINITE = f"(?![-+]?(?:NaN|Infinity)){_R}"
 _LEGAL = r"""(?:%[0-9A-Fa-f]{2}|[^%\s"<>\\^`{|}\[\]])"""  # what java.net.URI takes
 _WHOLE = r"<\w+[^>]*>(?:/|\\|[A-Za-z][A-Za-z0-9+.-]*:)(?s:.*)"  # an absolute path, or a URI
 _READ = ("bdv.n5", "bdv.n5.cloud", "bdv.hdf5", "bdv.multimg.zarr", *SPLIT)
@@ -84,7 +85,7 @@ _FORMS = {
     "2 numbers": (f"two numbers, {_FIRST}", _vector(_R, 2)),
     "3 numbers": (f"three numbers, {_FIRST}", _vector(_R, 3)),
     "shift": (f"3 or 12 numbers, {_FIRST}", _vector(_R, 3, 12)),
-    "12 numbers": (f"twelve numbers, {_FIRST}", _vector(_R, 12)),
+    "12 numbers": (f"twelve numbers that are finite, {_FIRST}", _vector(_FINITE, 12)),
     "transform": ("affine or generic", "affine|generic"),
     "times": ("list, range or pattern", "list|range|pattern"),
     "path": ("a path", ".+"),
@@ -198,7 +199,8 @@ def problems_in(xml: bytes) -> Iterator[Problem]:
     yield from _entities(root)
     for each in root.iter("Timepoints"):
         if not timepoints_in(each):
-            text = f"expected 1 to 100000 of them, got {_text(each, '<')!r:.70}; correct them"
+            got = ElementTree.tostring(each, "unicode").strip()
+            text = f"expected 1 to 100000 of them, got {got!r:.70}; correct them"
             yield "error", f"Timepoints: {text}"
     problem = problem_of(xml)
     if problem is not None and not any(e.get("format") in _NOT_READ for e in root.iter(_LOADER)):
@@ -235,8 +237,10 @@ def _text(element: Element, name: str) -> str | None:
     """Return the text of a child, an attribute, or the element; None if it is not there."""
     if name[0] == "@":
         return element.get(name[1:])
-    if name == "<":
-        return ElementTree.tostring(element, "unicode").strip()
+    if name == "<":  # with the only attribute that Java reads
+        alone = ElementTree.Element(element.tag, {k: v for k, v in element.items() if k == "type"})
+        alone.text = element.text
+        return ElementTree.tostring(alone, "unicode")
     child = element.find(name)
     return None if child is None else child.text or ""
 
@@ -325,7 +329,8 @@ def _views(root: Element, description: Description, times: Sequence[int]) -> Ite
 
 
 def _is_flat(rows: Sequence[float]) -> bool:
-    return bool(rows) and not abs(np.linalg.det(np.reshape(rows, (3, 4))[:, :3])) > 0
+    with np.errstate(all="ignore"):  # very large numbers
+        return bool(rows) and not abs(np.linalg.det(np.reshape(rows, (3, 4))[:, :3])) > 0
 
 
 def _boxes(description: Description) -> Iterator[Problem]:

@@ -114,6 +114,8 @@ class ProjectCheck:
         self.counts, self.gaps = inner.counts, inner.gaps
         try:
             yield from inner.run(run, state)
+            if is_whole:
+                yield from self._findings(_images(project, inner))
         except (N5Error, FileNotFoundError) as err:
             is_unlisted = isinstance(err, N5Error) and err.kind == "listing"
             is_made = isinstance(project.place.location, BdvImages)  # of images, one is broken
@@ -123,7 +125,6 @@ class ProjectCheck:
             yield from self._findings([(severity, f"its images: {err}")])
             return
         if is_whole:
-            yield from self._findings(_images(project, inner))
             yield from self._findings(_points(project))
 
     def _findings(self, problems: Iterator[Problem] | Sequence[Problem]) -> Iterator[Finding]:

@@ -42,20 +42,22 @@ def run_each(locations: Sequence[str], work: Work, given: dict[str, Any], *, qui
     path = given.pop("report", None)
     report = None if path is None else Report(path, is_shared=True)
     done, problems = [], []
-    for location in locations:
-        try:
-            status, text = work(location, report)
-        except Exception as err:
-            status, text = "failed", _said(err)
-        done.append({"location": named(location), "status": status, "text": text})
-        if not quiet:
-            line = f"{named(location)}: {' '.join(text.split())}"
-            print_text(Text.assemble((status.ljust(9), _STYLES[status]), line), hang=" " * 13)
     try:
-        if report is not None:
-            report.end()
-    except OSError as err:  # a full disk
-        problems.append(err)
+        for location in locations:
+            try:
+                status, text = work(location, report)
+            except Exception as err:
+                status, text = "failed", _said(err)
+            done.append({"location": named(location), "status": status, "text": text})
+            if not quiet:
+                line = f"{named(location)}: {' '.join(text.split())}"
+                print_text(Text.assemble((status.ljust(9), _STYLES[status]), line), hang=" " * 13)
+    finally:  # also if the user interrupts it
+        try:
+            if report is not None:
+                report.end()
+        except OSError as err:  # a full disk
+            problems.append(err)
     counts = {name: sum(each["status"] == name for each in done) for name in _STYLES}
     said = {"problems": "with problems"}
     summary = [f"{count} {said.get(name, name)}" for name, count in counts.items() if count]

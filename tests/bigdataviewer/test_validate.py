@@ -57,6 +57,22 @@ def test_a_project_of_bigstitcher_has_no_problem(tmp_path: Path) -> None:
     assert found(copied(tmp_path / "sample")) == []
 
 
+def test_what_java_reads_in_another_form_has_no_problem(tmp_path: Path) -> None:
+    """Java's ``split`` drops empty parts at the end; of a path, only ``type`` is read."""
+    xml = copied(tmp_path)
+    text = xml.read_text().replace("0,1</int", "0,1,</int")
+    xml.write_text(text.replace('<n5 type="relative"', '<n5 by="me" type="relative"'))
+    assert found(xml) == []
+
+
+def test_a_missing_file_of_hdf5_is_named(tmp_path: Path) -> None:
+    xml = write_plain_project(tmp_path, "hdf5", is_split=False)
+    next(tmp_path.rglob("*.h5")).unlink()
+    ((severity, text),) = found(xml)
+    assert severity == "error"
+    assert ".h5" in text
+
+
 @pytest.mark.parametrize("kind", ["n5", "ome-zarr"])
 def test_what_is_written_has_no_problem(kind: Any, tmp_path: Path) -> None:
     views = {n: np.full((11, 67, 71), n, "uint16") for n in (0, 3)}
@@ -80,6 +96,7 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
         "(?s)<Timepoints.*</Timepoints>", "", "error", "Timepoints: expected an element",
     ),
     "pattern": ("0,1</int", "0,b</int", "error", "Timepoints: expected 1 to 100000 .*0,b"),
+    "digits": ("0,1</int", "0,0_1</int", "error", "Timepoints: expected 1 to 100000 .*0_1"),
     "type of time points": (
         'type="pattern"', 'type="all"', "error", "Timepoints: type: expected list, .* 'all'",
     ),
@@ -162,6 +179,10 @@ EDITS: dict[str, tuple[str, str, str, str]] = {
     "affine": (
         r"<affine>1.0 ", "<affine>", "error",
         "ViewRegistration setup 0 timepoint 0: ViewTransform .*: affine: expected twelve numbers",
+    ),
+    "no number": (
+        r"<affine>1.0 ", "<affine>NaN ", "error",
+        "affine: expected twelve numbers that are finite, .*got 'NaN",
     ),
     "flat": (
         r"<affine>1.0 ", "<affine>0.0 ", "error",

@@ -22,6 +22,7 @@ import zarr
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.tools.evidence.report import Report
 from tests.command import CliRunner
 
 RANDOM = np.random.default_rng(7)
@@ -254,9 +255,39 @@ def test_a_report_grows_and_no_other_file_is_replaced(made: Path) -> None:
     document = made / "g/u2/attributes.json"
     before = document.read_bytes()
     for place in (document, document.with_suffix(".html")):
-        with pytest.raises(N5UnrepresentableError, match="expected a report or no file"):
+        with pytest.raises(N5UnrepresentableError, match="expected a report of this version"):
             n5zarr.validate(made, report=place)
     assert document.read_bytes() == before
+
+
+def test_a_dry_run_is_no_evidence(made: Path) -> None:
+    report, out = made.parent / "report.json", made.parent / "out"
+    line = ("convert", made, "--into", out, "--verify", "--report", report)
+    assert called(*line[:4])[0] == 0
+    assert called(*line, "--dry-run")[0] == 0
+    chunk = next(p for p in (out / "made.zarr/g/f8/c").rglob("*") if p.is_file())
+    chunk.unlink()
+    assert called(*line)[0] == 1
+    shutil.rmtree(out)
+    assert called(*line)[0] == 0
+    assert called(*line, "--dry-run")[0] == 0
+    assert len([d for run in json.loads(report.read_text())["runs"] for d in run["datasets"]]) >= 4
+
+
+def test_reports_of_two_processes_become_one(made: Path) -> None:
+    report = made.parent / "report.json"
+    other = Report(report, is_shared=True)
+    n5zarr.convert(made, made.parent / "a.zarr", report=report)
+    n5zarr.convert(made, made.parent / "b.zarr", report=other)
+    other.end()
+    found = json.loads(report.read_text())
+    assert len(found["runs"]) == 2
+    assert found["status"] == "ok"
+    for text in (report.read_text()[:500], '{"n5zarr_report": 1, "runs": "abc"}', "{}"):
+        report.write_text(text)
+        with pytest.raises(N5UnrepresentableError, match="expected a report of this version"):
+            n5zarr.validate(made, report=report)
+        assert report.read_text() == text
 
 
 def test_sizes_of_images_are_those_of_their_files(made: Path) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.options import require
-from n5zarr.errors import N5Warning
+from n5zarr.errors import N5Error, N5Warning, option_error
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
 from n5zarr.storage.writing import FileWriter
@@ -35,7 +35,7 @@ type Reported = str | os.PathLike[str] | Report | None
 _MARK = "n5zarr_report"
 _VERSION = 1  # of the structure, which docs/convert.md lists
 _PACKAGES = "n5zarr", "zarr", "numcodecs", "numpy"
-_WORST_FIRST = "failed", "problems", "ok"
+_WORST_FIRST = "failed", "running", "problems", "ok"
 _entry: ContextVar[dict[str, Any] | None] = ContextVar("entry", default=None)
 
 
@@ -109,14 +109,13 @@ class Report:
             f"{self.path}",
         )
         self._is_shared = is_shared
-        self._before: dict[str, Any] = {}
-        for file in {self._json, self.path}:
-            text = file.read_text(errors="replace") if file.is_file() else _MARK
-            require(_MARK in text, f"report (--report): expected a report or no file, got {file}")
-        with suppress(OSError, ValueError):
-            found = json.loads(self._json.read_bytes())
-            if isinstance(found, dict) and found.get(_MARK) == _VERSION:
-                self._before = found
+        old, shown = (p.read_bytes() if p.is_file() else None for p in (self._json, self.path))
+        runs = _runs_in(old, self._json)
+        is_page = self.path != self._json
+        if is_page and shown is not None and b"<title>n5zarr report</title>" not in shown:
+            raise _no_report(self.path)
+        before = json.loads(old) if old else {}
+        self._before = {"status": "", "started": "", **before, "runs": runs}
         self._runs: list[dict[str, Any]] = []
         self._secrets = frozenset[str]()
         self._began, self._started = time.monotonic(), _now()
@@ -128,36 +127,36 @@ class Report:
 
     def end(self) -> None:
         """Write the file with the worst status of all runs."""
-        states = {run["status"] for run in self._all()} | {"ok"}
-        self._write(next(status for status in _WORST_FIRST if status in states))
+        self._write()
 
-    def _all(self) -> list[dict[str, Any]]:
-        """Return the runs, then those of the earlier report that are not repeated."""
-        repeated = [(run["command"], run["locations"]) for run in self._runs]
-        before = self._before.get("runs", [])
-        return [*self._runs, *(r for r in before if (r["command"], r["locations"]) not in repeated)]
-
-    def _write(self, status: str) -> None:
-        """Write the file; an existing one stays until the new one is complete."""
+    def _write(self, status: str = "") -> None:
+        """Write the file; runs that others have added meanwhile stay."""
         programs = {name: version(name) for name in _PACKAGES}
         machine = {"python": platform.python_version(), "platform": platform.platform()}
-        document = self._plain(
-            {
+        found: dict[str, Any] = {}
+
+        def written(old: bytes | None) -> bytes:
+            repeated = [self._plain(_key(run)) for run in self._runs]
+            others = [run for run in _runs_in(old, self._json) if _key(run) not in repeated]
+            runs = [*self._runs, *others]
+            states = {run["status"] for run in runs} | {"ok"}
+            whole = status or next(status for status in _WORST_FIRST if status in states)
+            document = {
                 _MARK: _VERSION,
-                "status": status,
+                "status": whole,
                 "started": self._started,
-                "ended": None if status == "running" else _now(),
+                "ended": None if whole == "running" else _now(),
                 "seconds": round(time.monotonic() - self._began, 3),
                 "program": {**programs, **machine},
-                "runs": self._all(),
+                "runs": runs,
             }
-        )
-        texts = {self._json: json.dumps(document, indent=2, ensure_ascii=False)}
-        if self.path.suffix == ".html":
-            texts[self.path] = page(document)
+            found.update(self._plain(document))
+            return _encoded(json.dumps(found, indent=2, ensure_ascii=False))
+
         with FileWriter("atomic", lambda message: None) as writer:
-            for file, text in texts.items():
-                writer.write(str(file), f"{text}\n".encode(errors="backslashreplace"))
+            writer.update(str(self._json), written)
+            if self.path.suffix == ".html":
+                writer.write(str(self.path), _encoded(page(found)))
 
     def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
         """Keep what the earlier report says of a run without problems, if it does.
@@ -172,11 +171,16 @@ class Report:
             The options that must be the same.
         """
         before, located = self._before, [*map(_located, places)]
-        is_killed, began = before.get("status") == "running", before.get("started", "")
-        for run in before.get("runs", []):
+        is_killed, began = before["status"] == "running", before["started"]
+        for run in before["runs"]:
             is_same = [*run["locations"].values()] == located and run["status"] == "ok"
             counts = ended or (is_killed and run["started"] >= began)
-            if is_same and counts and options.items() <= run["options"].items():
+            if (
+                is_same
+                and counts
+                and not run["options"].get("dry_run")
+                and options.items() <= run["options"].items()
+            ):
                 self._runs.append(run)
                 return True
         return False
@@ -225,6 +229,42 @@ class Report:
             return [self._plain(each) for each in value]
         is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
         return value if value is None or is_number else without_secrets(str(value), self._secrets)
+
+
+def _runs_in(data: bytes | None, file: Path) -> list[dict[str, Any]]:
+    """Return the runs of a report; none of a missing one.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        It is no report of this version (``kind="option"``).
+    """
+    if data is None:
+        return []
+    with suppress(ValueError, KeyError, TypeError):
+        found = json.loads(data)
+        if found[_MARK] == _VERSION:
+            runs: list[dict[str, Any]] = found["runs"]
+            for run in runs:
+                _key(run), run["status"], run["started"], [*run["locations"].values()]
+            return runs
+    raise _no_report(file)
+
+
+def _no_report(file: Path) -> N5Error:
+    return option_error(
+        f"report (--report): expected a report of this version, or no file, got {file}; move it"
+    )
+
+
+def _key(run: Mapping[str, Any]) -> list[object]:
+    """Return what a repeated run has in common with the first."""
+    options = run["options"]
+    return [run["command"], run["locations"], bool(options.get("dry_run")), options.get("part")]
+
+
+def _encoded(text: str) -> bytes:
+    return f"{text}\n".encode(errors="backslashreplace")
 
 
 def _hidden(option: Any) -> Any:  # noqa: ANN401 - of any type
