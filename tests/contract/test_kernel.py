@@ -626,25 +626,37 @@ def test_blosc_parameters_out_of_range_are_left_to_python(
     assert len(left) == 6
 
 
+THREADS = """
+import os, sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+import n5zarr
+
+array = n5zarr.open_array(sys.argv[1], path="d")
+
+def resident():
+    return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+def read_in_threads(n):
+    for _ in range(n):
+        with ThreadPoolExecutor(1) as threads:
+            threads.submit(array.__getitem__, 700).result()
+
+read_in_threads(50)
+before = resident()
+read_in_threads(400)
+print(resident() - before)
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the memory is read from /proc")
 def test_threads_that_end_free_their_decoders(tmp_path: Path) -> None:
+    # in a process of its own: what other tests have left may be freed, or grow, at any time
     values = np.random.default_rng(1).integers(0, 200, 200_000).astype("u2")
-    array: Any = n5zarr.create_array(
-        tmp_path, path="d", data=values, chunks=(50_000,), compression="zstd"
-    )
-
-    def resident() -> int:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-
-    def read_in_threads(n: int) -> None:
-        for _ in range(n):
-            with ThreadPoolExecutor(1) as threads:
-                assert threads.submit(array.__getitem__, 700).result() == values[700]
-
-    read_in_threads(50)
-    before = resident()
-    read_in_threads(400)
-    assert resident() - before < 2**24  # a decoder has used about 90 kB
+    n5zarr.create_array(tmp_path, path="d", data=values, chunks=(50_000,), compression="zstd")
+    command = [sys.executable, "-c", THREADS, str(tmp_path)]
+    grown = int(subprocess.run(command, check=True, capture_output=True).stdout)
+    assert grown < 2**24  # 400 decoders have about 36 MB
 
 
 def test_blocks_outside_of_the_dataset_are_left_to_python(tmp_path: Path) -> None:
