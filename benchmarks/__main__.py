@@ -34,6 +34,7 @@ from zarr.storage import LocalStore, MemoryStore
 from zarr_n5 import N5WrapperStore
 
 import n5zarr
+from benchmarks.presentation import PIPELINES
 from n5zarr import N5Store
 
 DTYPES = ("uint8", "uint16", "uint64")
@@ -51,11 +52,19 @@ ZARR_CODECS: dict[str, Any] = {
     "blosc": BloscCodec(cname="zstd", clevel=5, shuffle="shuffle"),
 }
 PEERS = ("tensorstore", "z5py", "zarr-n5")
+READERS = ("n5zarr", "n5zarr, plain", *PEERS, "Zarr v3")
+ZARR_PIPELINES = {
+    "Zarr v3": PIPELINES["default"],
+    "Zarr v3, fused": PIPELINES["fused"],
+    "Zarr v3, zarrs": "zarrs.ZarrsCodecPipeline",
+}
 BOXES = {"boxes of 100³": (100, 4), "boxes of 16³": (16, 16)}  # edge, number
 OTHER_DURABILITIES = ("overwrite", "durable")
+OTHER_WAYS = tuple(f"n5zarr, {how}" for how in OTHER_DURABILITIES)
+WRITERS = ("n5zarr", *OTHER_WAYS, "tensorstore", "z5py", "Zarr v3")
 ENOUGH = 0.05  # seconds of a task in a row
 
-type Reader = Callable[[tuple[slice, ...]], np.ndarray]
+type Reader = Callable[[tuple[Any, ...]], np.ndarray]  # of a box, or of positions along each axis
 
 
 @dataclass(frozen=True)
@@ -121,19 +130,28 @@ def spec(path: Path, case: Case, shape: tuple[int, ...] | None = None) -> dict[s
     return found
 
 
-def readers(path: Path, case: Case, *only: str) -> dict[str, Reader]:
-    def ours() -> Reader:
-        array: Any = n5zarr.open(path, path="d")
-        return lambda box: np.asarray(array[box])
+def zarr_spec(path: Path) -> dict[str, Any]:
+    kvstore = {"driver": "file", "path": f"{path.with_suffix('.zarr')}/d/"}
+    return {"driver": "zarr3", "kvstore": kvstore}
 
-    def plain() -> Reader:
-        array: Any = zarr.open_array(N5Store(path), path="d", mode="r")
-        return lambda box: np.asarray(array[box])
 
-    def tensorstore() -> Reader:
-        array = ts.open(spec(path, case)).result()
-        return lambda box: array[box[::-1]].read(order="F").result().T
+def picked(array: Any, selection: tuple[Any, ...]) -> Any:
+    """Select a box, or the elements at positions along each axis."""
+    return (array if isinstance(selection[0], slice) else array.vindex)[selection]
 
+
+def of_zarr(array: Any) -> Reader:
+    return lambda selection: np.asarray(picked(array, selection))
+
+
+def of_tensorstore(spec: dict[str, Any]) -> Reader:
+    array = ts.open(spec).result()
+    if spec["driver"] != "n5":
+        return lambda selection: picked(array, selection).read().result()
+    return lambda selection: picked(array, selection[::-1]).read(order="F").result().T
+
+
+def readers(path: Path, case: Case, *tools: str) -> dict[str, Reader]:
     def z5() -> Reader:
         array = z5py.File(str(path), "r")["d"]
         array.n_threads = 2
@@ -143,19 +161,20 @@ def readers(path: Path, case: Case, *only: str) -> dict[str, Reader]:
         array: Any = zarr.open_array(N5WrapperStore(LocalStore(path, read_only=True)), path="d")
         return lambda box: np.asarray(array[box[::-1]]).T
 
-    def plain_zarr() -> Reader:
-        array: Any = zarr.open_array(path.with_suffix(".zarr"), path="d", mode="r")
-        return lambda box: np.asarray(array[box])
+    def zarr_v3(pipeline: str) -> Reader:
+        with zarr.config.set({"codec_pipeline.path": pipeline}):
+            return of_zarr(zarr.open_array(path.with_suffix(".zarr"), path="d", mode="r"))
 
-    tools = {
-        "n5zarr": ours,
-        "n5zarr, plain": plain,
-        "tensorstore": tensorstore,
+    known: dict[str, Callable[[], Reader]] = {
+        "n5zarr": lambda: of_zarr(n5zarr.open(path, path="d")),
+        "n5zarr, plain": lambda: of_zarr(zarr.open_array(N5Store(path), path="d", mode="r")),
+        "tensorstore": lambda: of_tensorstore(spec(path, case)),
         "z5py": z5,
         "zarr-n5": zarr_n5,
-        "Zarr v3": plain_zarr,
+        **{tool: partial(zarr_v3, pipeline) for tool, pipeline in ZARR_PIPELINES.items()},
+        "Zarr v3, tensorstore": lambda: of_tensorstore(zarr_spec(path)),
     }
-    return {tool: make() for tool, make in tools.items() if not only or tool in only}
+    return {tool: known[tool]() for tool in tools}
 
 
 def z5_options(case: Case) -> dict[str, Any]:
@@ -169,7 +188,9 @@ def z5_options(case: Case) -> dict[str, Any]:
             return {}
 
 
-def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callable[[], Any]]]:
+def writers(
+    case: Case, source: np.ndarray, *tools: str
+) -> dict[str, Callable[[Path], Callable[[], Any]]]:
     """Make, for each tool, what makes an empty dataset and gives back what fills it."""
 
     def ours(path: Path, durability: Any = "atomic") -> Callable[[], Any]:
@@ -190,17 +211,48 @@ def writers(case: Case, source: np.ndarray) -> dict[str, Callable[[Path], Callab
         )  # fmt: skip
         return lambda: array.__setitem__(slice(None), source)
 
-    def plain_zarr(path: Path) -> Callable[[], Any]:
-        """Make the same array as Zarr v3, with the codecs that the N5 one is shown with."""
+    def zarr_code(store: Any) -> Callable[[], Any]:
         array: Any = zarr.create_array(
-            path.with_suffix(".zarr"), name="d", shape=source.shape, chunks=(case.block,) * 3,
-            dtype=case.dtype, compressors=ZARR_CODECS[case.compression], overwrite=True,
+            store, name="d", shape=source.shape, chunks=(case.block,) * 3, dtype=case.dtype,
+            compressors=ZARR_CODECS[case.compression], overwrite=True,
         )  # fmt: skip
         return lambda: array.__setitem__(..., source)
 
-    others = {f"n5zarr, {how}": partial(ours, durability=how) for how in OTHER_DURABILITIES}
-    peers = {"tensorstore": tensorstore, "z5py": z5, "Zarr v3": plain_zarr}
-    return {"n5zarr": ours, **others, **peers}
+    def zarr_v3(path: Path, pipeline: str) -> Callable[[], Any]:
+        """Make the same array as Zarr v3, with the codecs that the N5 one is shown with."""
+        with zarr.config.set({"codec_pipeline.path": pipeline}):
+            return zarr_code(path.with_suffix(".zarr"))
+
+    def zarr_tensorstore(path: Path) -> Callable[[], Any]:
+        zarr_v3(path, ZARR_PIPELINES["Zarr v3"])
+        array = ts.open(zarr_spec(path)).result()
+        return lambda: array.write(source).result()
+
+    known: dict[str, Callable[[Path], Callable[[], Any]]] = {
+        "n5zarr": ours,
+        **{f"n5zarr, {how}": partial(ours, durability=how) for how in OTHER_DURABILITIES},
+        "n5zarr, plain": lambda path: zarr_code(N5Store(path)),
+        "tensorstore": tensorstore,
+        "z5py": z5,
+        **{tool: partial(zarr_v3, pipeline=named) for tool, named in ZARR_PIPELINES.items()},
+        "Zarr v3, tensorstore": zarr_tensorstore,
+    }
+    return {tool: known[tool] for tool in tools}
+
+
+def filled(make: Callable[[Path], Callable[[], Any]], path: Path) -> float:
+    """Fill a new dataset in place of another, and give the seconds of filling it."""
+    for each in (path, path.with_suffix(".zarr")):
+        shutil.rmtree(each, ignore_errors=True)
+    return timed(make(path), 1)
+
+
+def check_written(tool: str, path: Path, case: Case, source: np.ndarray) -> None:
+    """Compare what a tool has written, as another reads it, with its source."""
+    # tensorstore refuses z5py's blosc, for a member that it does not know
+    reader = "z5py" if tool == "z5py" else "tensorstore"
+    reader = "Zarr v3" if tool.startswith("Zarr v3") else reader
+    assert np.array_equal(readers(path, case, reader)[reader]((slice(None),) * 3), source), tool
 
 
 # ---------------------------------------------------------------------- tasks
@@ -257,42 +309,44 @@ def read_tasks(case: Case, source: np.ndarray, path: Path, rounds: int) -> list[
         **planes,
     }
     for task, selections in wanted.items():
-        found = readers(path, case)
-        for tool, read in found.items():
-            for box in selections:
-                assert np.array_equal(read(box), source[box]), (tool, task, case)
-        tasks = {tool: partial(read_all, read, selections) for tool, read in found.items()}
-        rows.append(Row(task, case, measure(tasks, rounds), {}))
+        found = readers(path, case, *READERS)
+        rows.append(Row(task, case, measure_reads(found, selections, source, rounds), {}))
     return rows
 
 
-def read_all(read: Reader, selections: list[tuple[slice, ...]]) -> None:
-    for box in selections:
-        read(box)
+def measure_reads(
+    tools: Mapping[str, Reader],
+    selections: Sequence[tuple[Any, ...]],
+    source: np.ndarray,
+    rounds: int,
+) -> dict[str, float]:
+    """Compare what each tool reads with the source, and measure them."""
+    for tool, read in tools.items():
+        for selection in selections:
+            assert np.array_equal(read(selection), source[selection]), (tool, selection)
+    tasks = {tool: partial(read_all, read, selections) for tool, read in tools.items()}
+    return measure(tasks, rounds)
+
+
+def read_all(read: Reader, selections: Sequence[tuple[Any, ...]]) -> None:
+    for selection in selections:
+        read(selection)
 
 
 def write_tasks(case: Case, source: np.ndarray, folder: Path, rounds: int) -> list[Row]:
-    tools = writers(case, source)
+    tools = writers(case, source, *WRITERS)
     seconds: dict[str, list[float]] = {tool: [] for tool in tools}
     partial: dict[str, list[float]] = {tool: [] for tool in tools}
     n_bytes = {}
     part = boxes(source.shape[0])[0]
     for tool, make in shuffled(list(tools.items()), rounds):
         path = folder / f"{tool}.n5"
-        shutil.rmtree(path, ignore_errors=True)
-        fill = make(path)
-        start = time.perf_counter()
-        fill()
-        seconds[tool].append(time.perf_counter() - start)
+        seconds[tool].append(filled(make, path))
         made = path.with_suffix(".zarr") if tool == "Zarr v3" else path
         n_bytes[tool] = sum(p.stat().st_size for p in made.rglob("*") if p.is_file())
         partial[tool].append(write_part(tool, path, case, source, part))
     for tool in seconds:
-        # tensorstore refuses z5py's blosc, for a member that it does not know
-        reader = "z5py" if tool == "z5py" else "tensorstore"
-        reader = "Zarr v3" if tool == "Zarr v3" else reader
-        stored = readers(folder / f"{tool}.n5", case, reader)[reader]((slice(None),) * 3)
-        assert np.array_equal(stored, source), (tool, case)
+        check_written(tool, folder / f"{tool}.n5", case, source)
         for suffix in (".n5", ".zarr"):
             shutil.rmtree((folder / tool).with_suffix(suffix), ignore_errors=True)
     medians = ({t: statistics.median(s) for t, s in of.items()} for of in (seconds, partial))
@@ -518,8 +572,8 @@ def main() -> None:
             source = volume(case.dtype, options.edge)
             path = folder / "source.n5"
             shutil.rmtree(path, ignore_errors=True)
-            for tool in ("n5zarr", "Zarr v3"):
-                writers(case, source)[tool](path)()
+            for make in writers(case, source, "n5zarr", "Zarr v3").values():
+                make(path)()
             found = []
             if options.only != "write":
                 found += read_tasks(case, source, path, options.rounds)

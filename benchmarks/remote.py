@@ -27,55 +27,75 @@ import zarr
 from obstore.store import S3Store
 from zarr.storage import FsspecStore, ObjectStore
 
-from benchmarks.__main__ import Case, Reader, boxes, measure, read_all, volume, writers
+import n5zarr
+from benchmarks.__main__ import (
+    Case,
+    Reader,
+    boxes,
+    measure,
+    of_tensorstore,
+    of_zarr,
+    read_all,
+    volume,
+    writers,
+)
 from benchmarks.presentation import copy_keys
 from benchmarks.s3_server import s3_server
 from n5zarr import N5Store
 from n5zarr.arrays.box import Box
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from n5zarr.storage.place import Backend
 
 COMPRESSIONS = ("raw", "gzip", "zstd")
 EDGE_OF_BLOCK = 64
+TOOLS = ("n5zarr, plain", "n5zarr, plain, fsspec", "Zarr v3", "Zarr v3, obstore", "tensorstore")
 
 
-def readers(options: dict[Backend, dict[str, Any]]) -> dict[str, Any]:
+def in_the_bucket(path: str, endpoint: str) -> dict[str, Any]:
+    """Return what tensorstore calls a place on the server."""
+    return {
+        "driver": "s3", "bucket": "lab", "path": path, "endpoint": endpoint,
+        "aws_region": "us-east-1", "aws_credentials": {"type": "anonymous"},
+    }  # fmt: skip
+
+
+def readers(options: dict[Backend, dict[str, Any]], *tools: str) -> dict[str, Reader]:
     fsspec, objects = options["fsspec"], options["obstore"]
-    url = fsspec["endpoint_url"]
-    stores = {
-        "n5zarr": N5Store("s3://lab/c.n5", storage_options=fsspec),  # through obstore
-        "n5zarr, fsspec": N5Store("s3://lab/c.n5", storage_options=fsspec, backend="fsspec"),
-        "Zarr v3, fsspec": FsspecStore.from_url(
-            "s3://lab/c.zarr", storage_options=fsspec, read_only=True
+    n5, v3 = "s3://lab/c.n5", "s3://lab/c.zarr"
+
+    def plain(store: Any) -> Reader:
+        return of_zarr(zarr.open_array(store, path="d", mode="r", zarr_format=3))
+
+    def tensorstore(driver: str, path: str) -> Reader:
+        kvstore = in_the_bucket(path, fsspec["endpoint_url"])
+        return of_tensorstore({"driver": driver, "kvstore": kvstore})
+
+    known: dict[str, Callable[[], Reader]] = {
+        # through obstore
+        "n5zarr": lambda: of_zarr(n5zarr.open(n5, path="d", storage_options=fsspec)),
+        "n5zarr, plain": lambda: plain(N5Store(n5, storage_options=fsspec)),
+        "n5zarr, plain, fsspec": lambda: plain(
+            N5Store(n5, storage_options=fsspec, backend="fsspec")
         ),
-        "Zarr v3, obstore": ObjectStore(S3Store("lab", prefix="c.zarr", **objects), read_only=True),
+        "Zarr v3": lambda: plain(
+            FsspecStore.from_url(v3, storage_options=fsspec, read_only=True)
+        ),
+        "Zarr v3, obstore": lambda: plain(
+            ObjectStore(S3Store("lab", prefix="c.zarr", **objects), read_only=True)
+        ),
+        "tensorstore": lambda: tensorstore("n5", "c.n5/d/"),
+        "Zarr v3, tensorstore": lambda: tensorstore("zarr3", "c.zarr/d/"),
     }
-
-    def read(store: Any) -> Reader:
-        array: Any = zarr.open_array(store, path="d", mode="r", zarr_format=3)
-        return lambda box: np.asarray(array[box])
-
-    def tensorstore() -> Reader:
-        kvstore = {
-            "driver": "s3", "bucket": "lab", "path": "c.n5/d/", "endpoint": url,
-            "aws_region": "us-east-1", "aws_credentials": {"type": "anonymous"},
-        }  # fmt: skip
-        opened = ts.open({"driver": "n5", "kvstore": kvstore}).result()
-        return lambda box: np.asarray(opened[box[::-1]].read(order="F").result().T)
-
-    return {name: read(store) for name, store in stores.items()} | {"tensorstore": tensorstore()}
+    return {tool: known[tool]() for tool in tools}
 
 
 def fetchers(objects: dict[str, Any], edge: int) -> dict[str, Reader]:
     """Return functions that only fetch the stored bytes of the blocks of a box."""
     store = S3Store("lab", prefix="c.n5/d", **objects)
-    kvstore: Any = ts.KvStore.open(
-        {
-            "driver": "s3", "bucket": "lab", "path": "c.n5/d/", "endpoint": objects["endpoint"],
-            "aws_region": "us-east-1", "aws_credentials": {"type": "anonymous"},
-        }
-    ).result()  # fmt: skip
+    kvstore: Any = ts.KvStore.open(in_the_bucket("c.n5/d/", objects["endpoint"])).result()
     shape = (EDGE_OF_BLOCK,) * 3
     pool = ThreadPoolExecutor(64)
 
@@ -107,9 +127,10 @@ def compare(folder: Path, latency: float, edge: int, rounds: int) -> None:
             container = folder / "lab" / "c.n5"
             for name in (container, container.with_suffix(".zarr")):
                 shutil.rmtree(name, ignore_errors=True)
-            writers(Case("uint8", EDGE_OF_BLOCK, compression), source)["n5zarr"](container)()
+            case = Case("uint8", EDGE_OF_BLOCK, compression)
+            writers(case, source, "n5zarr")["n5zarr"](container)()
             asyncio.run(copy_keys(N5Store(container), container.with_suffix(".zarr")))
-            tools = readers(options)
+            tools = readers(options, *TOOLS)
             for task, selections in wanted.items():
                 for tool, read in tools.items():
                     for box in selections:
@@ -131,11 +152,8 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "lab").mkdir()
-        tools = (
-            "n5zarr", "n5zarr, fsspec", "Zarr v3, fsspec", "Zarr v3, obstore",
-            "tensorstore", "obstore, bytes", "tensorstore, bytes",
-        )  # fmt: skip
-        columns = ["latency, ms", "compression", "read", *(f"{tool}, MB/s" for tool in tools)]
+        tools = [f"{tool}, MB/s" for tool in (*TOOLS, "obstore, bytes", "tensorstore, bytes")]
+        columns = ["latency, ms", "compression", "read", *tools]
         print(f"| {' | '.join(columns)} |")
         print(f"|{'---|' * len(columns)}")
         for latency in options.latency:

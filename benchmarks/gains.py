@@ -1,0 +1,148 @@
+"""What a user gains: the same tasks on N5 and on Zarr, by n5zarr and by all others, in one run.
+
+Images of uint8 and uint16 in blocks of 64^3 and 32^3, raw, gzip, zstd and blosc, are there as N5,
+written by tensorstore, and as Zarr v3 with the same chunks, written by zarr: no file is n5zarr's.
+They are read whole, in boxes of 100^3 and at 1000 points, and written whole, in files and, for
+reading, from an S3 server of its own process, which answers each request after some time. All run
+in turn; each result is compared with the source. Speeds are geometric means over the images, as
+multiples of zarr's with Zarr v3 and its default pipeline, on the server through fsspec.
+
+``uv run --group bench python -m benchmarks.gains [--quick] [--write]``; ``--write`` writes
+``benchmarks/gains.md``, the plots, and the numbers in the README and ``docs/performance.md``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+import statistics
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import remote
+from benchmarks.__main__ import (
+    COMPRESSIONS,
+    Case,
+    Row,
+    boxes,
+    check_written,
+    filled,
+    markdown,
+    measure_reads,
+    readers,
+    shuffled,
+    table,
+    volume,
+    writers,
+)
+from benchmarks.plots import DOCS, Plot, draw
+from benchmarks.s3_server import s3_server
+from tests.docs.migration.pages import with_tables
+
+MARK = "<!-- made by `python -m benchmarks.gains` -->"
+PAGES = (DOCS.parent / "README.md", DOCS / "performance.md")
+BASE = "Zarr v3"
+LOCAL = {
+    "n5zarr": "N5, n5zarr.open",
+    "n5zarr, plain": "N5, zarr code",
+    "tensorstore": "N5, tensorstore",
+    "z5py": "N5, z5py",
+    BASE: "Zarr, zarr code",
+    "Zarr v3, fused": "Zarr, zarr's fused pipeline",
+    "Zarr v3, zarrs": "Zarr, zarrs' pipeline",
+    "Zarr v3, tensorstore": "Zarr, tensorstore",
+}
+SERVER = {
+    "n5zarr": LOCAL["n5zarr"],
+    "n5zarr, plain": LOCAL["n5zarr, plain"],
+    "tensorstore": LOCAL["tensorstore"],
+    BASE: LOCAL[BASE],
+    "Zarr v3, obstore": "Zarr, zarr code, obstore",
+    "Zarr v3, tensorstore": LOCAL["Zarr v3, tensorstore"],
+}
+READS = ("whole volume", "boxes of 100³", "1000 points")
+WRITING = "writing"
+LATENCY = 20
+
+
+def selections(edge: int) -> dict[str, list[tuple[Any, ...]]]:
+    rng = np.random.default_rng(3)
+    points = tuple(rng.integers(0, edge, 1000) for _ in range(3))
+    return dict(zip(READS, ([(slice(None),) * 3], boxes(edge), [points]), strict=True))
+
+
+def stored(path: Path, case: Case, source: np.ndarray) -> None:
+    """Write the N5 and the Zarr that all read."""
+    for tool, make in writers(case, source, "tensorstore", BASE).items():
+        make(path)()
+        check_written(tool, path, case, source)
+    (path / "attributes.json").write_text('{"n5": "2.5.0"}')  # z5py looks for a version
+
+
+def local(folder: Path, case: Case, source: np.ndarray, rounds: int) -> list[Row]:
+    path = folder / "source.n5"
+    stored(path, case, source)
+    tools, rows = readers(path, case, *LOCAL), []
+    for task, wanted in selections(source.shape[0]).items():
+        # z5py has only boxes
+        able = {tool: read for tool, read in tools.items() if tool != "z5py" or task != READS[-1]}
+        rows.append(Row(task, case, measure_reads(able, wanted, source, rounds), {}))
+    seconds: dict[str, list[float]] = {tool: [] for tool in LOCAL}
+    for tool, make in shuffled(list(writers(case, source, *LOCAL).items()), rounds):
+        seconds[tool].append(filled(make, path))
+        check_written(tool, path, case, source)
+    return [*rows, Row(WRITING, case, {t: statistics.median(s) for t, s in seconds.items()}, {})]
+
+
+def from_a_server(folder: Path, case: Case, source: np.ndarray, rounds: int) -> list[Row]:
+    stored(folder / "lab" / "c.n5", case, source)
+    with s3_server(folder, LATENCY) as options:
+        tools = remote.readers(options, *SERVER)
+        return [
+            Row(task, case, measure_reads(tools, wanted, source, rounds), {})
+            for task, wanted in selections(source.shape[0]).items()
+        ]
+
+
+def gain(rows: Sequence[Row], tool: str, *tasks: str) -> float:
+    """Give how many times as fast as the base a tool does these tasks; NaN if it cannot."""
+    found = [row.seconds for row in rows if row.task in tasks]
+    if not found or any(tool not in seconds for seconds in found):
+        return math.nan
+    return statistics.geometric_mean(seconds[BASE] / seconds[tool] for seconds in found)
+
+
+def plot(rows: Sequence[Row], names: dict[str, str], xlabel: str) -> Plot:
+    tasks = list(dict.fromkeys(row.task for row in rows))
+    series = {task: [gain(rows, tool, task) for tool in names] for task in tasks}
+    return Plot(list(names.values()), series, xlabel)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.gains")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--edge", type=int, default=256)
+    parser.add_argument("--quick", action="store_true", help="uint8 in blocks of 64^3 alone")
+    parser.add_argument("--write", action="store_true", help="write what was measured")
+    options = parser.parse_args()
+    dtypes, blocks = (("uint8",), (64,)) if options.quick else (("uint8", "uint16"), (64, 32))
+    rows: dict[str, list[Row]] = {"local": [], "server": []}
+    for dtype, block, compression in itertools.product(dtypes, blocks, COMPRESSIONS):
+        case, source = Case(dtype, block, compression), volume(dtype, options.edge)
+        for place, measured in (("local", local), ("server", from_a_server)):
+            with tempfile.TemporaryDirectory() as folder:
+                Path(folder, "lab").mkdir()
+                found = measured(Path(folder), case, source, options.rounds)
+            rows[place] += found
+            ratios = (f"{row.task} {gain([row], 'n5zarr, plain', row.task):.2f}" for row in found)
+            print(case, place, *ratios, sep="  ", flush=True)
+    print(table(rows["local"]), table(rows["server"]), sep="\n\n")
+
+
+if __name__ == "__main__":
+    main()
