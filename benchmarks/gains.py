@@ -18,9 +18,9 @@ import itertools
 import math
 import statistics
 import tempfile
-from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,7 +32,6 @@ from benchmarks.__main__ import (
     boxes,
     check_written,
     filled,
-    markdown,
     measure_reads,
     readers,
     shuffled,
@@ -40,21 +39,22 @@ from benchmarks.__main__ import (
     volume,
     writers,
 )
-from benchmarks.plots import DOCS, Plot, draw
+from benchmarks.gains_report import OURS, WRITING, Found, summary, write
 from benchmarks.s3_server import s3_server
-from tests.docs.migration.pages import with_tables
 
-MARK = "<!-- made by `python -m benchmarks.gains` -->"
-PAGES = (DOCS.parent / "README.md", DOCS / "performance.md")
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+PAGE = Path(__file__).with_name("gains.md")
 BASE = "Zarr v3"
 LOCAL = {
     "n5zarr": "N5, n5zarr.open",
-    "n5zarr, plain": "N5, zarr code",
+    "n5zarr, plain": OURS,
     "tensorstore": "N5, tensorstore",
     "z5py": "N5, z5py",
     BASE: "Zarr, zarr code",
-    "Zarr v3, fused": "Zarr, zarr's fused pipeline",
-    "Zarr v3, zarrs": "Zarr, zarrs' pipeline",
+    "Zarr v3, fused": "Zarr, zarr code, fused pipeline",
+    "Zarr v3, zarrs": "Zarr, zarr code with zarrs",
     "Zarr v3, tensorstore": "Zarr, tensorstore",
 }
 SERVER = {
@@ -65,8 +65,7 @@ SERVER = {
     "Zarr v3, obstore": "Zarr, zarr code, obstore",
     "Zarr v3, tensorstore": LOCAL["Zarr v3, tensorstore"],
 }
-READS = ("whole volume", "boxes of 100³", "1000 points")
-WRITING = "writing"
+READS = ("reading a volume", "reading boxes of 100³", "reading 1000 points")
 LATENCY = 20
 
 
@@ -84,7 +83,7 @@ def stored(path: Path, case: Case, source: np.ndarray) -> None:
     (path / "attributes.json").write_text('{"n5": "2.5.0"}')  # z5py looks for a version
 
 
-def local(folder: Path, case: Case, source: np.ndarray, rounds: int) -> list[Row]:
+def in_files(folder: Path, case: Case, source: np.ndarray, rounds: int) -> list[Row]:
     path = folder / "source.n5"
     stored(path, case, source)
     tools, rows = readers(path, case, *LOCAL), []
@@ -93,7 +92,7 @@ def local(folder: Path, case: Case, source: np.ndarray, rounds: int) -> list[Row
         able = {tool: read for tool, read in tools.items() if tool != "z5py" or task != READS[-1]}
         rows.append(Row(task, case, measure_reads(able, wanted, source, rounds), {}))
     seconds: dict[str, list[float]] = {tool: [] for tool in LOCAL}
-    for tool, make in shuffled(list(writers(case, source, *LOCAL).items()), rounds):
+    for tool, make in shuffled(list(writers(case, source, *LOCAL).items()), max(1, rounds - 1)):
         seconds[tool].append(filled(make, path))
         check_written(tool, path, case, source)
     return [*rows, Row(WRITING, case, {t: statistics.median(s) for t, s in seconds.items()}, {})]
@@ -117,31 +116,56 @@ def gain(rows: Sequence[Row], tool: str, *tasks: str) -> float:
     return statistics.geometric_mean(seconds[BASE] / seconds[tool] for seconds in found)
 
 
-def plot(rows: Sequence[Row], names: dict[str, str], xlabel: str) -> Plot:
-    tasks = list(dict.fromkeys(row.task for row in rows))
-    series = {task: [gain(rows, tool, task) for tool in names] for task in tasks}
-    return Plot(list(names.values()), series, xlabel)
+def gains(rows: Sequence[Row], names: dict[str, str]) -> dict[str, dict[str, float]]:
+    """Give the gain of each way, by name, in each task; fastest first, without those unable."""
+    found = {}
+    for task in dict.fromkeys(row.task for row in rows):
+        of_ways = {name: gain(rows, tool, task) for tool, name in names.items()}
+        able = {name: round(times, 2) for name, times in of_ways.items() if times > 0}
+        found[task] = dict(sorted(able.items(), key=lambda way: -way[1]))
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gains")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--edge", type=int, default=256)
-    parser.add_argument("--quick", action="store_true", help="uint8 in blocks of 64^3 alone")
+    parser.add_argument(
+        "--quick", action="store_true", help="uint8 in blocks of 64^3, raw and gzip"
+    )
     parser.add_argument("--write", action="store_true", help="write what was measured")
     options = parser.parse_args()
-    dtypes, blocks = (("uint8",), (64,)) if options.quick else (("uint8", "uint16"), (64, 32))
-    rows: dict[str, list[Row]] = {"local": [], "server": []}
-    for dtype, block, compression in itertools.product(dtypes, blocks, COMPRESSIONS):
-        case, source = Case(dtype, block, compression), volume(dtype, options.edge)
-        for place, measured in (("local", local), ("server", from_a_server)):
-            with tempfile.TemporaryDirectory() as folder:
-                Path(folder, "lab").mkdir()
-                found = measured(Path(folder), case, source, options.rounds)
-            rows[place] += found
-            ratios = (f"{row.task} {gain([row], 'n5zarr, plain', row.task):.2f}" for row in found)
-            print(case, place, *ratios, sep="  ", flush=True)
-    print(table(rows["local"]), table(rows["server"]), sep="\n\n")
+    cases = [
+        Case(*each)
+        for each in itertools.product(("uint8", "uint16"), (64, 32), COMPRESSIONS)
+        if not options.quick or each in (("uint8", 64, "raw"), ("uint8", 64, "gzip"))
+    ]
+    rows: dict[str, list[Row]] = {"files": [], "server": []}
+    for case, (place, measured) in itertools.product(
+        cases, (("files", in_files), ("server", from_a_server))
+    ):
+        if place == "server" and case.dtype != "uint8":
+            continue  # only the bytes are more
+        source = volume(case.dtype, options.edge)
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "lab").mkdir()
+            new = measured(Path(folder), case, source, options.rounds)
+        rows[place] += new
+        ratios = (f"{row.task} {gain([row], 'n5zarr, plain', row.task):.2f}" for row in new)
+        print(case, place, *ratios, sep="  ", flush=True)
+    found = Found(
+        datetime.now(UTC).date().isoformat(),
+        LATENCY,
+        gains(rows["files"], LOCAL),
+        gains(rows["server"], SERVER),
+    )
+    text = "\n".join([summary(found), table(rows["files"]), "", table(rows["server"])])
+    print(text)
+    if options.write:
+        command = "python -m benchmarks.gains --write"
+        head = f"# What a user gains\n\nWritten by `{command}` on {found.date}."
+        PAGE.write_text(f"{head}\n\n{text}\n", encoding="utf-8")
+        write(found)
 
 
 if __name__ == "__main__":

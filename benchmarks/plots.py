@@ -36,18 +36,9 @@ def table(page: str, first_cells: str) -> list[list[str]]:
 
 def plots(page: str) -> dict[str, Plot]:
     """Return what each picture shows, by name."""
-    zarr = [row for row in table(page, "dtype | compression") if row[2] == "n5zarr"]
     peers = [row for row in table(page, "task | blocks | `n5zarr.open`") if row[1] == "64"]
     convert = table(page, "| n5zarr, s")
     return {
-        "n5-beside-zarr": Plot(
-            [f"{row[0]} {row[1]}" for row in zarr],
-            {
-                "full blocks": [float(row[3]) for row in zarr],
-                "58 % truncated": [float(row[4]) for row in zarr],
-            },
-            "time of N5 / time of Zarr v3; below 1: N5 is faster",
-        ),
         "reading-beside-peers": Plot(
             [row[0] for row in peers],
             {

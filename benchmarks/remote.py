@@ -80,9 +80,7 @@ def readers(options: dict[Backend, dict[str, Any]], *tools: str) -> dict[str, Re
         "n5zarr, plain, fsspec": lambda: plain(
             N5Store(n5, storage_options=fsspec, backend="fsspec")
         ),
-        "Zarr v3": lambda: plain(
-            FsspecStore.from_url(v3, storage_options=fsspec, read_only=True)
-        ),
+        "Zarr v3": lambda: plain(FsspecStore.from_url(v3, storage_options=fsspec, read_only=True)),
         "Zarr v3, obstore": lambda: plain(
             ObjectStore(S3Store("lab", prefix="c.zarr", **objects), read_only=True)
         ),
