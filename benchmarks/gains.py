@@ -39,7 +39,7 @@ from benchmarks.__main__ import (
     volume,
     writers,
 )
-from benchmarks.gains_report import OURS, WRITING, Found, summary, write
+from benchmarks.gains_report import FILES, SERVER, WRITING, Found, summary, write
 from benchmarks.s3_server import s3_server
 
 if TYPE_CHECKING:
@@ -47,24 +47,6 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).with_name("gains.md")
 BASE = "Zarr v3"
-LOCAL = {
-    "n5zarr": "N5, n5zarr.open",
-    "n5zarr, plain": OURS,
-    "tensorstore": "N5, tensorstore",
-    "z5py": "N5, z5py",
-    BASE: "Zarr, zarr code",
-    "Zarr v3, fused": "Zarr, zarr code, fused pipeline",
-    "Zarr v3, zarrs": "Zarr, zarr code with zarrs",
-    "Zarr v3, tensorstore": "Zarr, tensorstore",
-}
-SERVER = {
-    "n5zarr": LOCAL["n5zarr"],
-    "n5zarr, plain": LOCAL["n5zarr, plain"],
-    "tensorstore": LOCAL["tensorstore"],
-    BASE: LOCAL[BASE],
-    "Zarr v3, obstore": "Zarr, zarr code, obstore",
-    "Zarr v3, tensorstore": LOCAL["Zarr v3, tensorstore"],
-}
 READS = ("reading a volume", "reading boxes of 100³", "reading 1000 points")
 LATENCY = 20
 
@@ -86,13 +68,13 @@ def stored(path: Path, case: Case, source: np.ndarray) -> None:
 def in_files(folder: Path, case: Case, source: np.ndarray, rounds: int) -> list[Row]:
     path = folder / "source.n5"
     stored(path, case, source)
-    tools, rows = readers(path, case, *LOCAL), []
+    tools, rows = readers(path, case, *FILES), []
     for task, wanted in selections(source.shape[0]).items():
         # z5py has only boxes
         able = {tool: read for tool, read in tools.items() if tool != "z5py" or task != READS[-1]}
         rows.append(Row(task, case, measure_reads(able, wanted, source, rounds), {}))
-    seconds: dict[str, list[float]] = {tool: [] for tool in LOCAL}
-    for tool, make in shuffled(list(writers(case, source, *LOCAL).items()), max(1, rounds - 1)):
+    seconds: dict[str, list[float]] = {tool: [] for tool in FILES}
+    for tool, make in shuffled(list(writers(case, source, *FILES).items()), max(1, rounds - 1)):
         seconds[tool].append(filled(make, path))
         check_written(tool, path, case, source)
     return [*rows, Row(WRITING, case, {t: statistics.median(s) for t, s in seconds.items()}, {})]
@@ -156,7 +138,7 @@ def main() -> None:
     found = Found(
         datetime.now(UTC).date().isoformat(),
         LATENCY,
-        gains(rows["files"], LOCAL),
+        gains(rows["files"], FILES),
         gains(rows["server"], SERVER),
     )
     text = "\n".join([summary(found), table(rows["files"]), "", table(rows["server"])])

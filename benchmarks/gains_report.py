@@ -23,9 +23,28 @@ if TYPE_CHECKING:
 type Gains = Mapping[str, Mapping[str, float]]  # by task, and by the name of a way
 
 MARK = "<!-- made by `python -m benchmarks.gains --write` -->"
-README, PERFORMANCE = DOCS.parent / "README.md", DOCS / "performance.md"
+PAGES = README, PERFORMANCE = DOCS.parent / "README.md", DOCS / "performance.md"
 OURS = "N5, zarr code with n5zarr"
 WRITING = "writing a volume"
+# the ways, by their name in tables: with files, and with a server
+FILES = {
+    "n5zarr": "N5, n5zarr.open",
+    "n5zarr, plain": OURS,
+    "tensorstore": "N5, tensorstore",
+    "z5py": "N5, z5py",
+    "Zarr v3": "Zarr, zarr code",
+    "Zarr v3, fused": "Zarr, zarr code, fused pipeline",
+    "Zarr v3, zarrs": "Zarr, zarr code with zarrs",
+    "Zarr v3, tensorstore": "Zarr, tensorstore",
+}
+SERVER = {
+    "n5zarr": FILES["n5zarr"],
+    "n5zarr, plain": FILES["n5zarr, plain"],
+    "tensorstore": FILES["tensorstore"],
+    "Zarr v3": FILES["Zarr v3"],
+    "Zarr v3, obstore": "Zarr, zarr code, obstore",
+    "Zarr v3, tensorstore": FILES["Zarr v3, tensorstore"],
+}
 OTHERS = "#b0b0b0"  # the colour of their bars
 BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 IMAGES = {name: DOCS / "images" / f"gains-{name}.png" for name in ("means", "files", "server")}
