@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import math
 import statistics
 import tempfile
 from datetime import UTC, datetime
@@ -39,7 +38,7 @@ from benchmarks.__main__ import (
     volume,
     writers,
 )
-from benchmarks.gains_report import FILES, SERVER, WRITING, Found, summary, write
+from benchmarks.gains_report import FILES, SERVER, WRITING, Found, fastest_first, summary, write
 from benchmarks.s3_server import s3_server
 
 if TYPE_CHECKING:
@@ -90,21 +89,18 @@ def from_a_server(folder: Path, case: Case, source: np.ndarray, rounds: int) -> 
         ]
 
 
-def gain(rows: Sequence[Row], tool: str, *tasks: str) -> float:
-    """Give how many times as fast as the base a tool does these tasks; NaN if it cannot."""
-    found = [row.seconds for row in rows if row.task in tasks]
-    if not found or any(tool not in seconds for seconds in found):
-        return math.nan
-    return statistics.geometric_mean(seconds[BASE] / seconds[tool] for seconds in found)
-
-
 def gains(rows: Sequence[Row], names: dict[str, str]) -> dict[str, dict[str, float]]:
-    """Give the gain of each way, by name, in each task; fastest first, without those unable."""
+    """Give the gain of each way, by name, in each task that it can do."""
     found = {}
     for task in dict.fromkeys(row.task for row in rows):
-        of_ways = {name: gain(rows, tool, task) for tool, name in names.items()}
-        able = {name: round(times, 2) for name, times in of_ways.items() if times > 0}
-        found[task] = dict(sorted(able.items(), key=lambda way: -way[1]))
+        seconds = [row.seconds for row in rows if row.task == task]
+        found[task] = fastest_first(
+            {
+                name: statistics.geometric_mean(each[BASE] / each[tool] for each in seconds)
+                for tool, name in names.items()
+                if tool in seconds[0]
+            }
+        )
     return found
 
 
@@ -117,6 +113,8 @@ def main() -> None:
     )
     parser.add_argument("--write", action="store_true", help="write what was measured")
     options = parser.parse_args()
+    if options.write and options.quick:
+        parser.error("the pages say what all images take: --write without --quick")
     cases = [
         Case(*each)
         for each in itertools.product(("uint8", "uint16"), (64, 32), COMPRESSIONS)
@@ -133,7 +131,9 @@ def main() -> None:
             Path(folder, "lab").mkdir()
             new = measured(Path(folder), case, source, options.rounds)
         rows[place] += new
-        ratios = (f"{row.task} {gain([row], 'n5zarr, plain', row.task):.2f}" for row in new)
+        ratios = (
+            f"{row.task} {row.seconds[BASE] / row.seconds['n5zarr, plain']:.2f}" for row in new
+        )
         print(case, place, *ratios, sep="  ", flush=True)
     found = Found(
         datetime.now(UTC).date().isoformat(),

@@ -80,12 +80,17 @@ class Found(NamedTuple):
 
 
 def means(gains: Gains) -> dict[str, float]:
-    """Return the geometric means of tasks, fastest first, of those who do them all."""
-    able = set.intersection(*(set(ways) for ways in gains.values()))
-    found = {
-        name: statistics.geometric_mean(ways[name] for ways in gains.values()) for name in able
-    }
-    return dict(sorted(found.items(), key=lambda way: -way[1]))
+    """Return the geometric means of tasks, of those who do them all."""
+    first, *others = gains.values()
+    able = [name for name in first if all(name in ways for ways in others)]
+    return fastest_first(
+        {name: statistics.geometric_mean(ways[name] for ways in gains.values()) for name in able}
+    )
+
+
+def fastest_first(ways: Mapping[str, float]) -> dict[str, float]:
+    """Sort ways, with two decimals of their gains."""
+    return {name: round(ways[name], 2) for name in sorted(ways, key=lambda name: -ways[name])}
 
 
 def stored() -> Found:
