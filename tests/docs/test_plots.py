@@ -70,7 +70,7 @@ def test_gains_are_those_of_all_cells(place: str, ways: dict[str, str], first_ce
     base = list(ways).index("Zarr v3")
     for task, found in gains.items():
         cells = [row[4:] for row in rows if row[0] == task]
-        assert len(cells) == (16 if place == "files" else 8)
+        assert len(cells) == (16 if place == "files" else 4)
         for k, name in enumerate(ways.values()):
             if name in found:
                 # stored to a tenth of a millisecond
