@@ -4,8 +4,9 @@ Images of uint8 and uint16 in blocks of 64^3 and 32^3, raw, gzip, zstd and blosc
 written by tensorstore, and as Zarr v3 with the same chunks, written by zarr: no file is n5zarr's.
 They are read whole, in boxes of 100^3 and at 1000 points, and written whole, in files; those of
 uint8 in blocks of 64^3 are also read from an S3 server of its own process, which answers each
-request after 20 ms. All run in turn; each result is compared with the source. Speeds are geometric means over the images, as
-multiples of zarr's with Zarr v3 and its default pipeline, on the server through fsspec.
+request after 20 ms. All run in turn; each result is compared with the source. Speeds are geometric
+means over the images, as multiples of zarr's with Zarr v3 and its default pipeline, on the server
+through fsspec.
 
 ``uv run --group bench python -m benchmarks.gains [--quick] [--write]``; ``--write`` writes
 ``benchmarks/gains.md``, the plots, and the numbers in the README and ``docs/performance.md``.
