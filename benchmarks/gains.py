@@ -39,7 +39,16 @@ from benchmarks.__main__ import (
     volume,
     writers,
 )
-from benchmarks.gains_report import FILES, SERVER, WRITING, Found, fastest_first, summary, write
+from benchmarks.gains_report import (
+    COMMAND,
+    FILES,
+    SERVER,
+    WRITING,
+    Found,
+    fastest_first,
+    summary,
+    write,
+)
 from benchmarks.s3_server import s3_server
 
 if TYPE_CHECKING:
@@ -140,8 +149,7 @@ def main() -> None:
     text = "\n".join([summary(found), table(rows["files"]), "", table(rows["server"])])
     print(text)
     if options.write:
-        command = "python -m benchmarks.gains --write"
-        head = f"# What a user gains\n\nWritten by `{command}` on {found.date}."
+        head = f"# What a user gains\n\nWritten by `{COMMAND}` on {found.date}."
         PAGE.write_text(f"{head}\n\n{text}\n", encoding="utf-8")
         write(found)
 

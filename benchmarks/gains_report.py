@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 type Gains = Mapping[str, Mapping[str, float]]  # by task, and by the name of a way
 
-MARK = "<!-- made by `python -m benchmarks.gains --write` -->"
+COMMAND = "python -m benchmarks.gains --write"
+MARK = f"<!-- made by `{COMMAND}` -->"
 PAGES = README, PERFORMANCE = DOCS.parent / "README.md", DOCS / "performance.md"
 OURS = "N5, zarr code with n5zarr"
 WRITING = "writing a volume"
@@ -118,7 +119,8 @@ def parts(found: Found) -> dict[Path, str]:
     return {
         README: f"{said} [Performance](docs/performance.md) has more.\n\n"
         f"{picture(found, 'means', 'docs/images')}\n",
-        PERFORMANCE: f"{said} Measured on {found.date}.\n\n{summary(found)}\n{plots}",
+        PERFORMANCE: f"{said} Measured by `{COMMAND}` on {found.date}.\n\n"
+        f"{summary(found)}\n{plots}",
     }
 
 
@@ -130,19 +132,13 @@ def picture(found: Found, name: str, folder: str) -> str:
 
 
 def summary(found: Found) -> str:
-    """Return the gains of all ways: their tasks with files, and with the server."""
-    columns = {
-        f"{task.removeprefix('reading ')}{where}": ways
-        for where, gains in (("", found.files), (", server", found.server))
-        for task, ways in gains.items()
-    }
-    cells = {
-        name: [f"{ways[name]:.1f}" if name in ways else "-" for ways in columns.values()]
-        for ways in columns.values()
-        for name in ways
-    }
-    lines = [["times as fast", *columns], ["---"] * (len(columns) + 1)]
-    lines += [[name, *row] for name, row in cells.items()]
+    """Return the mean gains of all ways, where they do all tasks of a kind."""
+    names = dict.fromkeys((*FILES.values(), *SERVER.values()))
+    lines = [["times as fast", *found.means], ["---"] * (len(found.means) + 1)]
+    lines += [
+        [name, *(f"{ways[name]:.1f}" if name in ways else "-" for ways in found.means.values())]
+        for name in names
+    ]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
