@@ -172,10 +172,9 @@ class Nodes:
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
         is_fixed = self.options.zarr_format is not None and path not in self.memory.created
-        if path and is_fixed and len(data) <= _SHORT:
-            plain = _plain_dataset(bytes(data), self.options)
-            if plain is not None:
-                return plain
+        is_short = path and is_fixed and len(data) <= _SHORT
+        if is_short and (plain := _plain_dataset(bytes(data), self.options)) is not None:
+            return plain
         with ErrorsAt(partial(join, path, ATTRIBUTES_JSON)):
             document = yield from _parse_document(path, data)
             if not path and isinstance(document, dict):
@@ -376,14 +375,13 @@ class Nodes:
 def _plain_dataset(data: bytes, options: ViewOptions) -> DatasetView | None:
     """Make the view of a dataset of which its document says all; None for any other node.
 
-    It is remembered for all containers, as it never changes: a pyramid, or a container that is
-    opened again and again, needs less time.
+    Remembered for all containers: making it takes longer than reading the document.
     """
     try:
         parsed = parse_attributes(parse_json(data), is_root=False)
         if isinstance(parsed, GroupAttributes) or parsed.may_be_group:
             return None
-        if parsed.record is not None or parsed.numpy_type is not None:
+        if (parsed.record, parsed.numpy_type) != (None, None):
             return None
         view = DatasetView(
             dataset=parsed,
