@@ -53,9 +53,7 @@ def main() -> None:
     rounds: int = parser.parse_args().rounds
     times: dict[str, list[float]] = {name: [] for name in PROGRAMS}
     with tempfile.TemporaryDirectory() as cache:
-        logs = {
-            name: run(program, cache, "-v")[1] for name, program in PROGRAMS.items()
-        }
+        logs = {name: run(program, cache, "-v")[1] for name, program in PROGRAMS.items()}
         for _ in range(rounds):
             for name, program in PROGRAMS.items():
                 times[name].append(run(program, cache)[0])
