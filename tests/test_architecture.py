@@ -78,6 +78,7 @@ LONG_FUNCTIONS = {
 # Modules that import others of the package inside functions, with the reason.
 LATE_IMPORTS = {
     # what few programs need, and half of what they would import
+    ("n5zarr.arrays.pipeline", "n5zarr.arrays.batches"): "only arrays of an N5Store read blocks",
     ("n5zarr.arrays.described", "n5zarr.metadata.inspect"): "only `.info` needs projects, images",
     ("n5zarr.container.container", "n5zarr.container.updates"): "only writing changes documents",
     ("n5zarr.storage.opening", "n5zarr.storage.choosing"): "only URLs and stores need services",

@@ -3,7 +3,7 @@
  * This file handles the ordinary block only: a file that opens, a header of mode 0 with the shape
  * of a full-size block or of one truncated to the extent of the dataset, a payload that decodes to
  * exactly the size that the header gives. Any other block is left to Python: its grid position is returned, and
- * arrays/pipeline.py handles the block again, or raises an error that says what is wrong.
+ * arrays/batches.py handles the block again, or raises an error that says what is wrong.
  *
  * This file has no decompressor. It calls those of the libraries that the Python codecs use,
  * through the addresses that arrays/native.py gives to `use`. Without the addresses of its library,

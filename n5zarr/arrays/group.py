@@ -241,15 +241,17 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | zarr.Group:
     if memory.node(path) is not node:
         memory.keep(path, node, None)  # without a stamp: read again before its chunks
     where = StorePath(store, path)
-    if isinstance(node, DatasetView) and store.read_only:
-        document = node.document()  # not remembered as served: Zarr cannot change it
-        document["attributes"] = json.loads(json.dumps(document["attributes"]))
-    else:
-        value = store.run(store.container.document(MetadataKey(path, "zarr.json"), node))
-        document = json.loads(value or b"{}")
+    value = b"{}"
+    if not isinstance(node, DatasetView) or not store.read_only:  # else Zarr cannot change it
+        value = store.run(store.container.document(MetadataKey(path, "zarr.json"), node)) or value
     if not isinstance(node, DatasetView):
-        return zarr.Group(zarr.AsyncGroup.from_dict(where, document))
-    metadata: Any = _metadata(document) if _is_ordinary(node) else document
+        return zarr.Group(zarr.AsyncGroup.from_dict(where, json.loads(value)))
+    attributes = json.loads(json.dumps(node.attributes))  # a copy
+    metadata: Any = (
+        with_attributes(_parse_metadata(node.v3_text), attributes)
+        if _is_ordinary(node)
+        else node.document() | {"attributes": attributes}
+    )
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
 
 
@@ -263,9 +265,7 @@ def standard_codecs(view: DatasetView) -> tuple[Codec, ...]:
     """
     plain = replace(view, codecs="zarr", axis_order="C", zarr_format=3)
     codec_chain.check(plain)
-    document = plain.document() | {"attributes": {}}
-    metadata = _metadata(document) if _is_ordinary(plain) else ArrayV3Metadata.from_dict(document)
-    return metadata.inner_codecs
+    return _parse_metadata(plain.v3_text).inner_codecs
 
 
 def _nodes_below(
@@ -345,12 +345,6 @@ def _is_ordinary(view: DatasetView) -> bool:
     """Whether N5's keys alone give the document, apart from attributes and the fill value."""
     is_derived = view.given is None and view.transcoded is None and not view.record.extra
     return is_derived and view.kind.is_native
-
-
-def _metadata(document: dict[str, Any]) -> ArrayV3Metadata:
-    """Parse the document of an ordinary array."""
-    attributes = document.pop("attributes")
-    return with_attributes(_parse_metadata(json.dumps(document)), attributes)
 
 
 @lru_cache(maxsize=256)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,4 +30,6 @@ def html_of(node: AnyArray | Group) -> str:
             text = make(node)
     except Exception:  # noqa: S110 - a picture must not keep anybody from the array
         pass
+    import html  # noqa: PLC0415 - with its table of entities, as slow as four modules of n5zarr
+
     return text or f"<pre>{html.escape(repr(node))}</pre>"

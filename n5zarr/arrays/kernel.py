@@ -2,7 +2,7 @@
 
 The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
 the interpreter's lock, on as many threads as zarr allows. The head of ``_kernel.c`` says which
-blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.pipeline`, which does the
+blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.batches`, which does the
 same in Python. The logger of this module logs at DEBUG which blocks the kernel handles, and why.
 """
 

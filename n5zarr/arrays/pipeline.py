@@ -1,64 +1,37 @@
-"""A codec pipeline that reads and writes the blocks of a dataset, many at a time.
+"""The codec pipeline that zarr uses for the arrays of an ``N5Store``.
 
 zarr asks its configured pipeline class for a pipeline for each array that it opens. Importing
 n5zarr makes :class:`N5CodecPipeline` that class, unless another one is configured or the
 environment variable ``N5ZARR_PIPELINE`` is ``0``. For arrays of an ``N5Store``, with any options,
-the blocks of a batch of chunks go to the compiled kernel, or are read from a server concurrently,
-without making chunks for zarr's codecs. For all other arrays the class returns zarr's default
-pipeline. The logger of this module logs at DEBUG which blocks go to zarr's codecs, and why.
+it has :mod:`n5zarr.arrays.batches` read and write, which is imported with the first such array. For
+all other arrays it returns zarr's default pipeline.
 """
 
 from __future__ import annotations
 
-import asyncio
-import logging
-import math
 import os
+import sys
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, cast, override
 
-import numpy as np
 import zarr
 from zarr.abc.codec import Codec, CodecPipeline
 from zarr.registry import register_pipeline
 
-from n5zarr._zarr import (
-    PRESENT,
-    default_pipeline,
-    default_pipeline_name,
-    max_workers,
-    zarrs_pipeline,
-)
-from n5zarr.arrays import kernel
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
-from n5zarr.arrays.placing import fill, host_batch, host_buffer
-from n5zarr.arrays.python_blocks import BlockReader, read_blocks
-from n5zarr.arrays.python_writing import BlockWriter, write_blocks
-from n5zarr.arrays.remote_blocks import read_remote, update_chunks, write_remote
-from n5zarr.arrays.workers import on_thread
-from n5zarr.errors import N5Error
-from n5zarr.format.compression import Raw
-from n5zarr.store.n5_store import N5Store
-from n5zarr.zarr_view.element import Content
+from n5zarr._zarr import default_pipeline, default_pipeline_name, zarrs_pipeline
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator
 
     from zarr.abc.buffer import Buffer, NDBuffer
     from zarr.abc.codec import GetResult
     from zarr.abc.store import Store
 
     from n5zarr._zarr import ArrayMetadata, ArraySpec, BatchItem, ChunkGridMetadata, ZDType
-    from n5zarr.arrays.box import BatchBox
-    from n5zarr.format.order import N5Tuple
+    from n5zarr.arrays.batches import Batches
 
 __all__ = ["N5CodecPipeline", "make_default"]
-
-_log = logging.getLogger(__name__)
-
-_FEW_BYTES = 2**18  # largest number to decode on zarr's event loop, without a thread
-_FEW_RAW_BYTES = 2**20  # the same, for bytes that are only copied
 
 
 @dataclass(frozen=True)
@@ -90,17 +63,33 @@ class N5CodecPipeline(CodecPipeline):
     @classmethod
     @override
     def from_array_metadata_and_store(cls, array_metadata: ArrayMetadata, store: Store) -> Self:
+        # where nothing has imported the module, no store is one of its class
+        ours = getattr(sys.modules.get("n5zarr.store.n5_store"), "N5Store", None)
         # a subclass with its own methods for chunks must get a call for each chunk
-        if not isinstance(store, N5Store) or any(
-            getattr(type(store), name, None) is not getattr(N5Store, name) for name in _METHODS
-        ):
+        if ours is None or not isinstance(store, ours) or _differ(type(store), ours):
             raise NotImplementedError  # in zarr, this means: call `from_codecs`
+        if not _loaded and not _is_importing():
+            _batches()  # so that reading imports nothing, wherever it happens
         return cls(array_metadata)
 
     @classmethod
     @override
     def from_codecs(cls, codecs: Iterable[Codec]) -> Self:
         return cast("Self", default_pipeline().from_codecs(codecs))
+
+    @override
+    async def read(
+        self, batch_info: Iterable[BatchItem], out: NDBuffer, drop_axes: tuple[int, ...] = ()
+    ) -> tuple[GetResult, ...]:
+        if not _loaded and _is_importing():
+            return await self.zarr_pipeline.read(batch_info, out, drop_axes)
+        return await _batches()(self).read(batch_info, out, drop_axes)
+
+    @override
+    async def write(
+        self, batch_info: Iterable[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...] = ()
+    ) -> None:
+        await _batches()(self).write(batch_info, value, drop_axes)
 
     # ------------------------------------------------------------------ zarr's own pipeline
 
@@ -144,267 +133,33 @@ class N5CodecPipeline(CodecPipeline):
         codecs: Any = self.zarr_pipeline
         return iter(codecs)
 
-    # ------------------------------------------------------------------ reading
 
-    @override
-    async def read(
-        self,
-        batch_info: Iterable[BatchItem],
-        out: NDBuffer,
-        drop_axes: tuple[int, ...] = (),
-    ) -> tuple[GetResult, ...]:
-        batch = host_batch(batch_info)
-        on_host = host_buffer(out, copy=False)
-        results = await self._read(batch, on_host, drop_axes)
-        if on_host is not out:
-            fill(out, on_host)
-        if batch and not any(result["status"] == PRESENT["status"] for result in results):
-            await self._check_there(batch)
-        return results
-
-    async def _check_there(self, batch: Sequence[BatchItem]) -> None:
-        """Raise if a dataset is gone of which no block was found.
-
-        Storage with stamps has told so before; elsewhere only a request for the document does, so
-        it is not made if there are blocks.
-        """
-        store: N5Store = batch[0][0].store
-        if not is_local(store):
-            path = self._path_of(batch[0])
-            await store.run_async(dataset_at(store, path, self.metadata.zarr_format, anew=True))
-
-    async def _read(
-        self, batch: Sequence[BatchItem], out: NDBuffer, drop_axes: tuple[int, ...]
-    ) -> tuple[GetResult, ...]:
-        dataset = await self._dataset(batch)
-        if dataset is None:
-            return await self._read_carefully(batch, out, drop_axes)
-        reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
-        if not is_local(dataset.store):
-            results = await read_remote(reader, batch)
-            await dataset.check_results(results)
-        elif _is_little(dataset, batch, out):
-            # cheaper than passing the work to a thread; the loop must not wait for threads, since a
-            # finalizer in a thread may wait for the loop
-            results = _read_local(reader, batch, 1)
-        else:
-            results = await on_thread(_read_local, reader, batch, max_workers())
-        return await self._read_left(batch, results, out, drop_axes)
-
-    async def _read_left(
-        self,
-        batch: Sequence[BatchItem],
-        results: Sequence[GetResult | None],
-        out: NDBuffer,
-        drop_axes: tuple[int, ...],
-    ) -> tuple[GetResult, ...]:
-        """Read the chunks without a result in zarr's own way, and return all results."""
-        if None not in results:
-            return cast("tuple[GetResult, ...]", tuple(results))
-        left = [item for item, result in zip(batch, results, strict=True) if result is None]
-        _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
-        others = iter(await self._read_carefully(left, out, drop_axes))
-        return tuple(next(others) if result is None else result for result in results)
-
-    async def _read_carefully(
-        self, batch: Sequence[BatchItem], out: NDBuffer, drop_axes: tuple[int, ...]
-    ) -> tuple[GetResult, ...]:
-        """Read chunks in zarr's own way; if a codec refuses one, name its block."""
-        try:
-            return await self.zarr_pipeline.read(batch, out, drop_axes)
-        except N5Error:
-            raise
-        except Exception:
-            for store_path, *_ in batch:
-                store: N5Store = store_path.store
-                await store.run_async(store.container.check_chunk(store_path.path))
-            raise
-
-    # ------------------------------------------------------------------ writing
-
-    @override
-    async def write(
-        self,
-        batch_info: Iterable[BatchItem],
-        value: NDBuffer,
-        drop_axes: tuple[int, ...] = (),
-    ) -> None:
-        batch = host_batch(batch_info)
-        value = host_buffer(value, copy=True)
-        dataset = await self._dataset(batch, to_write=True)
-        if dataset is None:
-            await self._write_coded(batch, value, drop_axes)
-            return
-        writer = BlockWriter(dataset, value)
-        if is_local(dataset.store):
-            left = await asyncio.to_thread(_write_local, writer, batch, drop_axes)
-        else:
-            left = await write_remote(writer, batch, drop_axes)
-        if left:
-            _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
-            await self.zarr_pipeline.write(left, value, drop_axes)
-
-    async def _write_coded(
-        self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
-    ) -> None:
-        """Write chunks through zarr's codecs; parts of chunks under the lock of their block."""
-        is_able = not any(item[0].read_only for item in batch[:1])
-        # zarr may regard a chunk at the end as complete after another program has enlarged it; it
-        # would remove a whole chunk of background, with the other labels of multisets
-        is_part = [is_able and (not _covers_chunk(i) or self._has_labels(i)) for i in batch]
-        parts = [item for item, is_one in zip(batch, is_part, strict=True) if is_one]
-        if parts:
-            await update_chunks(self.zarr_pipeline, parts, value, drop_axes)
-        whole = [item for item, is_one in zip(batch, is_part, strict=True) if not is_one]
-        if whole:
-            await self.zarr_pipeline.write(whole, value, drop_axes)
-
-    # ------------------------------------------------------------------ the dataset
-
-    async def _dataset(
-        self, batch: Sequence[BatchItem], *, to_write: bool = False
-    ) -> OpenDataset | None:
-        """Return the dataset of a batch; None if zarr's own pipeline has to handle it."""
-        if not batch:
-            return None
-        store_path, spec = batch[0][:2]
-        store: N5Store = store_path.store
-        path = self._path_of(batch[0])
-        if to_write and store.read_only:
-            return None
-        find = partial(dataset_at, store, path, self.metadata.zarr_format)
-        if is_local(store):
-            dataset = store.run(find(anew=to_write))
-        else:
-            dataset = await store.run_async(find())
-            if to_write and dataset is not None and not _has_only_full_blocks(dataset, batch):
-                dataset = await store.run_async(find(anew=True))
-        dtype = spec.dtype.to_native_dtype()
-        if dataset is not None and dataset.holds(spec.shape, dtype):
-            return dataset
-        _log.debug("%s: left to zarr's codecs: blocks hold other elements", store_path)
-        return None
-
-    def _has_labels(self, item: BatchItem) -> bool:
-        """Whether the chunks of an array are the labels of multisets."""
-        view = item[0].store.container.memory.dataset(self._path_of(item))
-        return view is not None and view.content is Content.LABELS
-
-    def _path_of(self, item: BatchItem) -> str:
-        """Return the path of the array of a chunk."""
-        return "/".join(item[0].path.split("/")[: -self.n_names])
+def _differ(kind: type, ours: type) -> bool:
+    """Whether a class of stores has its own methods for chunks."""
+    names = ("get", "get_sync", "set", "set_sync", "delete", "delete_sync")
+    return any(getattr(kind, name, None) is not getattr(ours, name) for name in names)
 
 
-_METHODS = ("get", "get_sync", "set", "set_sync", "delete", "delete_sync")
+_loaded: list[type[Batches]] = []
 
 
-def _covers_chunk(item: BatchItem) -> bool:
-    """Whether an item writes a whole full-size chunk."""
-    _, spec, selection, _, is_complete = item
-    sizes = [part.stop - part.start for part in selection if isinstance(part, slice)]
-    return is_complete and sizes == list(spec.shape)
+def _batches() -> type[Batches]:
+    """Return the class that reads and writes batches, which is loaded when it is first used."""
+    if not _loaded:
+        from n5zarr.arrays.batches import Batches  # noqa: PLC0415 - only for arrays of an N5Store
+
+        _loaded.append(Batches)
+    return _loaded[0]
 
 
-def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> bool:
-    """Whether all blocks are written whole, even if another program has enlarged the dataset."""
-    block_size = dataset.view.dataset.block_size
-    return all(
-        item[4] and dataset.extent(dataset.position(item[0].path)) == block_size for item in batch
-    )
+def _is_importing() -> bool:
+    """Whether a thread is importing modules of n5zarr.
 
-
-def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:
-    """Whether reading takes less time than passing it to a thread."""
-    if isinstance(dataset.view.dataset.compression, Raw):
-        return bool(math.prod(out.shape) * out.dtype.itemsize <= _FEW_RAW_BYTES)
-    return len(batch) * dataset.view.full_n_bytes <= _FEW_BYTES
-
-
-def _read_local(
-    reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
-) -> list[GetResult | None]:
-    """Read blocks of local files: those of a box with the kernel, all others in Python.
-
-    Returns
-    -------
-    list
-        For each item, whether its block is present; None for one that zarr has to read.
+    This one, zarr's event loop, then must not wait for them: a signal handler or a finalizer that
+    has interrupted the import may be waiting for an array.
     """
-    left = _read_box(reader, batch, n_workers)
-    if left is None:
-        _log.debug("%s: %d blocks left to Python: no box", reader.dataset, len(batch))
-        return read_blocks(reader, batch, n_workers)
-    results: list[GetResult | None] = [PRESENT] * len(batch)
-    if left:
-        at = [k for k, item in enumerate(batch) if reader.dataset.position(item[0].path) in left]
-        again = read_blocks(reader, [batch[k] for k in at], n_workers)
-        for k, result in zip(at, again, strict=True):
-            results[k] = result
-    return results
-
-
-def _read_box(
-    reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
-) -> set[N5Tuple] | None:
-    """Read a batch with the kernel.
-
-    Returns
-    -------
-    set of tuple of int, or None
-        Grid positions of the blocks that the kernel has left; None if the batch is no box, or the
-        kernel cannot read it.
-    """
-    dataset = reader.dataset
-    # the kernel does not report missing blocks
-    if reader.drop_axes or not batch[0][1].config.read_missing_chunks:
-        return None
-    box = _box(dataset, batch, reader.out)
-    part = None if box is None else box.within(reader.out)
-    if box is None or part is None:
-        return None
-    fill_value = fill_value_of(batch[0][1])
-    return set(kernel.read_box(dataset, box.start, part, fill_value, n_workers))
-
-
-def _write_local(
-    writer: BlockWriter, batch: Sequence[BatchItem], drop_axes: tuple[int, ...]
-) -> list[BatchItem]:
-    """Write blocks of local files: those of a box with the kernel, all others in Python.
-
-    Returns
-    -------
-    list
-        The items that zarr has to write.
-    """
-    left = None if drop_axes else _write_box(writer, batch)
-    if left is None:
-        _log.debug("%s: %d blocks left to Python: no box", writer.dataset, len(batch))
-    else:
-        position = writer.dataset.position
-        batch = [item for item in batch if left and position(item[0].path) in left]
-    return write_blocks(writer, batch, drop_axes, max_workers())
-
-
-def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] | None:
-    """Write a batch with the kernel; see :func:`_read_box`."""
-    dataset, array = writer.dataset, writer.value.as_numpy_array()
-    box = _box(dataset, batch, array)
-    if box is None:
-        return None
-    part = np.broadcast_to(array, box.shape) if array.shape == () else box.within(array)
-    if part is None:
-        return None
-    fill_value, config = fill_value_of(batch[0][1]), batch[0][1].config
-    keep_empty = config.write_empty_chunks
-    return set(kernel.write_box(dataset, box.start, part, fill_value, keep_empty=keep_empty))
-
-
-def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) -> BatchBox | None:
-    """Return the box of a batch; None if the kernel cannot read into or write from an array."""
-    native = dataset.view.data_type.dtype.newbyteorder("=")
-    if not kernel.can_do(dataset) or array.dtype.newbyteorder("=") != native:
-        return None
-    return kernel.box_of_batch(batch, dataset.view.chunk_shape)
+    own = (module for name, module in [*sys.modules.items()] if name.startswith("n5zarr"))
+    return any(getattr(getattr(m, "__spec__", None), "_initializing", False) for m in own)
 
 
 def make_default() -> None:

@@ -6,16 +6,6 @@ import signal
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    Progress,
-    TaskID,
-    TextColumn,
-    TimeRemainingColumn,
-    TransferSpeedColumn,
-)
-
 from n5zarr.cli.messages import console, is_quiet
 
 if TYPE_CHECKING:
@@ -69,6 +59,20 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         arrived.
     """
     screen = console(stderr=True)
+    if not screen.is_terminal or is_quiet.get():
+        with stoppable() as stop_if_asked:
+            yield lambda *_: stop_if_asked()
+        return
+    from rich.progress import (  # noqa: PLC0415 - half of what a short command imports of rich
+        BarColumn,
+        DownloadColumn,
+        Progress,
+        TaskID,
+        TextColumn,
+        TimeRemainingColumn,
+        TransferSpeedColumn,
+    )
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=None),
@@ -76,9 +80,7 @@ def progress_bar() -> Iterator[Callable[[str, int, int], None]]:
         TransferSpeedColumn(),
         TimeRemainingColumn(compact=True),
     )
-    is_off = not screen.is_terminal or is_quiet.get()
-    progress = Progress(*columns, console=screen, disable=is_off)
-    with progress as bar, stoppable() as stop_if_asked:
+    with Progress(*columns, console=screen) as bar, stoppable() as stop_if_asked:
         tasks: dict[str, TaskID] = {}
 
         def show(stage: str, done: int, total: int) -> None:

@@ -19,7 +19,7 @@ A node below a dataset can be opened by its path, but is not listed, as in Java.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from n5zarr.container import codec_chain
@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from n5zarr.container.options import ViewOptions
 
 __all__ = ["Nodes", "check_of_node", "read_document"]
+
+_SHORT = 2**14  # bytes of a document whose view is remembered
 
 _STALE_RECORD = """zarr: record ignored: another tool has changed the elements of the dataset; \
 the type is that of dataType"""
@@ -169,6 +171,10 @@ class Nodes:
 
     def classify(self, path: str, data: bytes) -> Steps[Node]:
         """Make a node from its document; list its children if the document does not decide."""
+        is_fixed = self.options.zarr_format is not None and path not in self.memory.created
+        is_short = path and is_fixed and len(data) <= _SHORT
+        if is_short and (plain := _plain_dataset(bytes(data), self.options)) is not None:
+            return plain
         with ErrorsAt(partial(join, path, ATTRIBUTES_JSON)):
             document = yield from _parse_document(path, data)
             if not path and isinstance(document, dict):
@@ -363,6 +369,31 @@ class Nodes:
         nodes = yield from self.nodes_at(paths)  # opening a broken node itself raises its error
         found = zip(paths, nodes, strict=True)
         return {path: node for path, node in found if isinstance(node, DatasetView)}
+
+
+@lru_cache(maxsize=256)
+def _plain_dataset(data: bytes, options: ViewOptions) -> DatasetView | None:
+    """Make the view of a dataset of which its document says all; None for any other node.
+
+    Remembered for all containers: making it takes longer than reading the document.
+    """
+    try:
+        parsed = parse_attributes(parse_json(data), is_root=False)
+        if isinstance(parsed, GroupAttributes) or parsed.may_be_group:
+            return None
+        if (parsed.record, parsed.numpy_type) != (None, None):
+            return None
+        view = DatasetView(
+            dataset=parsed,
+            codecs=options.codecs,
+            axis_order=options.axis_order,
+            zarr_format=options.zarr_format or 3,
+            chunk_grid=options.chunk_grid,
+        )
+        codec_chain.check(view)
+    except N5Error:  # which reading the node raises again, with its place
+        return None
+    return view
 
 
 def check_of_node(err: N5Error) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile, ZipFile
 
@@ -131,6 +130,8 @@ def similar(name: str, names: list[str]) -> str | None:
     >>> similar("Sampel.n5", ["attributes.json", "sample.n5"])
     'sample.n5'
     """
+    from difflib import get_close_matches  # noqa: PLC0415 - only for a message
+
     by_form = {known.casefold(): known for known in names}
     found = get_close_matches(name.casefold(), by_form, n=1)
     return by_form[found[0]] if found else None

@@ -280,6 +280,11 @@ class DatasetView:
         """Make the document that describes the array: ``zarr.json`` or ``.zarray``."""
         return self.v3_document() if self.zarr_format == 3 else self.v2_document()
 
+    @cached_property
+    def v3_text(self) -> str:
+        """The ``zarr.json`` as text, without attributes."""
+        return json.dumps({**self.v3_document(), "attributes": {}})
+
     def v3_document(self) -> dict[str, JSON]:
         """Make the ``zarr.json`` of the dataset.
 

@@ -189,7 +189,7 @@ def test_a_remote_array_and_text_tell_why_they_go_zarrs_way(
     text = n5zarr.open_array(JAVA / "strings.n5", path="one")
     assert heard("arrays.group")[-1].endswith("/one: left to zarr: its codec is not n5zarr's own")
     text[:]
-    assert heard("arrays.pipeline")[-1].endswith("blocks hold other elements")
+    assert heard("arrays.batches")[-1].endswith("blocks hold other elements")
 
 
 @has_kernel
@@ -198,9 +198,9 @@ def test_zarrs_own_arrays_tell_what_is_left_to_python(
 ) -> None:
     array = zarr.open_array(N5Store(container), path="skip2", mode="r")
     array[:3]
-    assert heard("arrays.pipeline") == []
+    assert heard("arrays.batches") == []
     array[::4]
-    said = heard("arrays.pipeline")
+    said = heard("arrays.batches")
     assert said == [f"{container}: /skip2: 10 blocks left to Python: no box"]
     monkeypatch.setattr(kernel, "_kernel", None)
     array[:3]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -323,3 +324,39 @@ def test_information_is_a_mapping(container: Path) -> None:
     info = n5zarr.open_array(container, path="em/s0").info
     assert dict(info)["dimensions_n5"] == (11, 7, 5)
     assert len(info) == len([*info])
+
+
+def test_opening_again_shows_the_document_that_is_there(tmp_path: Path) -> None:
+    """Views of equal documents are shared between containers; what users change is not."""
+    stored = {
+        "dimensions": [7, 5],
+        "blockSize": [3, 2],
+        "dataType": "uint16",
+        "compression": {"type": "raw"},
+        "note": {"a": [1]},
+    }
+    for name in ("c.n5/a", "c.n5/b", "d.n5/a"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "attributes.json").write_text(json.dumps(stored))
+    first: Any = n5zarr.open_array(tmp_path / "c.n5", path="a")
+    first.attrs.asdict()["note"]["a"].append(2)
+    first.metadata.attributes["other"] = 3
+    for container, node in (("c.n5", "a"), ("c.n5", "b"), ("d.n5", "a")):
+        again = n5zarr.open_array(tmp_path / container, path=node)
+        assert (again.shape, dict(again.attrs)) == ((5, 7), {"note": {"a": [1]}})
+        other = n5zarr.open_array(tmp_path / container, path=node, axis_order="F")
+        assert (other.shape, other.chunks, dict(other.attrs)) == (
+            (7, 5),
+            (3, 2),
+            {"note": {"a": [1]}},
+        )
+    writable = n5zarr.open_array(tmp_path / "c.n5", "r+", path="a")
+    writable.attrs["note"] = 4
+    writable.resize((11, 7))
+    assert n5zarr.open_array(tmp_path / "c.n5", path="a").shape == (11, 7)
+    assert dict(n5zarr.open_array(tmp_path / "c.n5", path="a").attrs) == {"note": 4}
+    assert n5zarr.open_array(tmp_path / "c.n5", path="b").shape == (5, 7)
+    assert dict(n5zarr.open_array(tmp_path / "c.n5", path="b").attrs) == {"note": {"a": [1]}}
+    changed = stored | {"dataType": "float32"}
+    (tmp_path / "d.n5/a/attributes.json").write_text(json.dumps(changed))
+    assert n5zarr.open_array(tmp_path / "d.n5", path="a").dtype == "f4"

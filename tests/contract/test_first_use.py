@@ -1,0 +1,197 @@
+"""What reads blocks is imported with the first array of an N5Store, wherever that is opened."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from textwrap import dedent
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+
+import n5zarr
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SUM = 595  # of range(35)
+READ = "print(zarr.open_array(n5zarr.N5Store(sys.argv[1]), path='a', mode='r')[...].sum())"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Hold the same array as N5 and as Zarr."""
+    folder = tmp_path_factory.mktemp("first")
+    values = np.arange(35, dtype="u2").reshape(5, 7)
+    for make in (n5zarr.create_array, zarr.create_array):
+        where: Any = {"path": "a"} if make is n5zarr.create_array else {"name": "a"}
+        made: Any = make(
+            folder / f"{make.__module__.partition('.')[0]}.n5",
+            shape=(5, 7),
+            chunks=(3, 4),
+            dtype="u2",
+            **where,
+        )
+        made[...] = values
+    return folder
+
+
+def run(code: str, folder: Path) -> str:
+    """Run a program in a new process; it has the container, and the same as Zarr."""
+    command = [sys.executable, "-c", "import gc, sys, zarr, n5zarr\n" + dedent(code)]
+    done = subprocess.run(
+        [*command, str(folder / "n5zarr.n5"), str(folder / "zarr.n5")],
+        env={k: v for k, v in os.environ.items() if not k.startswith(("ZARR_", "N5ZARR_"))},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+def test_an_array_of_zarr_needs_no_store_of_n5zarr(folder: Path) -> None:
+    code = """
+        array = zarr.open_array(sys.argv[2], path="a", mode="r")
+        total = int(array[...].sum())
+        own = sorted(name for name in sys.modules if name.startswith("n5zarr."))
+        print(total, *own)
+    """
+    modules = ["arrays", "arrays.html", "arrays.pipeline", "errors", "rooms", "_zarr"]
+    total, *own = run(code, folder).split()
+    assert total == str(SUM)
+    assert set(own) == {f"n5zarr.{name}" for name in modules}
+
+
+def test_the_store_alone_reads_no_blocks(folder: Path) -> None:
+    """The module that reads blocks is imported as an array is opened, not as it is read."""
+    code = """
+        store = n5zarr.N5Store(sys.argv[1])
+        zarr.open_array(sys.argv[2], path="a", mode="r")[...]
+        print("n5zarr.arrays.batches" in sys.modules)
+        array = zarr.open_array(store, path="a", mode="r")
+        known = {*sys.modules}
+        print("n5zarr.arrays.batches" in known, array[...].sum())
+        print(*(name for name in {*sys.modules} - known if name.startswith("n5zarr.arrays")))
+    """
+    # the kernel itself is loaded with the first block
+    assert run(code, folder).split("\n")[:2] == ["False", f"True {SUM}"]
+    assert set(run(code, folder).split("\n")[2].split()) <= {"n5zarr.arrays._kernel"}
+
+
+FAST = "print(n5zarr.open(sys.argv[1], path='a')[...].sum())"  # without threads, as at the end
+PLACES = {
+    "a forked process": """
+        import os
+        if os.fork() == 0:
+            {read}
+        else:
+            os.wait()
+    """,
+    "a finalizer": """
+        class Held:
+            def __del__(self):
+                {read}
+        held = Held()
+        held.itself = held
+        del held
+        gc.collect()
+    """,
+    "the end of the program": """
+        import atexit
+        @atexit.register
+        def last():
+            {fast}
+    """,
+    "the end of an object at the end of the program": """
+        import weakref
+        class Held:
+            pass
+        held = Held()
+        def last():
+            {fast}
+        weakref.finalize(held, last)
+    """,
+    "a signal handler": """
+        import signal
+        def handle(*_):
+            {read}
+        signal.signal(signal.SIGUSR1, handle)
+        signal.raise_signal(signal.SIGUSR1)
+    """,
+    "another thread": """
+        from threading import Thread
+        def work():
+            {read}
+        thread = Thread(target=work)
+        thread.start()
+        thread.join()
+    """,
+    "an import": """
+        import types
+        from importlib import abc, machinery, import_module
+        class Loader(abc.Loader):
+            def exec_module(self, module):
+                {read}
+        class Finder(abc.MetaPathFinder):
+            def find_spec(self, name, *_):
+                return machinery.ModuleSpec(name, Loader()) if name == "program" else None
+        sys.meta_path.insert(0, Finder())
+        import_module("program")
+    """,
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no fork")
+@pytest.mark.parametrize("place", PLACES)
+def test_the_first_array_is_opened_in(folder: Path, place: str) -> None:
+    assert run(PLACES[place].replace("{read}", READ).replace("{fast}", FAST), folder) == f"{SUM}\n"
+
+
+# A handler of a signal that arrives when a module has been imported to its first line.
+INTERRUPTED = """
+    import signal
+    store = n5zarr.N5Store(sys.argv[1])
+    def handle(*_):
+        {read}
+    signal.signal(signal.SIGUSR1, handle)
+    def interrupt(frame, event, _):
+        if frame.f_code.co_name == "<module>" and frame.f_globals["__name__"] == {module!r}:
+            sys.setprofile(None)
+            signal.raise_signal(signal.SIGUSR1)
+    sys.setprofile(interrupt)
+    n5zarr.open
+    import {module}
+    print(n5zarr.open(sys.argv[1], path="a")[...].sum())
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such signal")
+@pytest.mark.parametrize("module", ["arrays.kernel", "arrays.box", "arrays.batches"])
+def test_a_signal_handler_that_interrupts_the_import_reads(folder: Path, module: str) -> None:
+    """The handler waits for zarr's event loop, which must not wait for the import."""
+    read = READ.replace("n5zarr.N5Store(sys.argv[1])", "store")
+    code = INTERRUPTED.format(read=read, module=f"n5zarr.{module}")
+    assert run(code, folder) == f"{SUM}\n{SUM}\n"
+
+
+def test_threads_that_open_in_both_ways_at_once(folder: Path) -> None:
+    code = """
+        from concurrent.futures import ThreadPoolExecutor
+        from threading import Barrier
+        barrier = Barrier(8)
+        def work(k):
+            barrier.wait()
+            if k % 2:
+                return int(n5zarr.open(sys.argv[1], path="a")[...].sum()), "N5CodecPipeline"
+            array = zarr.open_array(n5zarr.N5Store(sys.argv[1]), path="a", mode="r")
+            return int(array[...].sum()), type(array.async_array.codec_pipeline).__name__
+        with ThreadPoolExecutor(8) as threads:
+            print({*threads.map(work, range(8))})
+    """
+    assert run(code, folder) == f"{{({SUM}, 'N5CodecPipeline')}}\n"
