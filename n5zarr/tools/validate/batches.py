@@ -22,8 +22,12 @@ from n5zarr.format.order import N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Get, read_each, request_each
+from n5zarr.tools.jobs.nodes import ends_of_blocks
+from n5zarr.tools.jobs.run import SMALL
 from n5zarr.tools.validate.blocks import (
+    ENDS,
     StoredBlock,
+    UsualBlocks,
     check_block,
     form_of,
     has_values_outside,
@@ -142,6 +146,11 @@ class CheckTask(NamedTuple):
         """Decoded size of the blocks."""
         return sum(batch.n_bytes for batch in self.batches)
 
+    @property
+    def is_light(self) -> bool:
+        """Whether the blocks are so small that checking them is mostly work of Python."""
+        return self.n_bytes <= SMALL * sum(len(batch.positions) or 1 for batch in self.batches)
+
 
 def check_batches(store: N5Store, task: CheckTask, *, deep: bool) -> list[BatchReport]:
     """Check the batches of a task; with ``deep``, decode every block."""
@@ -153,7 +162,7 @@ def _check_batch(store: N5Store, batch: Batch, *, deep: bool) -> BatchReport:
     report = BatchReport(batch.key)
     if not batch.positions:
         report.findings += _check_document(store, batch.path)
-    for position, block in _read(store, batch, deep=deep):
+    for position, block in _read(store, batch, report, deep=deep):
         if isinstance(block, Exception):
             is_payload = getattr(block, "kind", None) == "payload"
             kind: KindOfFinding = "payload" if is_payload else "unreadable"
@@ -187,11 +196,12 @@ def _check_document(store: N5Store, path: str) -> Iterator[Finding]:
 
 
 def _read(
-    store: N5Store, batch: Batch, *, deep: bool
+    store: N5Store, batch: Batch, report: BatchReport, *, deep: bool
 ) -> Iterator[tuple[N5Tuple, StoredBlock | Exception]]:
     """Read the needed parts of blocks; omit blocks that are removed meanwhile.
 
-    In the place of a file that cannot be read comes the error.
+    Usual blocks, of which nothing is to be found, are only counted in the report. In the place of a
+    file that cannot be read comes the error.
     """
     ask = store.storage.run
 
@@ -199,23 +209,37 @@ def _read(
         (found,) = ask(request_each([Get(key, part=part)]))
         return None if found is None else bytes(found)
 
-    def read(
-        keys: Sequence[str], *, deep: bool = deep or batch.outside
-    ) -> list[StoredBlock | None]:
-        if deep:
+    is_whole = deep or batch.outside
+    n_bytes = math.prod(batch.dataset.block_size) * batch.dataset.data_type.item_size
+    is_together = not is_whole or n_bytes <= ENDS  # else the rest is needed, too
+
+    def read(keys: Sequence[str], *, is_whole: bool = is_whole) -> list[StoredBlock | None]:
+        if is_whole:
             return [None if data is None else whole(data) for data in ask(read_each(keys))]
         return [
             None if found is None else StoredBlock(*found, partial(read_one, key))
             for key, found in zip(keys, ask(read_ends(keys)), strict=True)
         ]
 
+    usual = None if is_whole else UsualBlocks(batch.dataset)
     for positions in batched(batch.positions, _AT_A_TIME):
-        keys = [join(batch.path, block_path(position)) for position in positions]
-        for position, key, block in zip(positions, keys, each_or_error(read, keys), strict=True):
-            is_large = getattr(block, "kind", None) == "shard"  # too large to be read whole
-            found = read([key], deep=False)[0] if is_large else block
-            if found is not None:
-                yield position, found
+        some = positions if is_together else ()
+        ends = ends_of_blocks(store, batch.path, some, ENDS, ENDS) or [None] * len(positions)
+        pairs = []
+        for position, found in zip(positions, ends, strict=True):
+            if found is not None and usual is not None and usual.has(found, position):
+                report.n_blocks += 1
+                report.n_bytes += found[0]
+            else:
+                pairs.append((position, join(batch.path, block_path(position)), found))
+        others = [key for _, key, found in pairs if found is None]
+        left = iter(each_or_error(read, others) if others else ())
+        for position, key, found in pairs:
+            block = next(left) if found is None else StoredBlock(*found, partial(read_one, key))
+            if getattr(block, "kind", None) == "shard":  # too large to be read whole
+                (block,) = read([key], is_whole=False)
+            if block is not None:
+                yield position, block
 
 
 def _form(
