@@ -36,7 +36,8 @@ COMMANDS = {
 def measure(words: list[str]) -> tuple[float, float]:
     """Run a command; return its seconds and MB."""
     command = [sys.executable, "-m", "n5zarr", *words, "--quiet"]
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)  # noqa: S603
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": ""}
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment)  # noqa: S603
     _, status, usage = os.wait4(process.pid, 0)
     if os.waitstatus_to_exitcode(status):
         raise RuntimeError(words)

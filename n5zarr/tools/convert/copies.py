@@ -60,7 +60,6 @@ BATCH = 64
 _SHARE = 2**22  # bytes: tasks for all workers, whose elements stay near to a core
 
 
-
 class Copied(NamedTuple):
     """The chunks, shards or blocks that were written, and their bytes: 0 where zarr writes."""
 

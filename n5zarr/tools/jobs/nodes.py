@@ -19,6 +19,7 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.run import SMALL
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -100,6 +101,11 @@ class BlockTask(NamedTuple):
     def n_bytes(self) -> int:
         """Size of the blocks, decoded and with their full extent."""
         return len(self.positions) * self.view.full_n_bytes
+
+    @property
+    def is_light(self) -> bool:
+        """Whether the blocks are so small that the work on them is mostly that of Python."""
+        return self.view.full_n_bytes <= SMALL
 
 
 def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterator[BlockTask]:

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.codecs.shard import Shard
+    from n5zarr.container.block_listing import Ask
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.blocks import EdgeForm
@@ -203,43 +204,54 @@ def _read(
     Usual blocks, of which nothing is to be found, are only counted in the report. In the place of a
     file that cannot be read comes the error.
     """
-    ask = store.storage.run
-
-    def read_one(key: str, part: tuple[int, int] | None) -> bytes | None:
-        (found,) = ask(request_each([Get(key, part=part)]))
-        return None if found is None else bytes(found)
-
     is_whole = deep or batch.outside
-    n_bytes = math.prod(batch.dataset.block_size) * batch.dataset.data_type.item_size
-    is_together = not is_whole or n_bytes <= ENDS  # else the rest is needed, too
-
-    def read(keys: Sequence[str], *, is_whole: bool = is_whole) -> list[StoredBlock | None]:
-        if is_whole:
-            return [None if data is None else whole(data) for data in ask(read_each(keys))]
-        return [
-            None if found is None else StoredBlock(*found, partial(read_one, key))
-            for key, found in zip(keys, ask(read_ends(keys)), strict=True)
-        ]
-
+    read = partial(_stored_blocks, store.storage.run, is_whole=is_whole)
     usual = None if is_whole else UsualBlocks(batch.dataset)
     for positions in batched(batch.positions, _AT_A_TIME):
-        some = positions if is_together else ()
-        ends = ends_of_blocks(store, batch.path, some, ENDS, ENDS) or [None] * len(positions)
-        pairs = []
-        for position, found in zip(positions, ends, strict=True):
-            if found is not None and usual is not None and usual.has(found, position):
+        unusual = []
+        for position, ends in _ends_of(store, batch, positions, is_whole=is_whole):
+            if ends is not None and usual is not None and usual.has(ends, position):
                 report.n_blocks += 1
-                report.n_bytes += found[0]
+                report.n_bytes += ends[0]
             else:
-                pairs.append((position, join(batch.path, block_path(position)), found))
-        others = [key for _, key, found in pairs if found is None]
-        left = iter(each_or_error(read, others) if others else ())
-        for position, key, found in pairs:
-            block = next(left) if found is None else StoredBlock(*found, partial(read_one, key))
+                key = join(batch.path, block_path(position))
+                unusual.append((position, key, ends))
+        left = [key for _, key, ends in unusual if ends is None]
+        blocks = iter(each_or_error(read, left) if left else ())
+        for position, key, ends in unusual:
+            block = _stored(store.storage.run, key, ends) if ends else next(blocks)
             if getattr(block, "kind", None) == "shard":  # too large to be read whole
                 (block,) = read([key], is_whole=False)
             if block is not None:
                 yield position, block
+
+
+def _ends_of(
+    store: N5Store, batch: Batch, positions: Sequence[N5Tuple], *, is_whole: bool
+) -> Iterable[tuple[N5Tuple, tuple[int, bytes, bytes] | None]]:
+    """Read both ends of blocks together, unless they are a small part of what is needed."""
+    is_in_part = is_whole and batch.n_bytes > ENDS * len(batch.positions)
+    some = () if is_in_part else positions
+    known = ends_of_blocks(store, batch.path, some, ENDS, ENDS) or [None] * len(positions)
+    return zip(positions, known, strict=True)
+
+
+def _stored_blocks(ask: Ask, keys: Sequence[str], *, is_whole: bool) -> list[StoredBlock | None]:
+    """Read blocks, or their ends; None for each missing one."""
+    if is_whole:
+        return [None if data is None else whole(data) for data in ask(read_each(keys))]
+    each = zip(keys, ask(read_ends(keys)), strict=True)
+    return [None if ends is None else _stored(ask, key, ends) for key, ends in each]
+
+
+def _stored(ask: Ask, key: str, ends: tuple[int, bytes, bytes]) -> StoredBlock:
+    """Make a stored block from its ends, which reads the rest if it is needed."""
+
+    def read(part: tuple[int, int] | None) -> bytes | None:
+        (found,) = ask(request_each([Get(key, part=part)]))
+        return None if found is None else bytes(found)
+
+    return StoredBlock(*ends, read)
 
 
 def _form(

@@ -289,7 +289,9 @@ class ContainerCheck:
         part = run.division.part
         batches = batches if part is None else (each for each in batches if part.owns(each.key))
         total //= 1 if part is None else part.of
-        for _, reports in run.each(work, self._tasks(batches, known), stage, total, is_light=_IS_LIGHT):
+        for _, reports in run.each(
+            work, self._tasks(batches, known), stage, total, is_light=_IS_LIGHT
+        ):
             for report in reports:
                 known.note(report)
                 self._take(report)
