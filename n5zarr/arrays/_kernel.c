@@ -2325,6 +2325,33 @@ end:
     return result;
 }
 
+/* Put time and size of files to `out`; a size of -1 where none is. */
+static PyObject *stamps(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *path; /* one after the other, each with a zero at its end */
+    Py_ssize_t n_bytes;
+    PyObject *owner;
+    Py_buffer out = {0};
+    if (!PyArg_ParseTuple(args, "y#O", &path, &n_bytes, &owner)
+        || !get_numbers(owner, &out, "out", "lq", 8, PyBUF_WRITABLE))
+        return NULL;
+    const char *end = path + n_bytes;
+    PyThreadState *thread = PyEval_SaveThread();
+    for (Py_ssize_t k = 0; k + 16 <= out.len && path < end; k += 16) {
+        struct stat status;
+        int64_t found[] = {0, -1};
+        if (stat(path, &status) == 0) {
+            found[0] = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+            found[1] = status.st_size;
+        }
+        memcpy((char *)out.buf + k, found, sizeof found);
+        path += strlen(path) + 1;
+    }
+    PyEval_RestoreThread(thread);
+    PyBuffer_Release(&out);
+    return Py_NewRef(Py_None);
+}
+
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Take the addresses of the libraries' functions."},
     {"box_of_batch", box_of_batch, METH_VARARGS, "Find the box that chunks form."},
@@ -2332,6 +2359,7 @@ static PyMethodDef methods[] = {
     {"read_boxes", read_boxes, METH_VARARGS, "Read blocks into an array of many boxes."},
     {"write_box", write_box, METH_VARARGS, "Write blocks from an array."},
     {"read_ends", read_ends, METH_VARARGS, "Read both ends of files of blocks."},
+    {"stamps", stamps, METH_VARARGS, "Give times and sizes of files."},
     {"combine", combine, METH_VARARGS, "Combine cells of elements into one each."},
     {NULL, NULL, 0, NULL},
 };

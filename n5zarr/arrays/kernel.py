@@ -14,7 +14,7 @@ import os
 from array import array as packed
 from functools import partial
 from importlib import import_module
-from itertools import chain, product
+from itertools import batched, chain, product
 from operator import floordiv, mul
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
@@ -48,6 +48,7 @@ __all__ = [
     "read_box",
     "read_boxes",
     "read_ends",
+    "stamps",
     "write_box",
 ]
 
@@ -288,6 +289,14 @@ def read_ends(
             else (size, bytes(out[at : at + first]), bytes(out[at + first : at + row]))
             for at, size in zip(begins, sizes, strict=True)
         ]
+
+
+def stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:
+    """Return time of change, in nanoseconds, and size of local files; None of a missing one."""
+    found = packed("q", (0, -1)) * len(paths)
+    _kernel.stamps(os.fsencode("\0".join(paths)), found)
+    each = batched(found, 2)
+    return [None if size < 0 else (changed, size) for changed, size in each]
 
 
 def _tell(

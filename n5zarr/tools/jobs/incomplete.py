@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
+from n5zarr.arrays import kernel
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
@@ -282,10 +283,16 @@ def seal(piece: Piece) -> bytes:
     """Return what changes when a file that a piece is made from is written."""
     name = blake2b(piece.name.encode(errors="surrogateescape"), digest_size=_N_BYTES // 2)
     digest = blake2b(digest_size=_N_BYTES // 2)
-    for found in map(stamp, piece.read):
-        # inodes differ between the machines of some network file systems
-        digest.update(b"-" if found is None else b"%d,%d;" % found[1:3])
+    for found in _stamps(piece.read):
+        digest.update(b"-" if found is None else b"%d,%d;" % found)
     return name.digest() + digest.digest()
+
+
+def _stamps(files: Sequence[str]) -> Iterable[tuple[int, int] | None]:
+    """Return time and size of files: inodes differ on machines of some network file systems."""
+    if kernel.is_compiled():
+        return kernel.stamps(files)
+    return (None if found is None else (found[1], found[2]) for found in map(stamp, files))
 
 
 class Ledger:
