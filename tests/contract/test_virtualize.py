@@ -112,11 +112,11 @@ def test_records_of_parquet_hold_neighbours(
     assert len(list((tmp_path / "blocks.n5.parq" / "full-edges").glob("refs.*.parq"))) > 1
 
 
+@pytest.mark.filterwarnings("ignore:The 'fastparquet' engine")  # of fsspec, which reads here
 def test_the_memory_of_parquet_does_not_grow_with_blocks(tmp_path: Path) -> None:
-    """References of all records wait in files: one block in the last column of each row."""
-    array = mock.Mock(
-        path="a", source="a", view=mock.Mock(ndim=2, grid=(300, 1000), axis_order="C")
-    )
+    """References wait in files, as blocks come column by column and records hold rows."""
+    view = mock.Mock(ndim=2, grid=(300, 1000), axis_order="C")
+    array = mock.Mock(path="a", source="a", view=view)
     array.view.grid_position = lambda coords: coords[::-1]
     writer = ParquetWriter("file:///data/a.n5", str(tmp_path / "r.parq"), None, 300_000)
     n_most = 0
