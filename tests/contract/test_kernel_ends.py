@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from n5zarr.arrays import kernel
+from n5zarr.arrays import kernel, many_files
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.files import read_ends, stamp
 
@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def ends(folder: Path, *positions: tuple[int, ...]) -> list[Any]:
-    return kernel.read_ends(f"{folder}/", [N5Tuple(p) for p in positions], FIRST, LAST)
+    return many_files.read_ends(f"{folder}/", [N5Tuple(p) for p in positions], FIRST, LAST)
 
 
 def test_ends_of_any_size(folder: Path) -> None:
@@ -84,8 +84,8 @@ def test_wrong_arguments_are_refused(folder: Path, change: Any, message: str) ->
 def test_stamps_are_times_and_sizes(folder: Path) -> None:
     paths = [f"{folder}/{number}/7" for number in range(len(SIZES) + 2)]
     expected = [stamp(path) for path in paths]
-    found = kernel.stamps(paths)
+    found = many_files.stamps(paths)
     assert found == [each and each[1:3] for each in expected]
     assert found[-2:] == [None, None]
     assert found[5] == (1_700_000_005 * 10**9, 50)
-    assert kernel.stamps([]) == []
+    assert many_files.stamps([]) == []

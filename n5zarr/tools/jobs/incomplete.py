@@ -26,7 +26,8 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
-from n5zarr.arrays import kernel
+from n5zarr.arrays.kernel import is_compiled
+from n5zarr.arrays.many_files import stamps
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
@@ -290,8 +291,8 @@ def seal(piece: Piece) -> bytes:
 
 def _stamps(files: Sequence[str]) -> Iterable[tuple[int, int] | None]:
     """Return time and size of files: inodes differ on machines of some network file systems."""
-    if kernel.is_compiled():
-        return kernel.stamps(files)
+    if is_compiled():
+        return stamps(files)
     return (None if found is None else (found[1], found[2]) for found in map(stamp, files))
 
 

@@ -11,7 +11,8 @@ import zarr
 from zarr.abc.store import SupportsSyncStore
 
 from n5zarr._zarr import with_zarrs_pipeline
-from n5zarr.arrays import kernel
+from n5zarr.arrays.kernel import is_compiled
+from n5zarr.arrays.many_files import read_ends
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
@@ -120,7 +121,7 @@ def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterato
 def ends_of_blocks(
     store: N5Store, path: str, positions: Sequence[N5Tuple], first: int, last: int
 ) -> list[tuple[int, bytes, bytes] | None]:
-    """Read both ends of local files of blocks together, in a tenth of the time of requests.
+    """Read both ends of local files of blocks together, in a third of the time of requests.
 
     Returns
     -------
@@ -128,9 +129,9 @@ def ends_of_blocks(
         The answers of :class:`~n5zarr.storage.requests.Ends`; None of a file that takes a request.
     """
     root = store.storage.root
-    if root is None or not (positions and all(positions) and kernel.is_compiled()):
+    if root is None or not (positions and all(positions) and is_compiled()):
         return [None] * len(positions)
-    return kernel.read_ends(f"{root}/{join(path, '')}", positions, first, last)
+    return read_ends(f"{root}/{join(path, '')}", positions, first, last)
 
 
 def for_reading[T](values: T) -> T:

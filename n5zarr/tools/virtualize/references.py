@@ -192,12 +192,11 @@ def _refer(
         A block is damaged, or does not fit the dataset.
     """
     keys = {position: join(path, block_path(position)) for position in positions}
-    asked = [
-        Ends(key, _n_start(view), LAST if is_local or n == 0 else 0)
-        for n, (key, ends) in enumerate(zip(keys.values(), known, strict=True))
-        if ends is None
+    unknown = [key for key, ends in zip(keys.values(), known, strict=True) if ends is None]
+    n_start = _n_start(view)
+    starts = yield [
+        Ends(key, n_start, LAST if is_local or n == 0 else 0) for n, key in enumerate(unknown)
     ]
-    starts = (yield asked) if asked else ()
     may_be_sharded = not is_local and any(map(_may_be_shard, starts))
     left = iter(starts)
     chunks: list[Chunk] = []
@@ -224,7 +223,7 @@ def _refer(
 
 def _n_start(view: DatasetView) -> int:
     """Return how many bytes at the beginning of a block tell whether it can be referred to."""
-    return max(LAST, len(view.full_header) + 4 + START)
+    return len(view.full_header) + 4 + START
 
 
 def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:
