@@ -44,7 +44,6 @@ __all__ = [
     "Cells",
     "box_of_batch",
     "can_do",
-    "compiled",
     "is_compiled",
     "read_box",
     "read_boxes",
@@ -69,11 +68,6 @@ def _load() -> Any:  # noqa: ANN401 - a module without types
 
 
 _kernel = _load()
-
-
-def compiled() -> Any:  # noqa: ANN401 - a module without types
-    """Return the kernel; None if it is not built."""
-    return _kernel
 
 
 def is_compiled() -> bool:

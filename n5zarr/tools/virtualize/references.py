@@ -14,6 +14,7 @@ from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
 from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
 from n5zarr.storage.url import is_chain
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.nodes import BlockTask
@@ -197,10 +197,8 @@ def _refer(
     starts = yield [
         Ends(key, n_start, LAST if is_local or n == 0 else 0) for n, key in enumerate(unknown)
     ]
-    may_be_sharded = not is_local and any(map(_may_be_shard, starts))
-    left = iter(starts)
-    chunks: list[Chunk] = []
-    others: list[N5Tuple] = []
+    left, may_be_sharded = iter(starts), not is_local and any(map(_may_be_shard, starts))
+    chunks, others = list[Chunk](), list[N5Tuple]()
     for (position, key), ends in zip(keys.items(), known, strict=True):
         start = next(left) if ends is None else ends
         if start is None:
