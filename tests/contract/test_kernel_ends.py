@@ -58,6 +58,7 @@ def test_what_is_odd_is_left_to_python(folder: Path) -> None:
     os.utime(folder / "3" / "8", (1.7e9, 1.7e9))
     (folder / "4" / "8").symlink_to("nowhere")
     positions = [(number, 8) for number in range(6)]
+    found: list[Any] = []
     for _ in range(100):  # the system may take longer than the moment in which a file is new
         os.utime(folder / "0" / "8")
         found = ends(folder, *positions, (-1, 7), (5, 7))

@@ -20,6 +20,7 @@ import json
 import re
 import time
 from hashlib import blake2b
+from itertools import batched, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
@@ -89,6 +90,7 @@ LEDGER_NAME = re.compile(r"n5zarr-incomplete-made-([0-9]+)\.bin", re.ASCII)
 """Names of ledgers in an incomplete destination, by the number of the part."""
 
 _N_BYTES = 8  # of a seal
+_TOGETHER = 2**12  # files that are asked for their stamps
 _OFTEN, _SELDOM = 0.05, 1.0  # seconds between writes, at least: of local files, and others
 _SHARE = 20  # of the time of a run: what is lost if it is killed
 
@@ -292,7 +294,7 @@ def seal(piece: Piece) -> bytes:
 def _stamps(files: Sequence[str]) -> Iterable[tuple[int, int] | None]:
     """Return time and size of files: inodes differ on machines of some network file systems."""
     if is_compiled():
-        return stamps(files)
+        return chain.from_iterable(map(stamps, batched(files, _TOGETHER)))
     return (None if found is None else (found[1], found[2]) for found in map(stamp, files))
 
 
