@@ -2241,12 +2241,125 @@ end:
     return result;
 }
 
+/* ------------------------------------------------------------------ ends of files */
+
+/* Read the first and last bytes of a file that no program is writing, all of a short one, as
+ * files.py does. Give its length; -1 leaves the file to Python: a missing one, one that was written
+ * just now, and one that may be a shard. */
+static int64_t read_ends_of(const Box *box, const Block *block, char *to, int64_t first,
+                            int64_t last)
+{
+    struct stat status = {0};
+    int is_locked = 0, is_recent, is_read = 0;
+    int file = openat(box->directory, block->name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0)
+        return -1;
+    int is_settled = settle(file, &status, &is_locked, &is_recent);
+    if (is_locked)
+        unlock(file);
+    int64_t size = status.st_size, n_first = size <= first + last ? size : first;
+    int64_t n_last = size - n_first < last ? size - n_first : last;
+    if (is_settled && !is_recent)
+        is_read = pread(file, to, (size_t)n_first, 0) == n_first
+                  && (n_last == 0
+                      || pread(file, to + n_first, (size_t)n_last, size - n_last) == n_last)
+                  && is_unchanged(file, &status);
+    close(file);
+    if (!is_read || (size >= LAST && may_be_shard(to + n_first + n_last - LAST, size)))
+        return -1;
+    return size;
+}
+
+/* Read both ends of the files of some blocks, to rows of `out`, and their lengths to `sizes`. */
+static PyObject *read_ends(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *directory;
+    PyObject *owner[3], *result = NULL;
+    Py_buffer places = {0}, out = {0}, sizes = {0};
+    long long first, last;
+    struct timespec begin;
+    Box box = {.library = NULL};
+    Block block;
+    if (!PyArg_ParseTuple(args, "yiOLLOO", &directory, &box.ndim, &owner[0], &first, &last,
+                          &owner[1], &owner[2]))
+        return NULL;
+    if (!get_numbers(owner[0], &places, "places", "lq", 8, 0)
+        || !get_numbers(owner[1], &out, "out", "Bbc", 1, PyBUF_WRITABLE)
+        || !get_numbers(owner[2], &sizes, "sizes", "lq", 8, PyBUF_WRITABLE))
+        goto end;
+    int64_t n = sizes.len / 8;
+    if (box.ndim < 1 || box.ndim > MAX_NDIM || first < LAST || first > MAX_BYTES || last < LAST
+        || last > MAX_BYTES || places.len / 8 / box.ndim != n || places.len / 8 % box.ndim != 0
+        || out.len / (first + last) < n) {
+        refuse("expected 1 to %d dimensions, ends of %d bytes or more, a place and a row for each"
+               " of %lld sizes", MAX_NDIM, LAST, (long long)n);
+        goto end;
+    }
+    int failed = 0;
+    box.thread = PyEval_SaveThread();
+    box.directory = open(directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    clock_gettime(CLOCK_MONOTONIC, &begin);
+    for (int64_t k = 0; k < n && !failed; k++) {
+        int is_place = box.directory >= 0;
+        for (int d = 0; d < box.ndim; d++) {
+            block.position[d] = number_at(&places, (Py_ssize_t)(k * box.ndim + d));
+            is_place &= block.position[d] >= 0;
+        }
+        name_block(&box, &block);
+        char *row = (char *)out.buf + k * (first + last);
+        int64_t size = is_place ? read_ends_of(&box, &block, row, first, last) : -1;
+        memcpy((char *)sizes.buf + 8 * k, &size, sizeof size); /* it may not be aligned */
+        failed = is_interrupted(&box, &begin);
+    }
+    if (box.directory >= 0)
+        close(box.directory);
+    PyEval_RestoreThread(box.thread);
+    if (!failed)
+        result = Py_NewRef(Py_None);
+end:
+    for (int k = 0; k < 3; k++) {
+        Py_buffer *views[] = {&places, &out, &sizes};
+        if (views[k]->obj)
+            PyBuffer_Release(views[k]);
+    }
+    return result;
+}
+
+/* Put time and size of files to `out`; a size of -1 where none is. */
+static PyObject *stamps(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *path; /* one after the other, each with a zero at its end */
+    Py_ssize_t n_bytes;
+    PyObject *owner;
+    Py_buffer out = {0};
+    if (!PyArg_ParseTuple(args, "y#O", &path, &n_bytes, &owner)
+        || !get_numbers(owner, &out, "out", "lq", 8, PyBUF_WRITABLE))
+        return NULL;
+    const char *end = path + n_bytes;
+    PyThreadState *thread = PyEval_SaveThread();
+    for (Py_ssize_t k = 0; k + 16 <= out.len && path < end; k += 16) {
+        struct stat status;
+        int64_t found[] = {0, -1};
+        if (stat(path, &status) == 0) {
+            found[0] = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+            found[1] = status.st_size;
+        }
+        memcpy((char *)out.buf + k, found, sizeof found);
+        path += strlen(path) + 1;
+    }
+    PyEval_RestoreThread(thread);
+    PyBuffer_Release(&out);
+    return Py_NewRef(Py_None);
+}
+
 static PyMethodDef methods[] = {
     {"use", use, METH_VARARGS, "Take the addresses of the libraries' functions."},
     {"box_of_batch", box_of_batch, METH_VARARGS, "Find the box that chunks form."},
     {"read_box", read_box, METH_VARARGS, "Read blocks into an array."},
     {"read_boxes", read_boxes, METH_VARARGS, "Read blocks into an array of many boxes."},
     {"write_box", write_box, METH_VARARGS, "Write blocks from an array."},
+    {"read_ends", read_ends, METH_VARARGS, "Read both ends of files of blocks."},
+    {"stamps", stamps, METH_VARARGS, "Give times and sizes of files."},
     {"combine", combine, METH_VARARGS, "Combine cells of elements into one each."},
     {NULL, NULL, 0, NULL},
 };

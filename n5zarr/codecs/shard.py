@@ -50,6 +50,7 @@ __all__ = [
     "find_shard",
     "in_memory",
     "is_likely",
+    "may_begin",
     "shard_error",
     "shard_text",
     "stored_shard",
@@ -273,7 +274,7 @@ def check_no_shard(data: memoryview, data_type: DataType, compression: Compressi
         The block is a shard (``kind="shard"``).
     """
     size = len(data)
-    if size < LAST or not (_may_begin(data) or is_likely(bytes(data[-LAST:]), size)):
+    if size < LAST or not (may_begin(data) or is_likely(bytes(data[-LAST:]), size)):
         return
     shard = stored_shard(*in_memory(data), data_type, compression)
     if shard is not None and not (shard.is_block and _header(data)):
@@ -289,7 +290,7 @@ def stored_shard(
     """
     if size < LAST:
         return None
-    if not (_may_begin(read(0, 8)) or is_likely(bytes(read(size - LAST, LAST)), size)):
+    if not (may_begin(read(0, 8)) or is_likely(bytes(read(size - LAST, LAST)), size)):
         return None
     header = _header(read(0, _LONGEST_HEADER))
     if header is not None and _is_raw_block(header, size, data_type, compression):
@@ -374,7 +375,7 @@ def shard_text(shard: Shard) -> str:
     )
 
 
-def _may_begin(start: BufferLike) -> bool:
+def may_begin(start: BufferLike) -> bool:
     """Whether a file may begin with an index: unlike a block, or like one with a first size of 2.
 
     The latter is the header before an index, as each entry is two numbers.

@@ -11,11 +11,15 @@ import math
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial
-from itertools import batched, chain
+from itertools import batched, chain, compress
+from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from n5zarr.arrays import kernel
+from n5zarr.arrays.box import Groups
+from n5zarr.arrays.open_dataset import OpenDataset, is_local
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
@@ -51,7 +55,11 @@ if TYPE_CHECKING:
 __all__ = ["BlockRemoval", "EdgeRepair", "remove_empty_blocks", "repair_edges"]
 
 _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
+_MOST_AT_A_TIME = 512  # of small ones
+_TOGETHER = 2**21  # bytes of these
 _AT_ENDS = 64  # blocks at the end of datasets that one task rewrites
+
+_IS_LIGHT = attrgetter("is_light")
 
 type PadOrTruncate = Literal["pad", "truncate"]
 
@@ -142,7 +150,7 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
         elif isinstance(each.node, Unreadable | Broken) and _is_damaged(each.node):
             problems.append(each.node.error)
     tasks = chain.from_iterable(
-        block_tasks(store, where, view, _AT_A_TIME)
+        block_tasks(store, where, view, _n_together(view))
         for where, view in found.items()
         if view.content is Content.NUMBERS  # text, objects and label multisets have no zero
     )
@@ -150,7 +158,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     work = partial(_check_blocks, store, dry_run=dry_run)
     run, n_blocks = RunOptions(scheduler, n_workers, progress), 0
     removed: list[int] = []
-    for task, (sizes, damaged) in run.each(work, tasks, "look for empty blocks", total):
+    stage = "look for empty blocks"
+    for task, (sizes, damaged) in run.each(work, tasks, stage, total, is_light=_IS_LIGHT):
         n_blocks += len(task.positions)
         removed += sizes
         problems += damaged
@@ -176,6 +185,8 @@ def _check_blocks(
     """Remove the empty blocks of a task; return their sizes, and the errors of damaged blocks."""
     sizes: dict[str, int] = {}
     problems: list[Exception] = []
+    is_filled = _are_filled(store, task)
+    task = task._replace(positions=tuple(compress(task.positions, ~is_filled)))
     blocks = store.run(read_each(task.keys))
     for key, position, block in zip(task.keys, task.positions, blocks, strict=True):
         try:
@@ -186,6 +197,34 @@ def _check_blocks(
     if not dry_run and sizes:
         store.run(_remove_each(sizes, task.view))
     return list(sizes.values()), problems
+
+
+def _n_together(view: DatasetView) -> int:
+    """Return how many blocks one task reads; small ones are decoded together."""
+    return max(_AT_A_TIME, min(_MOST_AT_A_TIME, _TOGETHER // max(1, view.full_n_bytes)))
+
+
+def _are_filled(store: N5Store, task: BlockTask) -> np.ndarray:
+    """Tell which blocks hold more than the fill value; False also of those that are to be read."""
+    dataset = OpenDataset(store, task.path, task.view)
+    is_filled = np.zeros(len(task.positions), bool)
+    if not (is_local(store) and kernel.can_do(dataset)):
+        return is_filled
+    attributes = task.view.dataset
+    size, rows = np.array(attributes.block_size), np.array(task.positions, np.int64)
+    # of others the kernel decodes only what is inside
+    (whole,) = np.nonzero((rows < np.array(attributes.dimensions) // size).all(axis=1))
+    rows, numbers = rows[whole], np.arange(len(whole))
+    if not len(whole):
+        return is_filled
+    stored = attributes.data_type.dtype.newbyteorder("=")
+    chunks, fill = np.empty((len(rows), *task.view.chunk_shape), stored), _fill_of(task.view)
+    groups = Groups(rows * size, rows, numbers, numbers + 1)
+    left = kernel.read_boxes(dataset, groups, chunks, fill)
+    found = _differs(chunks.reshape(len(rows), -1), fill).any(axis=1)
+    found[left] = False
+    is_filled[whole] = found
+    return is_filled
 
 
 def _remove_each(sizes: dict[str, int], view: DatasetView) -> Steps[None]:
@@ -206,9 +245,18 @@ def _is_empty(block: bytes, view: DatasetView) -> bool:
     """Whether a block holds only the fill value, bit by bit."""
     check_not_sharded(*in_memory(block), view.dataset.data_type, view.dataset.compression)
     chunk = stored_chunk(memoryview(block), view)
-    fill = np.asarray(0 if view.element is None else view.element.stored_fill, chunk.dtype)
-    bits = f"u{chunk.dtype.itemsize}"
-    return not np.any(np.ascontiguousarray(chunk).view(bits) != fill.view(bits))
+    return not _differs(np.ascontiguousarray(chunk), _fill_of(view)).any()
+
+
+def _fill_of(view: DatasetView) -> object:
+    return 0 if view.element is None else view.element.stored_fill
+
+
+def _differs(elements: np.ndarray, fill: object) -> np.ndarray:
+    """Tell which elements of a contiguous array are others than the fill value, bit by bit."""
+    bits = f"u{elements.dtype.itemsize}"
+    differs: np.ndarray = elements.view(bits) != np.asarray(fill, elements.dtype).view(bits)
+    return differs
 
 
 def _prune(dataset: Path) -> int:

@@ -6,6 +6,7 @@ import json
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,10 @@ from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
+from n5zarr.arrays import kernel
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnsupportedError
+from n5zarr.storage.requests import Get
 from tests.command import CliRunner
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
@@ -202,3 +205,27 @@ def test_a_broken_document_is_a_problem_and_others_are_done(tmp_path: Path) -> N
     (problem,) = done.problems
     assert str(problem).startswith("a/attributes.json: not JSON")
     assert (tmp_path / "c.n5/a/0/0").exists()
+
+
+@pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
+def test_only_blocks_that_may_be_empty_are_read_by_themselves(
+    tmp_path: Path, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others are decoded together: all but an empty, a damaged and a truncated one here."""
+    data = np.zeros((7, 8, 10), "int16")
+    data[2::3, 3::4, 4::5] = 1  # the last element of each whole block
+    data[:3, :4, 5:] = 0
+    write(tmp_path, "a.n5/x", data)
+    root = tmp_path / "a.n5"
+    damaged = root / "x" / "1" / "1" / "1"
+    damaged.write_bytes(damaged.read_bytes()[:-9])
+    asked.clear()
+    found = n5zarr.remove_empty_blocks(root, dry_run=True)
+    ends = {f"x/2/{y}/{z}" for y in range(2) for z in range(2)}
+    read = {each.key for each in asked if isinstance(each, Get) and not each.key.endswith("json")}
+    assert read == {"x/0/0/1", "x/1/1/1"} | ends
+    assert (found.n_blocks, found.n_removed, len(found.problems)) == (12, 5, 1)
+    monkeypatch.setattr(kernel, "_kernel", None)
+    other = n5zarr.remove_empty_blocks(root, dry_run=True)
+    assert [*map(str, other.problems)] == [*map(str, found.problems)]
+    assert replace(other, problems=()) == replace(found, problems=())

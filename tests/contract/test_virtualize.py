@@ -5,14 +5,17 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
 import pytest
 import tensorstore as ts
 import virtualizarr
 import zarr
+from fsspec.implementations.reference import LazyReferenceMapper
 from obspec_utils.registry import ObjectStoreRegistry
 from obstore.store import LocalStore as ObstoreFiles
 from zarr.storage import MemoryStore
@@ -21,6 +24,9 @@ import n5zarr
 from n5zarr import N5Parser, N5Store
 from n5zarr.cli.app import app
 from n5zarr.errors import N5BlockError, N5UnrepresentableError, N5UnsupportedError, N5Warning
+from n5zarr.tools.virtualize import parquet
+from n5zarr.tools.virtualize.parquet import ParquetWriter
+from n5zarr.tools.virtualize.references import Chunk
 from n5zarr.tools.virtualize.writers import JsonWriter
 from tests.command import CliRunner
 from tests.virtual import reader, reference
@@ -90,6 +96,45 @@ def test_truncated_blocks_are_referred_to_where_the_reader_has_such_grids(
     regular = n5zarr.virtualize(JAVA / root, tmp_path / "b.json", coords=False)
     of_lz4 = sum(d["blocksPresent"] for d in of_root(root) if d["compression"]["type"] == "lz4")
     assert written[0].n_inlined == written[1].n_inlined == of_lz4 < regular.n_inlined
+
+
+def test_records_of_parquet_hold_neighbours(
+    read: Read, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records that grow in turns and not at once hold the same references."""
+    monkeypatch.setattr(parquet, "_RECORD", 3)
+    monkeypatch.setattr(parquet, "_TOGETHER", 2)
+    written = [
+        n5zarr.virtualize(JAVA / root, tmp_path / f"{root}.parq", coords=False) for root in SOME
+    ]
+    for root, found in zip(SOME, read([*map(reference, written)]), strict=True):
+        assert_right(found, root)
+    assert len(list((tmp_path / "blocks.n5.parq" / "full-edges").glob("refs.*.parq"))) > 1
+
+
+@pytest.mark.filterwarnings("ignore:The 'fastparquet' engine")  # of fsspec, which reads here
+def test_the_memory_of_parquet_does_not_grow_with_blocks(tmp_path: Path) -> None:
+    """References wait in files, as blocks come column by column and records hold rows."""
+    view = mock.Mock(ndim=2, grid=(300, 1000), axis_order="C")
+    array = mock.Mock(path="a", source="a", view=view)
+    array.view.grid_position = lambda coords: coords[::-1]
+    writer = ParquetWriter("file:///data/a.n5", str(tmp_path / "r.parq"), None, 300_000)
+    n_most = 0
+    tracemalloc.start()
+    for x in range(300):
+        chunks = [Chunk((y, x), f"a/{x}/{y}", 20, 100 + x) for y in range(1000)]
+        writer.refer(array, chunks)
+        del chunks
+        n_most = max(n_most, tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    writer.keep("a/.zarray", json.dumps({"zarr_format": 2, "shape": [1000, 300], "chunks": [1, 1]}))
+    writer.finish()
+    writer.close()
+    assert n_most < 4e6  # 24 bytes each for 2**16 of 300000
+    mapper = LazyReferenceMapper(str(tmp_path / "r.parq"))
+    for y, x in [(0, 0), (999, 299), (417, 31)]:
+        url, offset, length = mapper[f"a/{y}.{x}"]
+        assert (url, offset, length) == (f"file:///data/a.n5/a/{x}/{y}", 20, 100 + x)
 
 
 def test_text_and_labels_are_copied(read: Read, tmp_path: Path) -> None:

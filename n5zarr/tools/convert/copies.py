@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BATCH",
-    "SMALL",
     "ArrayCopy",
     "Copied",
     "Copy",
@@ -59,9 +58,6 @@ BATCH = 64
 """Files of one task, at most."""
 
 _SHARE = 2**22  # bytes: tasks for all workers, whose elements stay near to a core
-
-SMALL = 2**14
-"""Bytes of a unit that is read, written and decoded in less time than Python takes for it."""
 
 
 class Copied(NamedTuple):

@@ -36,7 +36,6 @@ from n5zarr.images.zarr_documents import read_chunks
 from n5zarr.rooms import needed
 from n5zarr.tools.convert.copies import (
     BATCH,
-    SMALL,
     ArrayCopy,
     Copied,
     CopyTask,
@@ -48,6 +47,7 @@ from n5zarr.tools.convert.copies import (
 from n5zarr.tools.convert.target import ZarrTarget
 from n5zarr.tools.convert.target_n5 import N5Target
 from n5zarr.tools.jobs.incomplete import Piece
+from n5zarr.tools.jobs.run import SMALL
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:

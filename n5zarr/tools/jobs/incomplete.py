@@ -20,12 +20,15 @@ import json
 import re
 import time
 from hashlib import blake2b
+from itertools import batched, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
+from n5zarr.arrays.kernel import is_compiled
+from n5zarr.arrays.many_files import stamps
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
 from n5zarr.container.options import require
@@ -87,6 +90,7 @@ LEDGER_NAME = re.compile(r"n5zarr-incomplete-made-([0-9]+)\.bin", re.ASCII)
 """Names of ledgers in an incomplete destination, by the number of the part."""
 
 _N_BYTES = 8  # of a seal
+_TOGETHER = 2**12  # files that are asked for their stamps
 _OFTEN, _SELDOM = 0.05, 1.0  # seconds between writes, at least: of local files, and others
 _SHARE = 20  # of the time of a run: what is lost if it is killed
 
@@ -282,10 +286,16 @@ def seal(piece: Piece) -> bytes:
     """Return what changes when a file that a piece is made from is written."""
     name = blake2b(piece.name.encode(errors="surrogateescape"), digest_size=_N_BYTES // 2)
     digest = blake2b(digest_size=_N_BYTES // 2)
-    for found in map(stamp, piece.read):
-        # inodes differ between the machines of some network file systems
-        digest.update(b"-" if found is None else b"%d,%d;" % found[1:3])
+    for found in _stamps(piece.read):
+        digest.update(b"-" if found is None else b"%d,%d;" % found)
     return name.digest() + digest.digest()
+
+
+def _stamps(files: Sequence[str]) -> Iterable[tuple[int, int] | None]:
+    """Return time and size of files: inodes differ on machines of some network file systems."""
+    if is_compiled():
+        return chain.from_iterable(map(stamps, batched(files, _TOGETHER)))
+    return (None if found is None else (found[1], found[2]) for found in map(stamp, files))
 
 
 class Ledger:

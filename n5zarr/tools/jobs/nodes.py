@@ -11,6 +11,8 @@ import zarr
 from zarr.abc.store import SupportsSyncStore
 
 from n5zarr._zarr import with_zarrs_pipeline
+from n5zarr.arrays.kernel import is_compiled
+from n5zarr.arrays.many_files import read_ends
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
@@ -18,9 +20,10 @@ from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.missing_nodes import existing_node
 from n5zarr.store.n5_store import N5Store
+from n5zarr.tools.jobs.run import SMALL
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from n5zarr.container.block_listing import Ask
     from n5zarr.container.walk import WalkNode
@@ -28,7 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["BlockTask", "block_tasks", "check_no_links", "for_reading", "walk"]
+__all__ = ["BlockTask", "block_tasks", "check_no_links", "ends_of_blocks", "for_reading", "walk"]
 
 _log = logging.getLogger(__name__)
 
@@ -100,6 +103,11 @@ class BlockTask(NamedTuple):
         """Size of the blocks, decoded and with their full extent."""
         return len(self.positions) * self.view.full_n_bytes
 
+    @property
+    def is_light(self) -> bool:
+        """Whether the blocks are so small that the work on them is mostly that of Python."""
+        return self.view.full_n_bytes <= SMALL
+
 
 def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterator[BlockTask]:
     """List the stored blocks of a dataset, and yield tasks of at most ``n`` blocks."""
@@ -108,6 +116,22 @@ def block_tasks(store: N5Store, path: str, view: DatasetView, n: int) -> Iterato
         n_blocks += len(positions)
         yield BlockTask(path, view, positions)
     _log.info("%s: /%s: %d blocks", store, path, n_blocks)
+
+
+def ends_of_blocks(
+    store: N5Store, path: str, positions: Sequence[N5Tuple], first: int, last: int
+) -> list[tuple[int, bytes, bytes] | None]:
+    """Read both ends of local files of blocks together, in a third of the time of requests.
+
+    Returns
+    -------
+    list
+        The answers of :class:`~n5zarr.storage.requests.Ends`; None of a file that takes a request.
+    """
+    root = store.storage.root
+    if root is None or not (positions and all(positions) and is_compiled()):
+        return [None] * len(positions)
+    return read_ends(f"{root}/{join(path, '')}", positions, first, last)
 
 
 def for_reading[T](values: T) -> T:

@@ -33,13 +33,16 @@ if TYPE_CHECKING:
 
     from n5zarr.tools.jobs.parts import Division
 
-__all__ = ["MAX_MEMORY", "Progress", "RunOptions", "Scheduler", "Task", "run_tasks"]
+__all__ = ["MAX_MEMORY", "SMALL", "Progress", "RunOptions", "Scheduler", "Task", "run_tasks"]
 
 type Scheduler = object
 """``None``, ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client."""
 
 MAX_MEMORY = 2**30
 """Bytes that all workers of a job together may hold, unless a user says otherwise."""
+
+SMALL = 2**14
+"""Bytes of a unit that is read, written and decoded in less time than Python takes for it."""
 
 _AHEAD = 2  # tasks that wait, for each worker
 

@@ -209,6 +209,15 @@ def tasks(
 
 def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...], np.ndarray]]:
     """Yield the places of regions, in order, with the stored blocks that each depends on."""
+    every, own = _in_order(job, stored)
+    starts = np.flatnonzero((every[1:] != every[:-1]).any(axis=1)) + 1
+    ends = [*starts.tolist(), len(every)] if len(every) else []
+    for one, other in pairwise([0, *ends]):
+        yield tuple(every[one].tolist()), own[one:other]
+
+
+def _in_order(job: Pass, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the place of a region for each stored block that it depends on, and that block."""
     total = _factors(job.levels)
     grid = [-(-n // r) for n, r in zip(job.levels[-1].shape, job.region, strict=True)]
     # small, as there may be millions, with room for the offsets below
@@ -230,8 +239,4 @@ def _regions_of(job: Pass, stored: np.ndarray) -> Iterator[tuple[tuple[int, ...]
         rows.append(row)
     every, row = np.concatenate(places), np.concatenate(rows)
     order = np.lexsort(every.T[::-1])
-    every, own = every[order], stored[row[order]]
-    starts = np.flatnonzero((every[1:] != every[:-1]).any(axis=1)) + 1
-    ends = [*starts.tolist(), len(every)] if len(every) else []
-    for one, other in pairwise([0, *ends]):
-        yield tuple(every[one].tolist()), own[one:other]
+    return every[order], stored[row[order]]

@@ -116,8 +116,8 @@ class Pass:
 
     def __call__(self, task: PassTask) -> bytes:
         """Compute a region, and write it; return what notices later changes of `s0`."""
-        piece = self.piece(task)  # before it is read
-        found = b"" if piece is None else seal(piece)
+        piece = self.piece(task, names_made=False)
+        found = b"" if piece is None else seal(piece)  # before it is read
         self.work(task)
         return found
 
@@ -133,14 +133,18 @@ class Pass:
         for position in product(*places_in(region, level.block)):
             yield position, target.key(position), box_at(position, level.block, level.shape)
 
-    def piece(self, task: PassTask) -> Piece | None:
-        """Return what a task makes, if it is made from local files that the job only reads."""
+    def piece(self, task: PassTask, *, names_made: bool = True) -> Piece | None:
+        """Return what a task makes, if it is made from local files that the job only reads.
+
+        A :func:`seal` does not depend on the names of what is made.
+        """
         root = self.image.storage.root
         if root is None or self.source.documents or self.compares:
             return None
         source = self.targets[0]
         place = tuple(s.start // n for s, n in zip(task.region, self.region, strict=True))
-        regions = enumerate(self.regions(task.region, len(self.levels))[1:], 1)
+        n_named = len(self.levels) if names_made else 0
+        regions = enumerate(self.regions(task.region, n_named)[1:], 1)
         read = list[str]()
         with suppress(NotImplementedError, N5UnrepresentableError):  # keys that only zarr knows
             read = [f"{root}/{source.key(row)}" for row in map(tuple, task.stored.tolist())]

@@ -22,8 +22,12 @@ from n5zarr.format.order import N5Tuple, to_c, to_n5
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.requests import Get, read_each, request_each
+from n5zarr.tools.jobs.nodes import ends_of_blocks
+from n5zarr.tools.jobs.run import SMALL
 from n5zarr.tools.validate.blocks import (
+    ENDS,
     StoredBlock,
+    UsualBlocks,
     check_block,
     form_of,
     has_values_outside,
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from n5zarr.codecs.shard import Shard
+    from n5zarr.container.block_listing import Ask
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.blocks import EdgeForm
@@ -142,6 +147,11 @@ class CheckTask(NamedTuple):
         """Decoded size of the blocks."""
         return sum(batch.n_bytes for batch in self.batches)
 
+    @property
+    def is_light(self) -> bool:
+        """Whether the blocks are so small that checking them is mostly work of Python."""
+        return self.n_bytes <= SMALL * sum(len(batch.positions) or 1 for batch in self.batches)
+
 
 def check_batches(store: N5Store, task: CheckTask, *, deep: bool) -> list[BatchReport]:
     """Check the batches of a task; with ``deep``, decode every block."""
@@ -153,7 +163,7 @@ def _check_batch(store: N5Store, batch: Batch, *, deep: bool) -> BatchReport:
     report = BatchReport(batch.key)
     if not batch.positions:
         report.findings += _check_document(store, batch.path)
-    for position, block in _read(store, batch, deep=deep):
+    for position, block in _read(store, batch, report, deep=deep):
         if isinstance(block, Exception):
             is_payload = getattr(block, "kind", None) == "payload"
             kind: KindOfFinding = "payload" if is_payload else "unreadable"
@@ -187,35 +197,61 @@ def _check_document(store: N5Store, path: str) -> Iterator[Finding]:
 
 
 def _read(
-    store: N5Store, batch: Batch, *, deep: bool
+    store: N5Store, batch: Batch, report: BatchReport, *, deep: bool
 ) -> Iterator[tuple[N5Tuple, StoredBlock | Exception]]:
     """Read the needed parts of blocks; omit blocks that are removed meanwhile.
 
-    In the place of a file that cannot be read comes the error.
+    Usual blocks, of which nothing is to be found, are only counted in the report. In the place of a
+    file that cannot be read comes the error.
     """
-    ask = store.storage.run
+    is_whole = deep or batch.outside
+    read = partial(_stored_blocks, store.storage.run, is_whole=is_whole)
+    usual = None if is_whole else UsualBlocks(batch.dataset)
+    for positions in batched(batch.positions, _AT_A_TIME):
+        unusual = []
+        for position, ends in _ends_of(store, batch, positions, is_whole=is_whole):
+            if ends is not None and usual is not None and usual.has(ends, position):
+                report.n_blocks += 1
+                report.n_bytes += ends[0]
+            else:
+                key = join(batch.path, block_path(position))
+                unusual.append((position, key, ends))
+        left = [key for _, key, ends in unusual if ends is None]
+        blocks = iter(each_or_error(read, left) if left else ())
+        for position, key, ends in unusual:
+            block = _stored(store.storage.run, key, ends) if ends else next(blocks)
+            if getattr(block, "kind", None) == "shard":  # too large to be read whole
+                (block,) = read([key], is_whole=False)
+            if block is not None:
+                yield position, block
 
-    def read_one(key: str, part: tuple[int, int] | None) -> bytes | None:
+
+def _ends_of(
+    store: N5Store, batch: Batch, positions: Sequence[N5Tuple], *, is_whole: bool
+) -> Iterable[tuple[N5Tuple, tuple[int, bytes, bytes] | None]]:
+    """Read both ends of blocks together, unless they are a small part of what is needed."""
+    is_in_part = is_whole and batch.n_bytes > ENDS * len(batch.positions)
+    some = () if is_in_part else positions
+    known = ends_of_blocks(store, batch.path, some, ENDS, ENDS) or [None] * len(positions)
+    return zip(positions, known, strict=True)
+
+
+def _stored_blocks(ask: Ask, keys: Sequence[str], *, is_whole: bool) -> list[StoredBlock | None]:
+    """Read blocks, or their ends; None for each missing one."""
+    if is_whole:
+        return [None if data is None else whole(data) for data in ask(read_each(keys))]
+    each = zip(keys, ask(read_ends(keys)), strict=True)
+    return [None if ends is None else _stored(ask, key, ends) for key, ends in each]
+
+
+def _stored(ask: Ask, key: str, ends: tuple[int, bytes, bytes]) -> StoredBlock:
+    """Make a stored block from its ends, which reads the rest if it is needed."""
+
+    def read(part: tuple[int, int] | None) -> bytes | None:
         (found,) = ask(request_each([Get(key, part=part)]))
         return None if found is None else bytes(found)
 
-    def read(
-        keys: Sequence[str], *, deep: bool = deep or batch.outside
-    ) -> list[StoredBlock | None]:
-        if deep:
-            return [None if data is None else whole(data) for data in ask(read_each(keys))]
-        return [
-            None if found is None else StoredBlock(*found, partial(read_one, key))
-            for key, found in zip(keys, ask(read_ends(keys)), strict=True)
-        ]
-
-    for positions in batched(batch.positions, _AT_A_TIME):
-        keys = [join(batch.path, block_path(position)) for position in positions]
-        for position, key, block in zip(positions, keys, each_or_error(read, keys), strict=True):
-            is_large = getattr(block, "kind", None) == "shard"  # too large to be read whole
-            found = read([key], deep=False)[0] if is_large else block
-            if found is not None:
-                yield position, found
+    return StoredBlock(*ends, read)
 
 
 def _form(

@@ -135,18 +135,21 @@ def list_blocks(
             report(stray)
         return
     # storage cannot list them together, or refuses a directory, which single listings tell
+    *of_folder, n_last = grid or (1,)  # a dataset without dimensions has one block, named "0"
     n_levels = max(1, len(grid))
     folders = [""]
     for _ in range(n_levels - 1):
         each = _names_in(ask, path, folders, report, is_last=False)
         folders = [join(folder, name) for folder, names in each for name in names]
     for folder, names in _names_in(ask, path, folders, report, is_last=True):
+        above = parse_block_path(folder, N5Tuple(tuple(of_folder))) if folder else N5Tuple(())
         for name in names:
-            position = parse_block_path(join(folder, name), grid)
-            if position is None:
+            # int() is slow for thousands of digits
+            number = int(name) if len(name) <= len(str(n_last)) else n_last
+            if above is None or number >= n_last:
                 report(_outside_grid(path, join(folder, name), grid))
             else:
-                yield position
+                yield N5Tuple((*above, number)[: len(grid)])
 
 
 def _names_in(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from itertools import batched, takewhile
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -13,10 +14,11 @@ from n5zarr.codecs.shard import LAST, is_likely
 from n5zarr.container import codec_chain
 from n5zarr.errors import ErrorsAt, N5BlockError, N5Error, N5UnsupportedError
 from n5zarr.format.grid import block_path
+from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
 from n5zarr.storage.requests import Ends, Get, Work
 from n5zarr.storage.url import is_chain
-from n5zarr.tools.jobs.nodes import block_tasks
+from n5zarr.tools.jobs.nodes import block_tasks, ends_of_blocks
 from n5zarr.tools.virtualize.layout import VirtualArray
 from n5zarr.zarr_view.chunks import (
     START,
@@ -31,7 +33,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-    from n5zarr.format.order import N5Tuple
     from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.nodes import BlockTask
@@ -55,6 +56,7 @@ MAX_INLINED = 2**26
 _BATCH = 256  # blocks that one task refers to
 _WHOLE = 16  # blocks that are read whole at a time
 _NOT_REACHED = ("memory", "zip")  # schemes of places that other programs cannot read in parts
+_IS_LIGHT = attrgetter("is_light")
 _ALIASES = {"gcs": "gs", "s3a": "s3"}
 
 
@@ -120,7 +122,8 @@ def each_chunk(
         for array in arrays
         for blocks in block_tasks(store, array.source, array.view, _BATCH)
     )
-    for task, chunks in run.each(partial(_refer_to_task, store), tasks, "referring", total):
+    work = partial(_refer_to_task, store)
+    for task, chunks in run.each(work, tasks, "referring", total, is_light=_IS_LIGHT):
         for chunk in chunks:
             what = "referenced" if chunk.data is None else "inlined"
             counts[f"n_{what}"] += 1
@@ -138,19 +141,29 @@ class _Task(NamedTuple):
     def n_bytes(self) -> int:
         return self.blocks.n_bytes
 
+    @property
+    def is_light(self) -> bool:
+        return self.blocks.is_light
+
 
 def _refer_to_task(store: N5Store, task: _Task) -> list[Chunk]:
     """Refer to some blocks of one array."""
     path, view, positions = task.blocks
+    ends = ends_of_blocks(store, path, positions, _n_start(view), LAST)
     try:
-        return store.run(_refer(path, view, positions, is_local=store.storage.has_stamps))
+        return store.run(_refer(path, view, positions, ends, is_local=store.storage.has_stamps))
     except N5Error as err:
         err.where = f"{store}: {err.where or path or '/'}"
         raise
 
 
 def _refer(
-    path: str, view: DatasetView, positions: Sequence[N5Tuple], *, is_local: bool
+    path: str,
+    view: DatasetView,
+    positions: Sequence[N5Tuple],
+    known: Sequence[tuple[int, bytes, bytes] | None],
+    *,
+    is_local: bool,
 ) -> Steps[list[Chunk]]:
     """Refer to the blocks at some positions: read their headers, and other blocks completely.
 
@@ -162,6 +175,8 @@ def _refer(
         The dataset as an array of plain Zarr.
     positions : sequence of tuple of int
         Positions in the block grid, N5 order.
+    known : sequence
+        Sizes and ends of the blocks that have been read, see :func:`ends_of_blocks`.
     is_local : bool
         Whether to look at the end of each block, and not only of the first: it may be a shard of
         Java N5 4. On a server this needs one more request for a block.
@@ -177,18 +192,19 @@ def _refer(
         A block is damaged, or does not fit the dataset.
     """
     keys = {position: join(path, block_path(position)) for position in positions}
-    n_start = len(view.full_header) + 4 + START
+    unknown = [key for key, ends in zip(keys.values(), known, strict=True) if ends is None]
+    n_start = _n_start(view)
     starts = yield [
-        Ends(key, n_start, LAST if is_local or n == 0 else 0) for n, key in enumerate(keys.values())
+        Ends(key, n_start, LAST if is_local or n == 0 else 0) for n, key in enumerate(unknown)
     ]
-    may_be_sharded = not is_local and any(map(_may_be_shard, starts))
-    chunks: list[Chunk] = []
-    others: list[N5Tuple] = []
-    for (position, key), start in zip(keys.items(), starts, strict=True):
+    left, may_be_sharded = iter(starts), not is_local and any(map(_may_be_shard, starts))
+    chunks, others = list[Chunk](), list[N5Tuple]()
+    for (position, key), ends in zip(keys.items(), known, strict=True):
+        start = next(left) if ends is None else ends
         if start is None:
             continue
         part = None
-        if not may_be_sharded and not _may_be_shard(start):
+        if not may_be_sharded and (ends is not None or not _may_be_shard(start)):
             with suppress(N5BlockError):  # reading the whole block reports its defect
                 part = chunk_part(memoryview(start[1]), start[0], view, position)
         if part is None:
@@ -201,6 +217,11 @@ def _refer(
         made = yield [Work(partial(_chunk, block, path, view, p)) for p, block in found]
         chunks += made
     return chunks
+
+
+def _n_start(view: DatasetView) -> int:
+    """Return how many bytes at the beginning of a block tell whether it can be referred to."""
+    return len(view.full_header) + 4 + START
 
 
 def _may_be_shard(ends: tuple[int, bytes, bytes] | None) -> bool:

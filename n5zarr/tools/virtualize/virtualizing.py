@@ -21,13 +21,14 @@ from n5zarr.store.locating import open_container
 from n5zarr.store.made_datasets import check_stored
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
+from n5zarr.tools.virtualize.parquet import ParquetWriter
 from n5zarr.tools.virtualize.references import (
     MAX_INLINED,
     each_chunk,
     plain_prefix,
     url_of_container,
 )
-from n5zarr.tools.virtualize.writers import IcechunkWriter, JsonWriter, ParquetWriter
+from n5zarr.tools.virtualize.writers import IcechunkWriter, JsonWriter
 from n5zarr.zarr_view.chunk_grid import ChunkGrid
 
 if TYPE_CHECKING:

@@ -1,9 +1,9 @@
-"""Write references: kerchunk's in one JSON file or many of Parquet, or a commit to Icechunk.
+"""Write references: kerchunk's in one JSON file, or a commit to Icechunk.
 
 Kerchunk's specification: https://fsspec.github.io/kerchunk/spec.html, version 1. fsspec's reference
 file system reads both forms. JSON is written here: VirtualiZarr writes one xarray Dataset, so no
-groups and no chunks at the end of axes that are smaller. Parquet is written by fsspec, and holds
-Zarr v2 only.
+groups and no chunks at the end of axes that are smaller. :mod:`n5zarr.tools.virtualize.parquet`
+writes Parquet.
 
 Icechunk's documentation: https://icechunk.io/en/stable/virtual/. A reader has to allow the
 repository to read the container: ``authorize_virtual_chunk_access`` of
@@ -17,8 +17,6 @@ import base64
 import json
 import os
 import tempfile
-import warnings
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, override
@@ -28,7 +26,7 @@ from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
 from n5zarr.container.options import require
-from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, import_optional
+from n5zarr.errors import N5UnsupportedError, import_optional
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import as_java
 from n5zarr.storage.choosing import store_of_url
@@ -39,7 +37,7 @@ from n5zarr.tools.virtualize.references import plain_prefix, scheme_of, url_of_b
 from n5zarr.zarr_view.keys import DEFAULT_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from types import ModuleType
 
     from n5zarr.format.lenient_json import JSON
@@ -47,11 +45,7 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.references import Chunk
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["IcechunkWriter", "JsonWriter", "ParquetWriter", "Writer"]
-
-_LARGEST_RECORD = 100_000  # references in one Parquet file
-_SPARSE_RECORD = 1000  # of an array most of whose chunks must be missing
-_MOST_STORED = 10**8  # chunks that a container may have
+__all__ = ["IcechunkWriter", "JsonWriter", "Writer"]
 
 
 class Writer:
@@ -160,63 +154,6 @@ class JsonWriter(Writer):
             self._file.close()  # the remaining data may not fit on the disk
         finally:
             Path(self._partial).unlink(missing_ok=True)
-
-
-@contextmanager
-def _without_notices() -> Iterator[None]:
-    """Ignore the warning of pandas about fastparquet, which fsspec uses."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "The 'fastparquet' engine", DeprecationWarning)
-        yield
-
-
-class ParquetWriter(Writer):
-    """Write a directory of Parquet files with fsspec.
-
-    Parameters
-    ----------
-    container : str
-        URL of the container.
-    out : str
-        Path or URL of the directory; existing content is removed.
-    options : mapping or None
-        Options of fsspec, for a URL.
-    n_chunks : int
-        Number of chunks of the largest array.
-    """
-
-    def __init__(
-        self, container: str, out: str, options: Mapping[str, object] | None, n_chunks: int
-    ) -> None:
-        super().__init__(container, 2)
-        # references of a file; missing ones take space in it, too
-        size = _LARGEST_RECORD if n_chunks <= _MOST_STORED else _SPARSE_RECORD
-        self._mapper: Any = _mapper(
-            out if is_url(out) else str(Path(local_path(out)).absolute()),
-            storage_options=dict(options or {}),
-            record_size=max(1, min(n_chunks, size)),
-        )
-
-    @override
-    @_without_notices()
-    def keep(self, key: str, value: str | bytes | list[str | int]) -> None:
-        self._mapper[key] = value
-
-    @override
-    @_without_notices()
-    def finish(self) -> None:
-        self._mapper.flush()
-
-
-def _mapper(out: str, **options: object) -> object:
-    purpose = "references of kerchunk in Parquet"
-    try:
-        import fastparquet  # noqa: F401, PLC0415 - the extra may be missing
-        import kerchunk.df  # noqa: F401, PLC0415
-        from fsspec.implementations.reference import LazyReferenceMapper  # noqa: PLC0415
-    except ImportError as err:
-        raise N5MissingDependencyError(err.name or "kerchunk", purpose, "virtual") from err
-    return LazyReferenceMapper.create(out, **options)
 
 
 class IcechunkWriter(Writer):

@@ -31,6 +31,7 @@ from zarr.storage import LocalStore, MemoryStore, WrapperStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
+from n5zarr.arrays import kernel
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.requests import Ends
 from n5zarr.tools.validate.findings import KINDS, Finding
@@ -309,7 +310,10 @@ def test_each_kind_is_in_the_page(kind: KindOfFinding) -> None:
     assert row in table.splitlines()
 
 
-def test_only_the_ends_of_blocks_are_read(root: Path, asked: list[Any]) -> None:
+def test_only_the_ends_of_blocks_are_read(
+    root: Path, asked: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "_kernel", None)  # which would read them together
     asked.clear()
     assert n5zarr.validate(root).n_blocks == 63
     files = [p for p in root.rglob("*") if p.is_file() and not p.suffix]
@@ -317,6 +321,28 @@ def test_only_the_ends_of_blocks_are_read(root: Path, asked: list[Any]) -> None:
     of_blocks = [request for request in asked if getattr(request, "key", None) in blocks]
     assert {request.key for request in of_blocks} == blocks
     assert {(type(each), each.first, each.last) for each in of_blocks} == {(Ends, 4096, 4096)}
+
+
+@pytest.mark.parametrize(("plant", "expected"), DEFECTS.values(), ids=DEFECTS)
+def test_a_defect_is_found_without_the_kernel(
+    root: Path,
+    plant: Callable[[Path], object],
+    expected: set[tuple[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With it, blocks that are older than a moment are read together, as in the other tests."""
+    monkeypatch.setattr(kernel, "_kernel", None)
+    plant(root)
+    assert found(root) == expected
+
+
+@pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
+def test_small_blocks_are_read_together(root: Path, asked: list[Any]) -> None:
+    written = write(root, "em/s0/1/1/1", (root / "em/s0/1/1/1").read_bytes())
+    os.utime(written)  # as if it were just written
+    asked.clear()
+    assert n5zarr.validate(root).ok
+    assert {r.key for r in asked if isinstance(r, Ends)} <= {"em/s0/1/1/1"}
 
 
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
