@@ -2328,14 +2328,13 @@ end:
 /* Put time and size of files to `out`; a size of -1 where none is. */
 static PyObject *stamps(PyObject *Py_UNUSED(self), PyObject *args)
 {
-    const char *path; /* one after the other, each with a zero at its end */
-    Py_ssize_t n_bytes;
-    PyObject *owner;
+    PyObject *paths, *owner;
     Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "y#O", &path, &n_bytes, &owner)
+    if (!PyArg_ParseTuple(args, "O!O", &PyBytes_Type, &paths, &owner)
         || !get_numbers(owner, &out, "out", "lq", 8, PyBUF_WRITABLE))
         return NULL;
-    const char *end = path + n_bytes;
+    /* one after the other, each with a zero at its end, as bytes have one */
+    const char *path = PyBytes_AS_STRING(paths), *end = path + PyBytes_GET_SIZE(paths);
     PyThreadState *thread = PyEval_SaveThread();
     for (Py_ssize_t k = 0; k + 16 <= out.len && path < end; k += 16) {
         struct stat status;
