@@ -23,11 +23,9 @@ from n5zarr.arrays.box import (
     Points,
     Rows,
     box_of_chunks,
-    check_not_reversed,
     points_of,
     points_of_mask,
     rows_of,
-    warn_of_fractions,
 )
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
@@ -35,6 +33,7 @@ from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value
 from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
+from n5zarr.arrays.values import elements_for
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 
@@ -362,7 +361,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     def _write(self, selection: object, value: object, memory: ArrayMemory) -> bool:
         """Write a box without zarr's event loop; return False if zarr has to write."""
         box = Box.of(selection, self.shape)
-        elements = None if box is None else _elements(value, box, self.dtype)
+        elements = None if box is None else elements_for(value, box, self.dtype)
         if box is None or elements is None:
             self._tell(_NO_BOX if box is None else "the value is no array of the box's numbers")
             return False
@@ -432,19 +431,3 @@ def _is_plain(selection: object, ndim: int) -> TypeGuard[OrthogonalSelection]:
 
 
 _NO_BOX = "the selection is not of integers, slices and an ellipsis"
-
-
-def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
-    """Return the elements of a box; None unless the value is plain numbers of the box's shape."""
-    if np.isscalar(value) and not isinstance(value, str | bytes):
-        warn_of_fractions(np.asarray(value), dtype)
-        return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
-    if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
-        return None
-    kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
-    check_not_reversed(value.shape, kept)
-    if value.shape != kept or value.dtype.kind not in "biuf":
-        return None
-    warn_of_fractions(value, dtype)
-    same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")
-    return same.reshape(box.shape)
