@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr import BatchItem
     from n5zarr.arrays.cells import Cells
+    from n5zarr.arrays.python_blocks import PutByKernel
 
 __all__ = [
     "box_of_batch",
@@ -205,7 +206,7 @@ def putting(
     out: np.ndarray,
     fill_value: object,
     step: tuple[int, ...] | None = None,
-) -> Callable[[N5Tuple, memoryview | None, Scratch], bool]:
+) -> PutByKernel:
     """Return a function that decodes blocks of a box; parameters are those of :func:`read_box`.
 
     The function takes the grid position of a block of the box, its bytes as they are stored, header
