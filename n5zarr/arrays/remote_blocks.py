@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
 from itertools import product
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, cast
 
 from zarr.buffer import cpu
@@ -31,7 +31,7 @@ from n5zarr.format.compression import Raw
 from n5zarr.storage.requests import Ends, Get, get_each, request_each
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
     import numpy as np
     from zarr.abc.buffer import NDBuffer
@@ -170,7 +170,11 @@ async def _read_on_threads(
 
 
 class _Reading:
-    """Blocks of a dataset that threads read; each waits for one and decodes it, again and again."""
+    """Blocks of a dataset that threads read and decode.
+
+    Each thread waits for a block. Then it decodes it, and those that arrive meanwhile, or leaves it
+    to threads that are decoding: more at a time would decode no faster, and wait for each other.
+    """
 
     def __init__(
         self,
@@ -187,9 +191,44 @@ class _Reading:
             for k, position in enumerate(positions)
             if dataset.in_grid(position)
         )
-        self._memories = _Memories()
-        n_threads = max(1, min(len(self._left), dataset.store.concurrency))
-        self.work = self._take, n_threads, self._left.clear  # for `wait_together` or `wait_for`
+        self._arrived: deque[tuple[int, BufferLike | None]] = deque()
+        self._n_memories = max_workers()
+        self._memories: SimpleQueue[Scratch] = SimpleQueue()
+        for _ in range(self._n_memories):
+            self._memories.put(Scratch())
+        self._has_ended = False
+        self._n_threads = max(1, min(len(self._left), dataset.store.concurrency))
+        self.work = self._take, self._n_threads, self._left.clear  # for functions of `workers`
+
+    def _take(self) -> None:
+        while True:
+            try:
+                k, key = self._left.popleft()
+            except IndexError:
+                return
+            self._arrived.append((k, self._get(key)))
+            self._decode()
+
+    def _decode(self) -> None:
+        """Decode what has arrived, unless enough threads do; wait if too much has."""
+        while self._arrived and not self._has_ended:
+            try:
+                memory = self._memories.get(block=len(self._arrived) > self._n_threads)
+            except Empty:  # those that have the memories look again after they give them back
+                return
+            try:
+                while not self._has_ended and (block := self._next()) is not None:
+                    k, value = block
+                    stored = None if value is None else memoryview(value)
+                    self.results[k] = self._put(k, stored, memory)
+            finally:
+                self._memories.put(memory)
+
+    def _next(self) -> tuple[int, BufferLike | None] | None:
+        """Take a block that has arrived; None if others have taken all."""
+        with suppress(IndexError):
+            return self._arrived.popleft()
+        return None
 
     def wait(self) -> list[GetResult | None] | None:
         """Wait for the results without an event loop; None if no thread can start."""
@@ -202,47 +241,12 @@ class _Reading:
             raise
         return self.results
 
-    def _take(self) -> None:
-        while True:
-            try:
-                k, key = self._left.popleft()
-            except IndexError:
-                return
-            value = self._get(key)
-            stored = None if value is None else memoryview(value)
-            with self._memories.one() as memory:
-                if memory is not None:
-                    self.results[k] = self._put(k, stored, memory)
-
     def end(self) -> None:
         """Wait for blocks that are being decoded into the output, and let no others follow."""
-        self._memories.end()
-
-
-class _Memories:
-    """Memories to decode blocks: more threads at a time would decode no faster."""
-
-    def __init__(self) -> None:
-        self._n = max_workers()
-        self._free: SimpleQueue[Scratch | None] = SimpleQueue()
-        for _ in range(self._n):
-            self._free.put(Scratch())
-
-    @contextmanager
-    def one(self) -> Iterator[Scratch | None]:
-        """Wait for a memory, and use it; None after the end."""
-        memory = self._free.get()
-        try:
-            yield memory
-        finally:
-            self._free.put(memory)
-
-    def end(self) -> None:
-        """Wait for blocks that are being decoded into the output, and let no others follow."""
-        for _ in range(self._n):
-            self._free.get()
-        for _ in range(self._n):
-            self._free.put(None)
+        self._has_ended = True
+        taken = [self._memories.get() for _ in range(self._n_memories)]
+        for memory in taken:  # for threads that wait for one
+            self._memories.put(memory)
 
 
 def _put_block(
