@@ -27,6 +27,7 @@ import zarr
 from obstore.store import S3Store
 from zarr.storage import FsspecStore, ObjectStore
 
+import n5zarr
 from benchmarks.__main__ import Case, Reader, boxes, measure, read_all, volume, writers
 from benchmarks.presentation import copy_keys
 from benchmarks.s3_server import s3_server
@@ -44,7 +45,7 @@ def readers(options: dict[Backend, dict[str, Any]]) -> dict[str, Any]:
     fsspec, objects = options["fsspec"], options["obstore"]
     url = fsspec["endpoint_url"]
     stores = {
-        "n5zarr": N5Store("s3://lab/c.n5", storage_options=fsspec),  # through obstore
+        "n5zarr": N5Store("s3://lab/c.n5", codecs="n5", storage_options=fsspec),  # through obstore
         "n5zarr, fsspec": N5Store("s3://lab/c.n5", storage_options=fsspec, backend="fsspec"),
         "Zarr v3, fsspec": FsspecStore.from_url(
             "s3://lab/c.zarr", storage_options=fsspec, read_only=True
@@ -53,7 +54,8 @@ def readers(options: dict[Backend, dict[str, Any]]) -> dict[str, Any]:
     }
 
     def read(store: Any) -> Reader:
-        array: Any = zarr.open_array(store, path="d", mode="r", zarr_format=3)
+        open_array = n5zarr.open_array if isinstance(store, N5Store) else zarr.open_array
+        array: Any = open_array(store, path="d", mode="r")
         return lambda box: np.asarray(array[box])
 
     def tensorstore() -> Reader:

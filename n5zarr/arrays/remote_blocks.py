@@ -217,7 +217,7 @@ class _Reading:
             except Empty:  # those that have the memories look again after they give them back
                 return
             try:
-                while not self._has_ended and (block := self._next()) is not None:
+                while (block := self._next()) is not None:
                     k, value = block
                     stored = None if value is None else memoryview(value)
                     self.results[k] = self._put(k, stored, memory)
@@ -225,9 +225,9 @@ class _Reading:
                 self._memories.put(memory)
 
     def _next(self) -> tuple[int, BufferLike | None] | None:
-        """Take a block that has arrived; None if others have taken all."""
+        """Take a block that has arrived; None if others have taken all, or nobody wants it."""
         with suppress(IndexError):
-            return self._arrived.popleft()
+            return None if self._has_ended else self._arrived.popleft()
         return None
 
     def wait(self) -> list[GetResult | None] | None:
