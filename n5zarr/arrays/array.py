@@ -64,11 +64,12 @@ _log = logging.getLogger(__name__)
 
 
 class N5Array(DescribedArray[ArrayV3Metadata]):
-    """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes of local datasets.
+    """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes.
 
     It behaves like any other array. If the compiled kernel is built and zarr uses numpy's memory,
     the kernel reads and writes selections of integers, slices and an ellipsis, and reads points,
-    masks, lists along axes, and blocks. Everything else, and blocks that are not ordinary, go
+    masks, lists along axes, and blocks, of local datasets; boxes it also reads from servers through
+    obstore, without zarr's event loop. Everything else, and blocks that are not ordinary, go
     through :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
 
     Its metadata name the standard codecs of the dataset's compression. So copies made by zarr, with

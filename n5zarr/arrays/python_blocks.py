@@ -1,4 +1,4 @@
-"""Read blocks in Python, one by one: the reference for the compiled kernel.
+"""Read blocks in Python, one by one: the reference for the compiled kernel, and for what it leaves.
 
 The work in Python per block dominates the time. So each file is read once, by its exact size; its
 header is compared instead of parsed; and its bytes are swapped while they are copied into the
