@@ -198,7 +198,11 @@ class _Reading:
             self._memories.put(Scratch())
         self._has_ended = False
         self._n_threads = max(1, min(len(self._left), dataset.store.concurrency))
-        self.work = self._take, self._n_threads, self._left.clear  # for functions of `workers`
+
+    @property
+    def work(self) -> tuple[Callable[[], None], int, Callable[[], None]]:
+        """The arguments of functions of `workers`; kept, they would keep the output."""
+        return self._take, self._n_threads, self._left.clear
 
     def _take(self) -> None:
         while True:
@@ -213,7 +217,7 @@ class _Reading:
         """Decode what has arrived, unless enough threads do; wait if too much has."""
         while self._arrived and not self._has_ended:
             try:
-                memory = self._memories.get(block=len(self._arrived) > self._n_threads)
+                memory = self._memories.get(block=len(self._arrived) > self._n_threads // 4)
             except Empty:  # those that have the memories look again after they give them back
                 return
             try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import shutil
 import signal
 import sys
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -371,3 +373,14 @@ def test_a_dataset_that_is_gone(tmp_path: Path) -> None:
     asyncio.run(inner.delete_dir("d"))
     with pytest.raises((FileNotFoundError, N5Error)):
         array[...]
+
+
+def test_a_result_is_freed_with_its_last_reference(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="d", data=np.arange(77, dtype="u2"), chunks=(3,))
+    array: Any = n5zarr.open_array(served(tmp_path / "c.n5"), path="d")
+    gc.disable()
+    try:
+        found = weakref.ref(array[...])
+        wait_until(lambda: found() is None)  # the threads end a moment later
+    finally:
+        gc.enable()
