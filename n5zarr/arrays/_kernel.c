@@ -1,9 +1,11 @@
-/* Read and write boxes of a local dataset, block by block, without the interpreter's lock.
+/* Read and write boxes of a dataset, block by block, without the interpreter's lock: all blocks of a
+ * box from local files, or one block whose bytes come from anywhere else.
  *
  * This file handles the ordinary block only: a file that opens, a header of mode 0 with the shape
  * of a full-size block or of one truncated to the extent of the dataset, a payload that decodes to
- * exactly the size that the header gives. Any other block is left to Python: its grid position is returned, and
- * arrays/batches.py handles the block again, or raises an error that says what is wrong.
+ * exactly the size that the header gives. Any other block is left to Python: `read_box` and its like
+ * return its grid position, `put_block` returns False, and arrays/batches.py handles the block
+ * again, or raises an error that says what is wrong.
  *
  * This file has no decompressor. It calls those of the libraries that the Python codecs use,
  * through the addresses that arrays/native.py gives to `use`. Without the addresses of its library,
@@ -25,7 +27,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -87,14 +88,28 @@ typedef struct {
 
 enum { N_FUNCTIONS = sizeof(Library) / sizeof(void *) };
 
-/* What all threads and interpreters of the process share. A table is never changed nor freed:
- * another thread may be using it. */
-static _Atomic(const Library *) current;
+enum { KEPT = 16 };
+
+/* What all threads and interpreters of the process share. The functions are never changed nor freed:
+ * another thread may be using them. */
+typedef struct {
+    Library library;
+    _Atomic(void *) kept[KEPT]; /* decoders of zstd that nobody uses */
+} Shared;
+
+static _Atomic(Shared *) current;
+
+static const Library *library_now(void)
+{
+    static Shared none;
+    const Shared *known = atomic_load(&current);
+    return known ? &known->library : &none.library;
+}
 
 static PyObject *use(PyObject *Py_UNUSED(self), PyObject *args)
 {
     void *address[N_FUNCTIONS];
-    const Library *known = atomic_load(&current);
+    const Shared *known = atomic_load(&current);
     Py_ssize_t n = PyTuple_Size(args);
     if (n != N_FUNCTIONS) {
         PyErr_Format(PyExc_TypeError, "use: expected %d addresses, 0 for a function that is not"
@@ -107,68 +122,35 @@ static PyObject *use(PyObject *Py_UNUSED(self), PyObject *args)
             return NULL;
     }
     if (known == NULL || memcmp(known, address, sizeof address) != 0) {
-        Library *made = malloc(sizeof *made);
+        Shared *made = calloc(1, sizeof *made);
         if (made == NULL)
             return PyErr_NoMemory();
-        memcpy(made, address, sizeof *made);
+        memcpy(&made->library, address, sizeof made->library);
         atomic_store(&current, made);
     }
     Py_RETURN_NONE;
 }
 
-/* A decoder of zstd takes as long to make as a small block to read: each thread keeps one. It is
- * taken out while it is used, so that a signal handler that reads meanwhile makes its own. */
-typedef struct {
-    const Library *library;
-    void *unzstd; /* NULL while it is used */
-} Kept;
-
-static pthread_key_t kept_key;
-static pthread_once_t kept_once = PTHREAD_ONCE_INIT;
-static int has_kept_key;
-
-static void free_kept(void *value)
-{
-    Kept *kept = value;
-    if (kept->unzstd)
-        kept->library->zstd_free(kept->unzstd);
-    free(kept);
-}
-
-static void make_kept_key(void) { has_kept_key = pthread_key_create(&kept_key, free_kept) == 0; }
-
-static Kept *kept_here(void)
-{
-    pthread_once(&kept_once, make_kept_key);
-    return has_kept_key ? pthread_getspecific(kept_key) : NULL;
-}
-
+/* A decoder of zstd takes as long to make as a small block to read: some are kept. Each is taken out
+ * while it is used, so that other threads, and a signal handler that reads meanwhile, have others. */
 static void *take_unzstd(const Library *library)
 {
-    Kept *kept = kept_here();
-    if (kept == NULL || kept->unzstd == NULL || kept->library != library)
-        return library->zstd_new();
-    void *unzstd = kept->unzstd;
-    kept->unzstd = NULL;
-    return unzstd;
+    _Atomic(void *) *kept = ((Shared *)library)->kept;
+    for (int k = 0; k < KEPT; k++) {
+        void *unzstd = atomic_load(&kept[k]) ? atomic_exchange(&kept[k], NULL) : NULL;
+        if (unzstd != NULL)
+            return unzstd;
+    }
+    return library->zstd_new();
 }
 
 static void keep_unzstd(const Library *library, void *unzstd)
 {
-    Kept *kept = kept_here();
-    if (kept == NULL && has_kept_key) {
-        kept = calloc(1, sizeof *kept);
-        if (kept != NULL && pthread_setspecific(kept_key, kept) != 0) {
-            free(kept);
-            kept = NULL;
-        }
-    }
-    if (kept == NULL || kept->unzstd != NULL) {
+    _Atomic(void *) *kept = ((Shared *)library)->kept;
+    for (int k = 0; k < KEPT && unzstd != NULL; k++)
+        unzstd = atomic_load(&kept[k]) ? unzstd : atomic_exchange(&kept[k], unzstd);
+    if (unzstd != NULL)
         library->zstd_free(unzstd);
-    } else {
-        kept->library = library;
-        kept->unzstd = unzstd;
-    }
 }
 
 static int64_t low(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -1052,17 +1034,48 @@ static int may_be_shard(const char *last, int64_t size)
     return 0;
 }
 
+/* Decode a stored block, header first: all its elements to `to` or, without it, what is wanted to the
+ * array. With `to`, the elements of an uncompressed block are there already. */
+static int decode_stored(Box *box, Block *block, int64_t size, char *to)
+{
+    int64_t header = n_header(box), n_payload = size - header, begin = 0, end;
+    const char *payload = box->stored + header;
+    char *elements = to ? to : box->elements;
+    if (n_payload < 0 || !parse_header(box, block, box->stored))
+        return LEFT;
+    end = block->n_bytes;
+    if (box->kind == RAW) {
+        if (n_payload != block->n_bytes)
+            return LEFT;
+        if (!to)
+            scatter(box, block, payload);
+        return DONE;
+    }
+    if ((size >= LAST && may_be_shard(box->stored + size - LAST, size))
+        || block->n_bytes > box->n_elements)
+        return LEFT;
+    if (box->kind == OTHER)
+        return decode_python(box, block, payload, n_payload, to);
+    if (!to)
+        wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1], &begin,
+                     &end);
+    if (!decode(box, block, payload, n_payload, elements, begin, end))
+        return LEFT;
+    if (!to)
+        scatter(box, block, elements);
+    return DONE;
+}
+
 /* Read a file that no program is writing: all elements of the block to `to` or, without it, what is
  * wanted to the array. A shared lock ends with reading: no lock is held while Python code runs. */
 static int read_settled(Box *box, Block *block, int file, const struct stat *status,
                         int *is_shared, char *to)
 {
     int64_t header = n_header(box), n_payload = status->st_size - header;
-    int result = LEFT;
     if (S_ISDIR(status->st_mode))
         return MISSING;
     if (box->kind == RAW && to == NULL) {
-        result = read_raw(box, block, file, status->st_size);
+        int result = read_raw(box, block, file, status->st_size);
         return is_unchanged(file, status) ? result : LEFT;
     }
     int is_read = 0;
@@ -1077,28 +1090,7 @@ static int read_settled(Box *box, Block *block, int file, const struct stat *sta
     if (*is_shared)
         unlock(file);
     *is_shared = 0;
-    if (is_read && parse_header(box, block, box->stored)
-        && (box->kind == RAW || status->st_size < LAST
-            || !may_be_shard(box->stored + status->st_size - LAST, status->st_size))) {
-        const char *payload = box->stored + header;
-        char *elements = to ? to : box->elements;
-        int64_t begin = 0, end = block->n_bytes;
-        if (!to)
-            wanted_range(box, block, block->offset[box->ndim - 1], block->n[box->ndim - 1],
-                         &begin, &end);
-        if (box->kind == RAW) {
-            result = n_payload == block->n_bytes ? DONE : LEFT;
-        } else if (block->n_bytes > box->n_elements) {
-            result = LEFT;
-        } else if (box->kind == OTHER) {
-            result = decode_python(box, block, payload, n_payload, to);
-        } else if (decode(box, block, payload, n_payload, elements, begin, end)) {
-            if (!to)
-                scatter(box, block, elements);
-            result = DONE;
-        }
-    }
-    return result;
+    return is_read ? decode_stored(box, block, status->st_size, to) : LEFT;
 }
 
 /* Read a block: all its elements to `to` or, without it, what is wanted to the array. */
@@ -1669,6 +1661,14 @@ static int check_geometry(Box *box, const Py_buffer *numbers, const Py_buffer *a
     return 1;
 }
 
+/* Check that `elements` holds the largest block. */
+static int check_elements(const Box *box, int64_t n_bytes)
+{
+    return box->n_elements >= n_bytes
+           || refuse("elements: expected at least %lld bytes, got %lld", (long long)n_bytes,
+                     (long long)box->n_elements);
+}
+
 /* Check that `stored` and `elements` hold the largest block. */
 static int check_memory(const Box *box, int to_write, int reads_whole)
 {
@@ -1683,10 +1683,7 @@ static int check_memory(const Box *box, int to_write, int reads_whole)
     if (box->n_stored < n_stored)
         return refuse("stored: expected at least %lld bytes, got %lld", (long long)n_stored,
                       (long long)box->n_stored);
-    if (box->n_elements < n_elements)
-        return refuse("elements: expected at least %lld bytes, got %lld", (long long)n_elements,
-                      (long long)box->n_elements);
-    return 1;
+    return check_elements(box, n_elements);
 }
 
 typedef struct {
@@ -1723,10 +1720,9 @@ static int check_apart(const Py_buffer *array, const Py_buffer *taken, const Py_
     return 1;
 }
 
-/* Check all that this file relies on, of what Python has passed; see the top. */
-static int check_arguments(Box *box, int to_write, int has_boxes, Py_ssize_t n_fill,
-                           const Py_buffer *geometry, const Py_buffer *array,
-                           const Py_buffer *taken)
+/* Check what describes a box and its elements. */
+static int check_box(Box *box, int has_boxes, const char *fill, Py_ssize_t n_fill,
+                     const Py_buffer *geometry, const Py_buffer *array)
 {
     if (!check_array(box, array, has_boxes) || !check_geometry(box, geometry, array))
         return 0;
@@ -1734,6 +1730,13 @@ static int check_arguments(Box *box, int to_write, int has_boxes, Py_ssize_t n_f
         return refuse("kind: expected 0 to %d, got %d", N_KINDS - 1, box->kind);
     if (n_fill != box->item)
         return refuse("fill: expected %d bytes, as in the array, got %zd", box->item, n_fill);
+    memcpy(box->fill, fill, (size_t)n_fill);
+    return 1;
+}
+
+/* Check all that this file relies on, of what Python has passed; see the top. */
+static int check_arguments(const Box *box, int to_write, int has_boxes, const Py_buffer *taken)
+{
     if (taken->len != 8 || (uintptr_t)taken->buf % _Alignof(_Atomic int64_t) != 0
         || number_at(taken, 0) < 0)
         return refuse("taken: expected one aligned number >= 0, got %zd bytes", taken->len);
@@ -2088,8 +2091,7 @@ static PyObject *run(PyObject *args, int task)
     PyObject *geometry_owner, *array_owner, *taken_owner, *left = NULL, *many[5] = {NULL};
     PyObject *factors_owner = NULL;
     struct timespec last;
-    const Library none = {0}, *library = atomic_load(&current);
-    Box box = {.library = library ? library : &none, .cname = "", .unique = ""};
+    Box box = {.library = library_now(), .cname = "", .unique = ""};
     Boxes boxes = {.n_boxes = 0};
     Cells cells = {.ndim = 0};
     Py_buffer factors = {0};
@@ -2135,11 +2137,11 @@ static PyObject *run(PyObject *args, int task)
     box.n_stored = stored.len;
     box.elements = elements.buf;
     box.n_elements = elements.len;
-    if (!check_arguments(&box, to_write, has_boxes, n_fill, &geometry, &array, &taken)
+    if (!check_box(&box, has_boxes, fill, n_fill, &geometry, &array)
+        || !check_arguments(&box, to_write, has_boxes, &taken)
         || !check_apart(&array, &taken, &stored, &elements, &whole)
         || (has_boxes && !check_boxes(&box, &boxes, &array, &whole)))
         goto end;
-    memcpy(box.fill, fill, (size_t)n_fill);
     left = PyList_New(0);
     if (left == NULL)
         goto end;
@@ -2196,6 +2198,75 @@ static PyObject *write_box(PyObject *Py_UNUSED(self), PyObject *args) { return r
 static PyObject *read_boxes(PyObject *Py_UNUSED(self), PyObject *args)
 {
     return run(args, READ_BOXES);
+}
+
+/* Find the part of a box that lies in the block at a grid position. */
+static int find_wanted(const Box *box, PyObject *position, Block *block)
+{
+    int is_there = PyTuple_GET_SIZE(position) == box->ndim;
+    for (int d = 0; is_there && d < box->ndim; d++) {
+        block->position[d] = PyLong_AsLongLong(PyTuple_GET_ITEM(position, d));
+        if (PyErr_Occurred())
+            return 0;
+        is_there = block->position[d] >= 0 && block->position[d] <= INT64_MAX / box->block[d];
+    }
+    if (is_there)
+        find_part(box, block);
+    return (is_there && !block->is_empty) || refuse("position: expected that of a block of the box");
+}
+
+/* Decode one block of a box, which comes from anywhere, into the array; True, or False where it is
+ * left to Python. Without bytes, the block is missing. */
+static PyObject *put_block(PyObject *Py_UNUSED(self), PyObject *args)
+{
+    const char *fill;
+    Py_ssize_t n_fill;
+    Py_buffer geometry = {0}, array = {0}, stored = {0}, elements = {0}, none = {0};
+    PyObject *geometry_owner, *array_owner, *position;
+    Box box = {.library = library_now()};
+    Block block;
+    int result = LEFT, failed = 1;
+    if (!PyArg_ParseTuple(args, "OOiy#iO!OOO", &geometry_owner, &array_owner, &box.kind, &fill,
+                          &n_fill, &box.swap, &PyTuple_Type, &position, &box.stored_owner,
+                          &box.elements_owner, &box.decompress))
+        return NULL;
+    const int is_missing_block = box.stored_owner == Py_None;
+    if (!get_numbers(geometry_owner, &geometry, "geometry", "lq", 8, 0)
+        || PyObject_GetBuffer(array_owner, &array,
+                              PyBUF_STRIDES | PyBUF_FORMAT | PyBUF_WRITABLE) != 0
+        || !(is_missing_block || get_numbers(box.stored_owner, &stored, "stored", "Bbc", 1, 0))
+        || !get_numbers(box.elements_owner, &elements, "elements", "Bbc", 1, PyBUF_WRITABLE))
+        goto end;
+    /* what is checked of a payload must not change before it is decoded */
+    if (!is_missing_block && !stored.readonly) {
+        refuse("stored: expected bytes that are read only");
+        goto end;
+    }
+    box.stored = stored.buf;
+    box.elements = elements.buf;
+    box.n_elements = elements.len;
+    if (!check_box(&box, 0, fill, n_fill, &geometry, &array)
+        || !check_elements(&box, box.kind == RAW ? 0 : box.n_full)
+        || !check_apart(&array, &none, &stored, &elements, &none)
+        || !find_wanted(&box, position, &block))
+        goto end;
+    box.thread = PyEval_SaveThread();
+    if (block.is_inside && is_missing_block) {
+        fill_part(&box, &block);
+        result = DONE;
+    } else if (block.is_inside && open_libraries(&box, 0)) {
+        result = decode_stored(&box, &block, stored.len, NULL);
+    }
+    close_libraries(&box);
+    PyEval_RestoreThread(box.thread);
+    failed = box.has_raised;
+end:
+    for (int k = 0; k < 4; k++) {
+        Py_buffer *views[] = {&geometry, &array, &stored, &elements};
+        if (views[k]->obj)
+            PyBuffer_Release(views[k]);
+    }
+    return failed ? NULL : PyBool_FromLong(result == DONE);
 }
 
 /* Combine each cell of an array into one element of another one. */
@@ -2356,6 +2427,7 @@ static PyMethodDef methods[] = {
     {"box_of_batch", box_of_batch, METH_VARARGS, "Find the box that chunks form."},
     {"read_box", read_box, METH_VARARGS, "Read blocks into an array."},
     {"read_boxes", read_boxes, METH_VARARGS, "Read blocks into an array of many boxes."},
+    {"put_block", put_block, METH_VARARGS, "Decode a block of a box into an array."},
     {"write_box", write_box, METH_VARARGS, "Write blocks from an array."},
     {"read_ends", read_ends, METH_VARARGS, "Read both ends of files of blocks."},
     {"stamps", stamps, METH_VARARGS, "Give times and sizes of files."},

@@ -1,4 +1,4 @@
-"""Zarr arrays that read and write boxes of local datasets with the compiled kernel.
+"""Zarr arrays that read and write boxes of datasets with the compiled kernel.
 
 The logger of this module logs at DEBUG which accesses zarr handles, and why.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import math
+from functools import partial
 from itertools import product
 from operator import add
 from typing import TYPE_CHECKING, Self, TypeGuard, override
@@ -23,18 +24,18 @@ from n5zarr.arrays.box import (
     Points,
     Rows,
     box_of_chunks,
-    check_not_reversed,
     points_of,
     points_of_mask,
     rows_of,
-    warn_of_fractions,
 )
 from n5zarr.arrays.described import DescribedArray
 from n5zarr.arrays.many_boxes import read_boxes, read_grouped
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of, is_local
 from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
+from n5zarr.arrays.remote_blocks import read_remote_box
+from n5zarr.arrays.values import elements_for
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 
@@ -63,11 +64,12 @@ _log = logging.getLogger(__name__)
 
 
 class N5Array(DescribedArray[ArrayV3Metadata]):
-    """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes of local datasets.
+    """A :class:`zarr.Array` over N5 blocks, with a faster way for boxes.
 
     It behaves like any other array. If the compiled kernel is built and zarr uses numpy's memory,
     the kernel reads and writes selections of integers, slices and an ellipsis, and reads points,
-    masks, lists along axes, and blocks. Everything else, and blocks that are not ordinary, go
+    masks, lists along axes, and blocks, of local datasets; boxes it also reads from servers through
+    obstore, without zarr's event loop. Everything else, and blocks that are not ordinary, go
     through :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
 
     Its metadata name the standard codecs of the dataset's compression. So copies made by zarr, with
@@ -287,17 +289,25 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         if box is None:
             self._tell(_NO_BOX)
             return None
-        dataset = self._dataset(memory)
+        dataset = self._dataset(memory, is_anywhere=True)
         return None if dataset is None else self._read_box(box, dataset, memory)
 
-    def _dataset(self, memory: ArrayMemory, *, to_write: bool = False) -> OpenDataset | None:
+    def _dataset(self, memory: ArrayMemory, **how: bool) -> OpenDataset | None:
         if memory.is_known:
-            return dataset_of_array(self, to_write=to_write, tell=self._tell)
+            return dataset_of_array(self, tell=self._tell, **how)
         self._tell("zarr is configured for arrays of another class")
         return None
 
     def _read_box(self, box: Box, dataset: OpenDataset, memory: ArrayMemory) -> np.ndarray | None:
         out = memory.empty(box.shape, self.dtype, self.config.order)
+        if not is_local(dataset.store):
+            items = partial(self._items, box, dataset)
+            odd = read_remote_box(dataset, box, out, self.async_array.metadata, items)
+            if odd is None:
+                self._tell("its blocks are read on the event loop")
+                return None
+            self._read_others(box, items(odd), out)
+            return out.squeeze(box.dropped) if box.dropped else out
         left = None
         if kernel.can_do(dataset):
             left = kernel.read_box(dataset, box.start, out, self._fill_value, step=box.step)
@@ -315,7 +325,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
 
     def _read_chunks(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:
         """Read chunks of a regular grid; None if zarr has to read."""
-        dataset = self._dataset(memory)
+        dataset = self._dataset(memory, is_anywhere=True)
         if dataset is None:
             return None
         box = box_of_chunks(selection, self.shape, dataset.view.chunk_shape)
@@ -352,17 +362,21 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         """Read the blocks of a box that the kernel has left, all if it is None."""
         items = self._items(box, dataset, left)
         results = read_blocks(BlockReader(dataset, out, ()), items, max_workers())
-        if None in results:
-            self._tell(f"{results.count(None)} blocks do not have the size of their grid position")
-        for item, result in zip(items, results, strict=True):
-            if result is None:  # the block is not ordinary
-                part = box.inner(item[3])
-                out[item[3]] = super().get_basic_selection(part, prototype=cpu.buffer_prototype)
+        odd = [item for item, result in zip(items, results, strict=True) if result is None]
+        self._read_others(box, odd, out)
+
+    def _read_others(self, box: Box, items: Sequence[BatchItem], out: np.ndarray) -> None:
+        """Let zarr read blocks of a box."""
+        if items:
+            self._tell(f"{len(items)} blocks do not have the size of their grid position")
+        for item in items:
+            part = box.inner(item[3])
+            out[item[3]] = super().get_basic_selection(part, prototype=cpu.buffer_prototype)
 
     def _write(self, selection: object, value: object, memory: ArrayMemory) -> bool:
         """Write a box without zarr's event loop; return False if zarr has to write."""
         box = Box.of(selection, self.shape)
-        elements = None if box is None else _elements(value, box, self.dtype)
+        elements = None if box is None else elements_for(value, box, self.dtype)
         if box is None or elements is None:
             self._tell(_NO_BOX if box is None else "the value is no array of the box's numbers")
             return False
@@ -432,19 +446,3 @@ def _is_plain(selection: object, ndim: int) -> TypeGuard[OrthogonalSelection]:
 
 
 _NO_BOX = "the selection is not of integers, slices and an ellipsis"
-
-
-def _elements(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
-    """Return the elements of a box; None unless the value is plain numbers of the box's shape."""
-    if np.isscalar(value) and not isinstance(value, str | bytes):
-        warn_of_fractions(np.asarray(value), dtype)
-        return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
-    if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
-        return None
-    kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
-    check_not_reversed(value.shape, kept)
-    if value.shape != kept or value.dtype.kind not in "biuf":
-        return None
-    warn_of_fractions(value, dtype)
-    same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")
-    return same.reshape(box.shape)

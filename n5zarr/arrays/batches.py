@@ -112,10 +112,15 @@ class Batches:
         dataset = await self._dataset(batch)
         if dataset is None:
             return await self._read_carefully(batch, out, drop_axes)
-        reader = BlockReader(dataset, out.as_numpy_array(), drop_axes)
+        array = out.as_numpy_array()
+        reader = BlockReader(dataset, array, drop_axes)
         if not is_local(dataset.store):
+            place = _place(dataset, batch, array, drop_axes)
+            if place is not None:
+                put = kernel.putting(dataset, *place, fill_value_of(batch[0][1]))
+                reader = BlockReader(dataset, array, drop_axes, put)
             results = await read_remote(reader, batch)
-            await dataset.check_results(results)
+            await dataset.store.run_async(dataset.checking(results))
         elif _is_little(dataset, batch, out):
             # cheaper than passing the work to a thread; the loop must not wait for threads, since a
             # finalizer in a thread may wait for the loop
@@ -284,16 +289,25 @@ def _read_box(
         Grid positions of the blocks that the kernel has left; None if the batch is no box, or the
         kernel cannot read it.
     """
-    dataset = reader.dataset
-    # the kernel does not report missing blocks
-    if reader.drop_axes or not batch[0][1].config.read_missing_chunks:
+    if not batch[0][1].config.read_missing_chunks:  # the kernel does not report missing blocks
         return None
-    box = _box(dataset, batch, reader.out)
-    part = None if box is None else box.within(reader.out)
-    if box is None or part is None:
+    place = _place(reader.dataset, batch, reader.out, reader.drop_axes)
+    if place is None:
         return None
     fill_value = fill_value_of(batch[0][1])
-    return set(kernel.read_box(dataset, box.start, part, fill_value, n_workers))
+    return set(kernel.read_box(reader.dataset, *place, fill_value, n_workers))
+
+
+def _place(
+    dataset: OpenDataset, batch: Sequence[BatchItem], out: np.ndarray, drop_axes: tuple[int, ...]
+) -> tuple[tuple[int, ...], np.ndarray] | None:
+    """Return the first element of the box of a batch, and its part of the output.
+
+    None if the batch is no box, or the kernel cannot read it.
+    """
+    box = None if drop_axes else _box(dataset, batch, out)
+    part = None if box is None else box.within(out)
+    return None if box is None or part is None else (box.start, part)
 
 
 def _write_local(

@@ -11,13 +11,10 @@ another kind, is None: zarr then handles it, or says what is wrong.
 from __future__ import annotations
 
 import math
-import warnings
 from operator import index, sub
 from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
-
-from n5zarr.errors import N5Warning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,11 +29,9 @@ __all__ = [
     "Rows",
     "bounds_of",
     "box_of_chunks",
-    "check_not_reversed",
     "points_of",
     "points_of_mask",
     "rows_of",
-    "warn_of_fractions",
 ]
 
 
@@ -85,6 +80,14 @@ class Box(NamedTuple):
         has_steps = step.count(1) < len(step)
         return cls(tuple(start), tuple(stop), tuple(dropped), tuple(step) if has_steps else None)
 
+    @classmethod
+    def from_shape(
+        cls, start: tuple[int, ...], shape: tuple[int, ...], step: tuple[int, ...] | None = None
+    ) -> Self:
+        """Make the box that has a number of elements along each axis."""
+        each = zip(start, shape, step or (1,) * len(start), strict=True)
+        return cls(start, tuple(first + (n - 1) * by + 1 for first, n, by in each), (), step)
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Extent in elements, with the axes that the result drops."""
@@ -110,12 +113,16 @@ class Box(NamedTuple):
         ]
         return Box(tuple(a for a, _ in corners), tuple(b for _, b in corners))
 
-    def places(self, size: tuple[int, ...]) -> list[range]:
-        """Return the coordinates of the chunks of the box along each axis of the grid."""
-        return [
-            range(begin // n, (end - 1) // n + 1) if begin < end else range(0)
-            for begin, end, n in zip(self.start, self.stop, size, strict=True)
-        ]
+    def places(self, size: tuple[int, ...]) -> list[Sequence[int]]:
+        """Return the coordinates of the chunks of the box, also with steps, along each axis."""
+
+        def of_axis(each: range, n: int) -> Sequence[int]:
+            if not each or each.step > max(1, n - 1):  # chunks between these have no element
+                return [k // n for k in each]
+            return range(each[0] // n, each[-1] // n + 1)
+
+        steps = self.step or (1,) * len(size)
+        return list(map(of_axis, map(range, self.start, self.stop, steps), size))
 
     def inner(self, part: tuple[slice, ...]) -> tuple[slice, ...]:
         """Return the selection in the array of a part of the box; see :meth:`relative_to`."""
@@ -418,24 +425,3 @@ def _positions(part: object, n: int) -> np.ndarray | None:
         return None
     found = found.astype("i8")
     return np.where(found < 0, found + n, found)
-
-
-def check_not_reversed(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Raise for the shape of a value whose axes are in the reverse order."""
-    if shape == expected[::-1] != expected:
-        raise ValueError(
-            f"expected a value of shape {expected}, got {shape}, its axes in reverse: C order is "
-            "z, y, x, the order of N5's dimensions x, y, z; value.T has the other one"
-        )
-
-
-def warn_of_fractions(values: np.ndarray, dtype: np.dtype) -> None:
-    """Warn of numbers that lose their fraction as integers."""
-    if dtype.kind not in "iu" or values.dtype.kind != "f":
-        return
-    if np.any((values != np.trunc(values)) & ~np.isnan(values)):  # numpy itself warns of NaN
-        warnings.warn(
-            f"expected whole numbers for elements of {dtype}, got fractions, which are cut off",
-            N5Warning,
-            stacklevel=5,
-        )

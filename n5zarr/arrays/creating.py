@@ -10,10 +10,10 @@ import numpy as np
 import zarr
 from zarr.dtype import parse_dtype
 
-from n5zarr.arrays.box import warn_of_fractions
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.opening import open_array
 from n5zarr.arrays.placing import memory_of
+from n5zarr.arrays.values import warn_of_fractions
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.strings import join_strings
 from n5zarr.container.options import check_compression

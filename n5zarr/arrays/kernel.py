@@ -9,21 +9,19 @@ same in Python. The logger of this module logs at DEBUG which blocks the kernel 
 from __future__ import annotations
 
 import logging
-import math
 import os
 from array import array as packed
 from functools import partial
-from importlib import import_module
 from itertools import product
 from operator import floordiv, mul
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numcodecs.blosc import list_compressors as blosc_libraries
 
 from n5zarr._zarr import max_workers
-from n5zarr.arrays.box import BatchBox, Groups
-from n5zarr.arrays.native import addresses
+from n5zarr.arrays.box import BatchBox, Box, Groups
+from n5zarr.arrays.native import load_kernel
 from n5zarr.arrays.open_dataset import SMALL_BLOCK, OpenDataset
 from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.buffers import REUSED, Scratch, scratch
@@ -38,13 +36,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from n5zarr._zarr import BatchItem
-    from n5zarr.format.order import AxisOrder
+    from n5zarr.arrays.cells import Cells
+    from n5zarr.arrays.python_blocks import PutByKernel
 
 __all__ = [
-    "Cells",
     "box_of_batch",
     "can_do",
     "is_compiled",
+    "putting",
     "read_box",
     "read_boxes",
     "write_box",
@@ -54,65 +53,15 @@ _log = logging.getLogger(__name__)
 
 _RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c
 _DURABILITIES = get_args(Durability.__value__)  # in the order of _kernel.c
-_METHODS = ("mean", "mode")  # in the order of _kernel.c
 _WORTH_THREADS = 2**18  # bytes
 
 
-def _load() -> Any:  # noqa: ANN401 - a module without types
-    try:
-        module = import_module("n5zarr.arrays._kernel")
-    except ImportError:  # not built: no compiler, or Windows
-        return None
-    module.use(*addresses())
-    return module
-
-
-_kernel = _load()
+_kernel = load_kernel()
 
 
 def is_compiled() -> bool:
     """Whether the kernel is built."""
     return _kernel is not None
-
-
-class Cells(NamedTuple):
-    """Cells of elements that become one each; cells at the end of an axis may be smaller.
-
-    Parameters
-    ----------
-    factors : tuple of int
-        Elements of a cell along each axis.
-    method : str
-        ``"mean"``, halves rounded to the even integer, or ``"mode"``, of equally frequent elements
-        the smallest.
-    """
-
-    factors: tuple[int, ...]
-    method: str
-
-    def can_do(self, dtype: np.dtype) -> bool:
-        """Whether the kernel has this method for these elements."""
-        if not is_compiled() or not dtype.isnative:
-            return False
-        match self.method:
-            case "mean":
-                n_most, is_known = _kernel.MAX_CELL, dtype.kind in "iu" and dtype.itemsize < 8
-            case "mode":
-                n_most, is_known = _kernel.MAX_SORTED, dtype.kind in "iu"
-            case _:
-                return False
-        return is_known and math.prod(self.factors) <= n_most
-
-    def combine(self, array: np.ndarray) -> np.ndarray:
-        """Combine the cells of an array, which is not empty."""
-        shape = [-(-n // f) for n, f in zip(array.shape, self.factors, strict=True)]
-        out = np.empty(shape, array.dtype)
-        _kernel.combine(array, out, packed("q", self.factors), _METHODS.index(self.method))
-        return out
-
-    def numbers(self, order: AxisOrder) -> tuple[packed[int], int]:
-        """Return what the kernel takes, in N5 order."""
-        return packed("q", from_presented(self.factors, order)), _METHODS.index(self.method)
 
 
 def can_do(dataset: OpenDataset) -> bool:
@@ -251,6 +200,34 @@ def read_boxes(
     return left
 
 
+def putting(
+    dataset: OpenDataset,
+    start: tuple[int, ...],
+    out: np.ndarray,
+    fill_value: object,
+    step: tuple[int, ...] | None = None,
+) -> PutByKernel:
+    """Return a function that decodes blocks of a box; parameters are those of :func:`read_box`.
+
+    The function takes the grid position of a block of the box, its bytes as they are stored, header
+    first, or None if it is missing, and memory to decode in. It returns False for a block that is
+    left to Python. Threads may call it at the same time.
+    """
+    compression = dataset.view.dataset.compression
+    n_bytes = 0 if isinstance(compression, Raw) else dataset.view.full_n_bytes
+    arguments, _ = _first_arguments(dataset, start, out, fill_value, step)
+
+    def put(position: N5Tuple, stored: memoryview | None, memory: Scratch) -> bool:
+        if stored is not None and not stored.readonly:  # others could change it meanwhile
+            stored = memoryview(bytes(stored))
+        unpack = _or_none(partial(decompress_reused, compression=compression, memory=memory))
+        elements = memory.bytes(n_bytes, "elements")
+        done: bool = _kernel.put_block(*arguments, position, stored, elements, unpack)
+        return done
+
+    return put
+
+
 def _tell(
     did: str,
     dataset: OpenDataset,
@@ -316,23 +293,15 @@ def write_box(
     sizes = _most_packed(n_bytes), n_bytes
     left = _on_threads(_kernel.write_box, dataset, arguments, sizes, n_blocks, n_bytes, more=more)
     if dataset.durability == "durable":
-        sync_directories(_directories(dataset, start, step or (1,) * len(start), value.shape))
+        sync_directories(_directories(dataset, Box.from_shape(start, value.shape, step)))
     _tell("write", dataset, start, value.shape, n_blocks, left)
     return left
 
 
-def _directories(
-    dataset: OpenDataset, start: tuple[int, ...], step: tuple[int, ...], shape: tuple[int, ...]
-) -> set[str]:
+def _directories(dataset: OpenDataset, box: Box) -> set[str]:
     """Return the directories of the blocks of a box, and those above, up to the dataset's."""
-    sizes = zip(start, step, shape, dataset.view.chunk_shape, strict=True)
-    ranges: list[Sequence[int]] = [
-        range(begin // size, (begin + (n - 1) * each) // size + 1)
-        if each < size  # each block of the range has an element
-        else [(begin + k * each) // size for k in range(n)]
-        for begin, each, n, size in sizes
-    ]
-    axes = from_presented(ranges, dataset.view.axis_order)[:-1]
+    view = dataset.view
+    axes = from_presented(box.places(view.chunk_shape), view.axis_order)[:-1]
     return {
         dataset.directory + "/".join(map(str, position))
         for n in range(len(axes) + 1)
@@ -396,7 +365,6 @@ def _first_arguments(
     geometry = (*attributes.block_size, *attributes.dimensions, *begin, *steps)
     stored, given = attributes.data_type.dtype, array.dtype
     arguments = (
-        os.fsencode(dataset.directory),
         packed("q", geometry),
         in_n5_order if given.isnative else in_n5_order.view(given.newbyteorder("=")),
         _kind(attributes.compression),
@@ -423,7 +391,7 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
     costs. ``more`` makes the last arguments, from the memory of a thread.
     """
     compression = dataset.view.dataset.compression
-    n_stored = sizes[0] + len(dataset.view.full_header)
+    n_stored, directory = sizes[0] + len(dataset.view.full_header), os.fsencode(dataset.directory)
     taken = packed("q", (0,))
 
     def work() -> list[N5Tuple]:
@@ -432,7 +400,7 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
             # for payloads for which the kernel has no library
             unpack = _or_none(partial(decompress_reused, compression=compression, memory=memory))
             last = () if more is None else more(memory)
-            return function(*arguments, taken, stored, elements, unpack, *last)
+            return function(directory, *arguments, taken, stored, elements, unpack, *last)
 
     # asking for the number of cores takes longer
     if n_blocks == 1 or n_blocks * n_bytes < _WORTH_THREADS:

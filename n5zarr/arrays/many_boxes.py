@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
 
+    from n5zarr.arrays.cells import Cells
+
 __all__ = ["read_boxes", "read_cells", "read_grouped"]
 
 
@@ -190,7 +192,7 @@ def read_grouped(
 def read_cells(
     array: AnyArray,
     box: BoxSlices,
-    cells: kernel.Cells,
+    cells: Cells,
     out: np.ndarray,
     combine: Callable[[np.ndarray], np.ndarray],
 ) -> bool:

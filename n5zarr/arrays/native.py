@@ -1,4 +1,4 @@
-"""Find the C functions of the compression libraries for the compiled kernel.
+"""Load the compiled kernel, with the C functions of the compression libraries.
 
 The packages ``deflate`` and ``numcodecs``, which the codec modules use, contain libdeflate, zstd
 and c-blosc; the kernel calls their functions without the interpreter. If the build of a package
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
-__all__ = ["addresses"]
+__all__ = ["addresses", "load_kernel"]
 
 # in the order of `library` in _kernel.c, which is called with these addresses unchecked
 _FUNCTIONS = {
@@ -36,6 +38,16 @@ _FUNCTIONS = {
         "blosc_compress_ctx",
     ),
 }
+
+
+def load_kernel() -> Any:  # noqa: ANN401 - a module without types
+    """Load the kernel; None if it is not built: no compiler, or Windows."""
+    try:
+        module = import_module("n5zarr.arrays._kernel")
+    except ImportError:
+        return None
+    module.use(*addresses())
+    return module
 
 
 def addresses() -> tuple[int, ...]:

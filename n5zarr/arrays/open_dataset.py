@@ -105,12 +105,12 @@ class OpenDataset(NamedTuple):
         else:
             self.store.run(check_missing(self.store.container.nodes, self.path))
 
-    async def check_results(self, results: Sequence[GetResult | None]) -> None:
+    def checking(self, results: Sequence[GetResult | None]) -> Steps[None]:
         """Do the same for the results of a read; a block that was found is no shard."""
         if PRESENT in results:
             self.store.container.memory.plain.add(self.path)
         elif MISSING in results:
-            await self.store.run_async(check_missing(self.store.container.nodes, self.path))
+            yield from check_missing(self.store.container.nodes, self.path)
 
     def key(self, position: N5Tuple) -> str:
         """Return the key of a block in the container."""
@@ -152,7 +152,11 @@ def is_local(store: N5Store) -> bool:
 
 
 def dataset_of_array(
-    array: AnyArray, *, to_write: bool = False, tell: Callable[[str], None] = lambda _: None
+    array: AnyArray,
+    *,
+    to_write: bool = False,
+    is_anywhere: bool = False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> OpenDataset | None:
     """Return the dataset of an array if it is local and its blocks hold the array's elements.
 
@@ -162,13 +166,17 @@ def dataset_of_array(
         Any array.
     to_write : bool, optional
         Whether blocks are to be written; its document is then read again.
+    is_anywhere : bool, optional
+        Whether the dataset may be elsewhere, if threads can wait for its blocks.
     tell : callable, optional
         Takes the reason if there is none.
     """
     store = array.store
     if not to_write and not array.config.read_missing_chunks:
         reason = "missing blocks are errors"
-    elif not isinstance(store, N5Store) or not is_local(store):
+    elif not isinstance(store, N5Store) or not (
+        is_local(store) or (is_anywhere and store.storage.get_waiting is not None)
+    ):
         reason = "the container is not in local files"
     elif to_write and store.read_only:
         reason = "the store is read only"

@@ -1,4 +1,4 @@
-"""Read blocks in Python, one by one: the reference for the compiled kernel.
+"""Read blocks in Python, one by one: the reference for the compiled kernel, and for what it leaves.
 
 The work in Python per block dominates the time. So each file is read once, by its exact size; its
 header is compared instead of parsed; and its bytes are swapped while they are copied into the
@@ -34,7 +34,10 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr import BatchItem
 
-__all__ = ["BlockReader", "read_blocks", "share_out"]
+__all__ = ["BlockReader", "PutByKernel", "read_blocks", "share_out"]
+
+type PutByKernel = Callable[[N5Tuple, memoryview | None, Scratch], bool]
+"""Decodes a block of a box, which is missing if it is None; returns False if it is odd."""
 
 _LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
 _SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
@@ -108,13 +111,22 @@ class BlockReader:
         The output for the elements.
     drop_axes : tuple of int
         Axes of the selections that the output does not have.
+    put_by_kernel : callable, optional
+        Decodes a block of a box that is not odd; see :func:`n5zarr.arrays.kernel.putting`.
     """
 
-    def __init__(self, dataset: OpenDataset, out: np.ndarray, drop_axes: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        dataset: OpenDataset,
+        out: np.ndarray,
+        drop_axes: tuple[int, ...],
+        put_by_kernel: PutByKernel | None = None,
+    ) -> None:
         view = dataset.view
         self.dataset = dataset
         self.out = out
         self.drop_axes = drop_axes
+        self._put_by_kernel = put_by_kernel
         self._header = view.full_header
         self._n_bytes = view.full_n_bytes
         self._compression = view.dataset.compression
@@ -178,6 +190,8 @@ class BlockReader:
         N5BlockError
             The block is damaged or does not fit the dataset.
         """
+        if self._put_by_kernel is not None and self._put_by_kernel(position, stored, memory):
+            return MISSING if stored is None else PRESENT
         if stored is None:
             self.out[item[3]] = fill_value_of(item[1])
             return MISSING

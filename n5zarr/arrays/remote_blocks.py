@@ -1,7 +1,7 @@
 """Read and write blocks that are not local files: on servers, in archives, in memory.
 
 Requests as many blocks at a time as the store allows, and decodes or encodes each in a thread at
-the same time. Memory holds only these blocks and the output.
+the same time, those of a box by the kernel. Memory holds only these blocks and the output.
 
 Parts of chunks that need zarr's codecs (text, structures, chunks with filters) are written here,
 too: zarr itself reads such a chunk, changes it and writes it, so that of two writers of a chunk one
@@ -12,35 +12,107 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from functools import partial
-from queue import SimpleQueue
+from itertools import product
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, cast
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
+from n5zarr._zarr import MISSING, PRESENT, decode_chunk, encode_chunk, max_workers
+from n5zarr.arrays import kernel
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of
+from n5zarr.arrays.python_blocks import BlockReader
 from n5zarr.arrays.python_writing import BlockWriter, merged
-from n5zarr.arrays.workers import NoThreadError, on_thread, wait_together
+from n5zarr.arrays.workers import NoThreadError, on_thread, wait_for, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
+from n5zarr.format.compression import Raw
 from n5zarr.storage.requests import Ends, Get, get_each, request_each
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Sequence
 
+    import numpy as np
     from zarr.abc.buffer import NDBuffer
     from zarr.abc.codec import CodecPipeline, GetResult
 
-    from n5zarr._zarr import BatchItem
-    from n5zarr.arrays.open_dataset import OpenDataset
-    from n5zarr.arrays.python_blocks import BlockReader
+    from n5zarr._zarr import ArrayMetadata, BatchItem
+    from n5zarr.arrays.box import Box
     from n5zarr.format.order import N5Tuple
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["read_remote", "run_each", "update_chunks", "write_remote"]
+__all__ = ["read_remote", "read_remote_box", "run_each", "update_chunks", "write_remote"]
 
 _SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than passing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
+
+type Put = Callable[[int, memoryview | None, Scratch], GetResult | None]
+"""Decodes the block of a number, which is missing if it is None; returns None if zarr has to."""
+
+
+def _takes_parts(dataset: OpenDataset) -> bool:
+    """Whether parts of blocks are read alone."""
+    is_large = dataset.view.full_n_bytes >= _SLAB_BLOCK
+    is_raw = isinstance(dataset.view.dataset.compression, Raw)
+    return is_large and is_raw and not dataset.store.storage.has_cache
+
+
+def _getting(dataset: OpenDataset) -> Callable[[str], BufferLike | None] | None:
+    """Return the function that reads blocks without an event loop; None if one is needed."""
+    return None if _takes_parts(dataset) else dataset.store.storage.get_waiting
+
+
+def read_remote_box(
+    dataset: OpenDataset,
+    box: Box,
+    out: np.ndarray,
+    array: ArrayMetadata,
+    items: Callable[[Sequence[N5Tuple]], Sequence[BatchItem]],
+) -> list[N5Tuple] | None:
+    """Read a box, many blocks at a time, without an event loop.
+
+    Parameters
+    ----------
+    dataset : OpenDataset
+        The blocks and their presentation.
+    box : Box
+        The box, not empty.
+    out : numpy.ndarray
+        Receives the elements; has the dataset's dtype in any byte order.
+    array : ArrayMetadata
+        The array.
+    items : callable
+        Makes the items of a batch for blocks of the box, if it has no steps.
+
+    Returns
+    -------
+    list of tuple of int, or None
+        Grid positions of the blocks that zarr has to read; None if it has to read all.
+    """
+    get, view = _getting(dataset), dataset.view
+    if get is None or not kernel.can_do(dataset):
+        return None
+    positions = [view.grid_position(coords) for coords in product(*box.places(view.chunk_shape))]
+    put_by_kernel = kernel.putting(dataset, box.start, out, fill_value_of(array), box.step)
+    reader = BlockReader(dataset, out, ())
+
+    def put(k: int, stored: memoryview | None, memory: Scratch) -> GetResult | None:
+        if put_by_kernel(positions[k], stored, memory):
+            return MISSING if stored is None else PRESENT
+        if box.step is not None:
+            return None
+        (item,) = items([positions[k]])
+        return reader.put_block(item, positions[k], stored, memory)
+
+    reading = _Reading(dataset, get, positions, put)
+    results = reading.wait()
+    if results is None or (box.step is not None and None in results):
+        return None
+    dataset.store.run(dataset.checking(results))
+    if PRESENT not in results:  # is the dataset still there?
+        dataset.store.run(dataset_at(dataset.store, dataset.path, array.zarr_format, anew=True))
+    return [place for place, result in zip(positions, results, strict=True) if result is None]
 
 
 async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[GetResult | None]:
@@ -52,21 +124,20 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         For each item, whether its block is present; None for one that zarr has to read.
     """
     dataset = reader.dataset
-    takes_parts = dataset.view.full_n_bytes >= _SLAB_BLOCK and not dataset.store.storage.has_cache
+    takes_parts = _takes_parts(dataset)
     small = _SMALL_RAW if reader.is_raw else _SMALL
     results: list[GetResult | None] = [None] * len(items)
-    get = dataset.store.storage.get_waiting
-    if get is not None and not (reader.has_slabs and takes_parts):
+    get = _getting(dataset)
+    if get is not None:
         with suppress(NoThreadError):
-            await _read_on_threads(reader, items, get, results)
-            return results
+            return await _read_on_threads(reader, items, get)
 
     async def read(k: int) -> None:
         item = items[k]
         position = dataset.position(item[0].path)
         if not dataset.in_grid(position):
             return
-        if reader.has_slabs and takes_parts:
+        if takes_parts:
             results[k] = await _read_slab(reader, item, position)
         if results[k] is None:
             (block,) = await dataset.store.run_async(get_each([dataset.key(position)]))
@@ -81,68 +152,105 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
 
 
 async def _read_on_threads(
-    reader: BlockReader,
-    items: Sequence[BatchItem],
-    get: Callable[[str], BufferLike | None],
-    results: list[GetResult | None],
-) -> None:
+    reader: BlockReader, items: Sequence[BatchItem], get: Callable[[str], BufferLike | None]
+) -> list[GetResult | None]:
     """Read blocks into the output, each on a thread that waits for it and decodes it."""
-    dataset = reader.dataset
-    positions = [dataset.position(item[0].path) for item in items]
-    # with their keys, as a thread that has to work before it sends keeps the others waiting
-    left = deque(
-        (k, position, dataset.key(position))
-        for k, position in enumerate(positions)
-        if dataset.in_grid(position)
-    )
+    positions = [reader.dataset.position(item[0].path) for item in items]
 
-    memories = _Memories()
+    def put(k: int, stored: memoryview | None, memory: Scratch) -> GetResult | None:
+        return reader.put_block(items[k], positions[k], stored, memory)
 
-    def take() -> None:
+    reading = _Reading(reader.dataset, get, positions, put)
+    try:
+        await wait_together(*reading.work)
+    except BaseException:
+        await on_thread(reading.end)
+        raise
+    return reading.results
+
+
+class _Reading:
+    """Blocks of a dataset that threads read and decode.
+
+    Each thread waits for a block. Then it decodes it, and those that arrive meanwhile, or leaves it
+    to threads that are decoding: more at a time would decode no faster, and wait for each other.
+    """
+
+    def __init__(
+        self,
+        dataset: OpenDataset,
+        get: Callable[[str], BufferLike | None],
+        positions: Sequence[N5Tuple],
+        put: Put,
+    ) -> None:
+        self.results: list[GetResult | None] = [None] * len(positions)
+        self._get, self._put = get, put
+        # with their keys, as a thread that has to work before it sends keeps the others waiting
+        self._left = deque(
+            (k, dataset.key(position))
+            for k, position in enumerate(positions)
+            if dataset.in_grid(position)
+        )
+        self._arrived: deque[tuple[int, BufferLike | None]] = deque()
+        self._n_memories = max_workers()
+        self._memories: SimpleQueue[Scratch] = SimpleQueue()
+        for _ in range(self._n_memories):
+            self._memories.put(Scratch())
+        self._has_ended = False
+        self._n_threads = max(1, min(len(self._left), dataset.store.concurrency))
+
+    @property
+    def work(self) -> tuple[Callable[[], None], int, Callable[[], None]]:
+        """The arguments of functions of `workers`; kept, they would keep the output."""
+        return self._take, self._n_threads, self._left.clear
+
+    def _take(self) -> None:
         while True:
             try:
-                k, position, key = left.popleft()
+                k, key = self._left.popleft()
             except IndexError:
                 return
-            value = get(key)
-            stored = None if value is None else memoryview(value)
-            with memories.one() as memory:
-                if memory is not None:
-                    results[k] = reader.put_block(items[k], position, stored, memory)
+            self._arrived.append((k, self._get(key)))
+            self._decode()
 
-    if not left:
-        return
-    try:
-        await wait_together(take, min(len(left), dataset.store.concurrency), left.clear)
-    except BaseException:
-        await on_thread(memories.end)
-        raise
+    def _decode(self) -> None:
+        """Decode what has arrived, unless enough threads do; wait if too much has."""
+        while self._arrived and not self._has_ended:
+            try:
+                memory = self._memories.get(block=len(self._arrived) > self._n_threads // 4)
+            except Empty:  # those that have the memories look again after they give them back
+                return
+            try:
+                while (block := self._next()) is not None:
+                    k, value = block
+                    stored = None if value is None else memoryview(value)
+                    self.results[k] = self._put(k, stored, memory)
+            finally:
+                self._memories.put(memory)
 
+    def _next(self) -> tuple[int, BufferLike | None] | None:
+        """Take a block that has arrived; None if others have taken all, or nobody wants it."""
+        with suppress(IndexError):
+            return None if self._has_ended else self._arrived.popleft()
+        return None
 
-class _Memories:
-    """Memories to decode blocks: more threads at a time would decode no faster."""
-
-    def __init__(self) -> None:
-        self._n = max_workers()
-        self._free: SimpleQueue[Scratch | None] = SimpleQueue()
-        for _ in range(self._n):
-            self._free.put(Scratch())
-
-    @contextmanager
-    def one(self) -> Iterator[Scratch | None]:
-        """Wait for a memory, and use it; None after the end."""
-        memory = self._free.get()
+    def wait(self) -> list[GetResult | None] | None:
+        """Wait for the results without an event loop; None if no thread can start."""
         try:
-            yield memory
-        finally:
-            self._free.put(memory)
+            wait_for(*self.work)
+        except NoThreadError:
+            return None
+        except BaseException:
+            self.end()
+            raise
+        return self.results
 
     def end(self) -> None:
         """Wait for blocks that are being decoded into the output, and let no others follow."""
-        for _ in range(self._n):
-            self._free.get()
-        for _ in range(self._n):
-            self._free.put(None)
+        self._has_ended = True
+        taken = [self._memories.get() for _ in range(self._n_memories)]
+        for memory in taken:  # for threads that wait for one
+            self._memories.put(memory)
 
 
 def _put_block(

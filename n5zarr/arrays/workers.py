@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["NoThreadError", "on_thread", "wait_together", "work_together"]
+__all__ = ["NoThreadError", "on_thread", "wait_for", "wait_together", "work_together"]
 
 _LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way
 
@@ -124,15 +124,20 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
 
 
 class _Waiting:
-    """A call on several threads, as an event loop sees it: one future for all."""
+    """A call on several threads; ``tell`` is told of each error, and of the end."""
 
-    def __init__(self, take: Callable[[], None], n_threads: int, stop: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        take: Callable[[], None],
+        n_threads: int,
+        stop: Callable[[], None],
+        tell: Callable[[BaseException | None], object],
+    ) -> None:
         self._take = take
         self.stop = stop
-        self._loop = asyncio.get_running_loop()
+        self._tell = tell
         self.running = deque(range(n_threads))
         self.is_abandoned = False  # the process ends, and nobody wants the rest
-        self.ended: asyncio.Future[None] = self._loop.create_future()
 
     def run(self) -> None:
         """Call the function on this thread."""
@@ -144,19 +149,11 @@ class _Waiting:
         self.leave(error)
 
     def leave(self, error: BaseException | None) -> None:
-        """Count a thread that has ended; tell the loop if it failed, or is the last."""
+        """Count a thread that has ended; tell if it failed, or is the last."""
         self.running.pop()
         if (error is not None or not self.running) and not self.is_abandoned:
             with contextlib.suppress(RuntimeError):  # the loop has been closed
-                self._loop.call_soon_threadsafe(self._end, error)
-
-    def _end(self, error: BaseException | None) -> None:
-        if self.ended.done():
-            return
-        if error is None:
-            self.ended.set_result(None)
-        else:
-            self.ended.set_exception(error)
+                self._tell(error)
 
 
 class _Waiters:
@@ -215,7 +212,7 @@ class _Waiters:
     def end(self) -> None:
         """Let no requests follow, and wait for those that are under way, but not for long.
 
-        A thread that comes back from a request while Python ends may abort the process. The event
+        A thread that comes back from a request while Python ends may abort the process. An event
         loop is not told: it would request what is left.
         """
         self._has_ended = True
@@ -254,10 +251,35 @@ async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable
     BaseException
         The first error that ``take`` raised, on any thread.
     """
-    waiting = _Waiting(take, n_threads, stop)
-    _WAITERS.ask(waiting)
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+
+    def end(error: BaseException | None) -> None:
+        if ended.done():
+            return
+        if error is None:
+            ended.set_result(None)
+        else:
+            ended.set_exception(error)
+
+    _WAITERS.ask(_Waiting(take, n_threads, stop, lambda e: loop.call_soon_threadsafe(end, e)))
     try:
-        await waiting.ended
+        await ended
+    finally:
+        stop()
+
+
+def wait_for(take: Callable[[], None], n_threads: int, stop: Callable[[], None]) -> None:
+    """Do the same as :func:`wait_together` without an event loop, from any thread.
+
+    Signal handlers run meanwhile: this thread only waits.
+    """
+    told: SimpleQueue[BaseException | None] = SimpleQueue()
+    _WAITERS.ask(_Waiting(take, n_threads, stop, told.put))
+    try:
+        error = told.get()
+        if error is not None:
+            raise error
     finally:
         stop()
 

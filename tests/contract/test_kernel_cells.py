@@ -14,7 +14,7 @@ import zarr
 
 import n5zarr
 from n5zarr.arrays import kernel
-from n5zarr.arrays.kernel import Cells
+from n5zarr.arrays.cells import Cells
 from n5zarr.arrays.many_boxes import read_cells
 from n5zarr.errors import N5Error
 from tests.contract.test_kernel import COMPRESSIONS, arguments, name

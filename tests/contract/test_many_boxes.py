@@ -15,7 +15,7 @@ from hypothesis.extra.numpy import arrays
 import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import kernel
-from n5zarr.arrays.box import Groups
+from n5zarr.arrays.box import Box, Groups
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
@@ -437,7 +437,7 @@ def test_a_durable_write_finds_its_directories_by_block(
     array = n5zarr.create_array(tmp_path, path="d", shape=(4, 2**40), chunks=(2, 2**29), dtype="u1")
     dataset = dataset_of_array(array)
     assert dataset is not None
-    found = kernel._directories(dataset, (0, 3), (1, step), (4, n))
+    found = kernel._directories(dataset, Box.from_shape((0, 3), (4, n), (1, step)))
     assert found == {f"{tmp_path}/d/", *(f"{tmp_path}/d/{place}" for place in places)}
 
 

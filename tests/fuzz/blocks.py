@@ -18,6 +18,9 @@ from zarr.storage import MemoryStore
 import n5zarr
 from n5zarr import N5Error, N5Store
 from n5zarr.arrays import kernel
+from n5zarr.arrays.open_dataset import dataset_of_array, fill_value_of
+from n5zarr.codecs.buffers import Scratch
+from n5zarr.format.order import N5Tuple
 from tests.fuzz.judge import OF_ZARR, Case, judged, said
 from tests.fuzz.mutate import mutated
 from tests.fuzz.oracle import Expected, expected_block, expected_chunk, extent_of
@@ -108,6 +111,19 @@ def read_from_memory(seed: Seed, position: Position, box: Box) -> np.ndarray:
     asyncio.run(put())
     array: Any = n5zarr.open_array(memory(), path=seed.path)
     return np.asarray(array[box[: array.ndim]])
+
+
+def read_from_bytes(seed: Seed, position: Position, box: Box) -> np.ndarray | None:
+    """Decode the bytes of a block with the kernel; None if it leaves the block to Python."""
+    dataset = dataset_of_array(by_n5zarr(seed))
+    if dataset is None or not kernel.can_do(dataset):
+        return None
+    array = by_n5zarr(seed)
+    out = np.empty([each.stop - each.start for each in box], array.dtype)
+    start = tuple(each.start for each in box)
+    put = kernel.putting(dataset, start, out, fill_value_of(array.async_array.metadata))
+    stored = memoryview(seed.file(position).read_bytes())
+    return out if put(N5Tuple(position), stored, Scratch()) else None
 
 
 ARRAYS: dict[str, Callable[[Seed, Position, Box], np.ndarray]] = {
@@ -231,6 +247,7 @@ def _read_arrays(case: Case, way: str) -> list[str]:
         if seed.decodable:
             wrong += _compared(name, found, expected)
     wrong += _agree(*(outcomes[name] for name in ALWAYS))
+    wrong += _of_bytes(seed, position, place, outcomes[ALWAYS[0]])
     if way == "part":
         sizes = (each.stop - each.start for each in place)
         box = tuple(slice(*sorted(rng.sample(range(n + 1), 2))) for n in sizes)
@@ -276,6 +293,14 @@ def _agree(first: object, second: object) -> list[str]:
     if type(first) is type(second) and str(first) == str(second):
         return []
     return [f"the kernel and Python differ: {first!r:.300} and {second!r:.300}"]
+
+
+def _of_bytes(seed: Seed, position: Position, place: Box, whole: object) -> list[str]:
+    """Compare what the kernel decodes from bytes with what it reads from the file."""
+    found = said(read_from_bytes, seed, position, place)
+    if isinstance(found, Exception):
+        return [f"the kernel, from bytes: {found!r:.300}"]
+    return [] if found is None else _agree(found, whole)
 
 
 def _parts(case: Case, names: tuple[str, ...], box: Box, whole: object) -> list[str]:

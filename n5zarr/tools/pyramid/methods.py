@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import numpy as np
 
 from n5zarr.arrays.boxes import boxes
-from n5zarr.arrays.kernel import Cells
+from n5zarr.arrays.cells import Cells
 from n5zarr.container.options import require
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, boxes, places_in
-from n5zarr.arrays.kernel import Cells
+from n5zarr.arrays.cells import Cells
 from n5zarr.arrays.many_boxes import read_cells
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error, N5UnrepresentableError

@@ -1,0 +1,52 @@
+"""Values to write, as elements of an array."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from n5zarr.errors import N5Warning
+
+if TYPE_CHECKING:
+    from n5zarr.arrays.box import Box
+
+__all__ = ["elements_for", "warn_of_fractions"]
+
+
+def elements_for(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
+    """Return the elements of a box; None unless the value is plain numbers of the box's shape."""
+    if np.isscalar(value) and not isinstance(value, str | bytes):
+        warn_of_fractions(np.asarray(value), dtype)
+        return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
+    if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
+        return None
+    kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
+    _check_not_reversed(value.shape, kept)
+    if value.shape != kept or value.dtype.kind not in "biuf":
+        return None
+    warn_of_fractions(value, dtype)
+    same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")
+    return same.reshape(box.shape)
+
+
+def _check_not_reversed(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
+    """Raise for the shape of a value whose axes are in the reverse order."""
+    if shape == expected[::-1] != expected:
+        raise ValueError(
+            f"expected a value of shape {expected}, got {shape}, its axes in reverse: C order is "
+            "z, y, x, the order of N5's dimensions x, y, z; value.T has the other one"
+        )
+
+
+def warn_of_fractions(values: np.ndarray, dtype: np.dtype) -> None:
+    """Warn of numbers that lose their fraction as integers."""
+    if dtype.kind not in "iu" or values.dtype.kind != "f":
+        return
+    if np.any((values != np.trunc(values)) & ~np.isnan(values)):  # numpy itself warns of NaN
+        warnings.warn(
+            f"expected whole numbers for elements of {dtype}, got fractions, which are cut off",
+            N5Warning,
+            stacklevel=5,
+        )

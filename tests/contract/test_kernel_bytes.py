@@ -1,0 +1,386 @@
+"""The kernel decodes blocks from bytes as it does from files, and as Python does."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import shutil
+import signal
+import sys
+import threading
+import time
+import weakref
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from obstore.store import LocalStore, MemoryStore
+from zarr.storage import FsspecStore, ObjectStore
+
+import n5zarr
+from n5zarr.arrays import kernel
+from n5zarr.arrays.array import N5Array
+from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
+from n5zarr.arrays.pipeline import N5CodecPipeline
+from n5zarr.arrays.python_blocks import BlockReader
+from n5zarr.codecs.buffers import Scratch
+from n5zarr.errors import N5Error
+from n5zarr.storage import objects, services
+from tests.contract.test_kernel import COMPRESSIONS, DTYPES, SHAPES, boxes, name, python_only
+from tests.waiting import wait_until
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
+
+
+def served(root: Path) -> Any:
+    """Return a store of a directory that is not local for n5zarr."""
+    return ObjectStore(LocalStore(root))
+
+
+def outcome(array: Any, box: Any) -> Any:
+    try:
+        found = array[box]
+    except N5Error as err:
+        return type(err), err.kind, str(err).partition("d: block")[2]
+    return found.tobytes(), found.dtype, found.shape
+
+
+def dataset_of(array: Any) -> OpenDataset:
+    dataset = dataset_of_array(array)
+    assert dataset is not None
+    return dataset
+
+
+@pytest.mark.each_of(5)
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
+@given(data=st.data())
+def test_the_same_numbers_from_files_and_from_bytes(
+    tmp_path_factory: pytest.TempPathFactory, compression: dict[str, Any], data: st.DataObject
+) -> None:
+    shape, dtype = data.draw(st.sampled_from(SHAPES)), data.draw(st.sampled_from(DTYPES))
+    root = tmp_path_factory.mktemp("bytes") / "c.n5"
+    axis_order: Any = data.draw(st.sampled_from("CF"))
+    made: Any = n5zarr.create_array(
+        root, path="d", shape=shape, chunks=tuple(data.draw(st.integers(1, n)) for n in shape),
+        dtype=dtype, fill_value=3, compression=compression, axis_order=axis_order,
+    )  # fmt: skip
+    values = np.random.default_rng(1).integers(0, 9, shape).astype(dtype)
+    box = boxes(data.draw, shape)
+    made[box] = values[box]  # the blocks beside it are missing
+    expected = np.full(shape, 3, dtype)
+    expected[box] = values[box]
+    wanted = boxes(data.draw, shape)
+    steps = tuple(slice(s.start, s.stop, data.draw(st.integers(1, 4))) for s in wanted)
+    order: Any = data.draw(st.sampled_from("CF"))
+    kind = data.draw(st.sampled_from(["own", "pipeline", "event loop"]))
+    store = FsspecStore.from_url(f"file://{root}") if kind == "event loop" else served(root)
+    array: Any = n5zarr.open_array(store, path="d", axis_order=axis_order)
+    assert isinstance(array, N5Array)
+    array = array.with_config({"order": order})
+    array = zarr.Array(array.async_array) if kind == "pipeline" else array
+    for selection in (wanted, steps, tuple(s.start for s in wanted)):
+        np.testing.assert_array_equal(array[selection], expected[selection])
+        assert array[selection].dtype == array.dtype
+
+
+@pytest.mark.each_of(5)
+@pytest.mark.parametrize("compression", COMPRESSIONS, ids=name)
+@given(data=st.data())
+def test_blocks_that_are_damaged_or_odd(
+    tmp_path_factory: pytest.TempPathFactory, compression: dict[str, Any], data: st.DataObject
+) -> None:
+    root = tmp_path_factory.mktemp("odd") / "c.n5"
+    made: Any = n5zarr.create_array(
+        root, path="d", shape=(7, 11), chunks=(4, 6), dtype="u2", compression=compression
+    )
+    made[...] = np.arange(77).reshape(7, 11) % 5
+    path = root / "d" / data.draw(st.sampled_from(["0/0", "1/0", "0/1", "1/1"]))
+    block = bytearray(path.read_bytes())
+    at = data.draw(st.integers(0, len(block) - 1))
+    match data.draw(st.sampled_from(["cut", "longer", "twice", "change", "header", "missing"])):
+        case "cut":
+            block = block[:at]
+        case "longer":
+            block += data.draw(st.binary(min_size=1, max_size=9))
+        case "twice":
+            block += block[12:]
+        case "change":
+            block[at] = data.draw(st.integers(0, 255))
+        case "header":
+            block[data.draw(st.integers(0, 11))] = data.draw(st.integers(0, 8))
+        case _:
+            block.clear()
+    path.write_bytes(block)
+    if not block:
+        path.unlink()
+    box = boxes(data.draw, (7, 11))
+    step = data.draw(st.integers(1, 3))
+    for selection in (box, tuple(slice(s.start, s.stop, step) for s in box)):
+        local = outcome(n5zarr.open_array(root, path="d"), selection)
+        array = n5zarr.open_array(served(root), path="d")
+        assert outcome(array, selection) == local
+        with python_only():
+            assert outcome(array, selection) == local
+
+
+def arguments(**changes: Any) -> list[Any]:
+    """Return the arguments of :func:`kernel.putting` for a dataset of 8 by 6, with changes."""
+    block = np.array([2, 3, 4], ">u4").tobytes() + np.arange(12, dtype=">u2").tobytes()
+    valid = {
+        "geometry": np.array([3, 4, 8, 6, 0, 0, 1, 1], "i8"),
+        "array": np.full((6, 8), 7, "u2").T,
+        "kind": 0,
+        "fill": b"\0\5",
+        "swap": int(sys.byteorder == "little"),
+        "position": (1, 0),
+        "stored": block,
+        "elements": bytearray(24),
+        "decompress": lambda *_: None,
+    }
+    assert changes.keys() <= valid.keys()
+    return list((valid | changes).values())
+
+
+def test_a_block_goes_to_its_part_of_the_box() -> None:
+    array = np.full((6, 8), 7, "u2")
+    assert kernel._kernel.put_block(*arguments(array=array.T))
+    expected = np.full((6, 8), 7)
+    expected[:4, 3:6] = np.arange(12).reshape(4, 3)
+    np.testing.assert_array_equal(array, expected)
+    assert kernel._kernel.put_block(*arguments(array=array.T, stored=None))
+    expected[:4, 3:6] = 5
+    np.testing.assert_array_equal(array, expected)
+
+
+@pytest.mark.parametrize("n", [0, 3, 11, 12, 35])
+def test_a_block_that_is_cut_off_is_left_to_python(n: int) -> None:
+    array = np.full((6, 8), 7, "u2")
+    call = arguments(array=array.T)
+    call[6] = call[6][:n]
+    assert kernel._kernel.put_block(*call) is False
+    assert (array == 7).all()
+
+
+SHARED = np.arange(64, dtype="u1")
+READ_ONLY = SHARED.view()
+READ_ONLY.flags.writeable = False
+
+
+MISTAKES: dict[str, dict[str, Any]] = {
+    "stored: others may change it": {"stored": bytearray(36)},
+    "stored: of uint16": {"stored": np.zeros(18, "u2")},
+    "stored: strided": {"stored": memoryview(bytes(72))[::2]},
+    "stored: in elements": {"stored": READ_ONLY, "elements": SHARED[40:]},
+    "stored: in the array": {
+        "stored": READ_ONLY,
+        "array": SHARED[8:].view("u2").reshape(4, 7)[:, :6].T,
+        "geometry": np.array([3, 4, 6, 4, 0, 0, 1, 1], "i8"),
+    },
+    "elements: too short": {"kind": 3, "elements": bytearray(23)},
+    "elements: of uint16": {"elements": np.zeros(24, "u2")},
+    "kind 6": {"kind": 6},
+    "kind -1": {"kind": -1},
+    "fill: too short": {"fill": b"\0"},
+    "geometry: too short": {"geometry": np.zeros(7, "i8")},
+    "block of 2**31 bytes": {"geometry": np.array([2**15, 2**15, 8, 6, 0, 0, 1, 1], "i8")},
+    "position: too short": {"position": (1,)},
+    "position: too long": {"position": (1, 0, 0)},
+    "position -1": {"position": (-1, 0)},
+    "position: outside of the box": {"position": (3, 0)},
+    "position 2**62": {"position": (2**62, 0)},
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES.values(), ids=MISTAKES.keys())
+def test_arguments_that_do_not_fit(mistake: dict[str, Any]) -> None:
+    with pytest.raises((ValueError, BufferError), match=r"expected|contiguous"):
+        kernel._kernel.put_block(*arguments(**mistake))
+
+
+@pytest.mark.parametrize(
+    "mistake",
+    [
+        {"stored": "text"},
+        {"stored": 5},
+        {"elements": bytes(24)},
+        {"position": [1, 0]},
+        {"position": ("1", 0)},
+        {"position": (2**70, 0)},
+    ],
+    ids=str,
+)
+def test_arguments_of_other_types(mistake: dict[str, Any]) -> None:
+    with pytest.raises((TypeError, BufferError, OverflowError)):
+        kernel._kernel.put_block(*arguments(**mistake))
+
+
+def test_an_array_that_is_read_only() -> None:
+    array = np.zeros((6, 8), "u2").T
+    array.flags.writeable = False
+    with pytest.raises((ValueError, BufferError)):
+        kernel._kernel.put_block(*arguments(array=array))
+
+
+def test_blocks_outside_of_the_dataset_are_left_to_python() -> None:
+    geometry = np.array([3, 4, 4, 6, 0, 0, 1, 1], "i8")
+    for stored in (None, arguments()[6]):
+        assert kernel._kernel.put_block(*arguments(geometry=geometry, stored=stored)) is False
+
+
+@pytest.mark.parametrize("raised", [KeyError, KeyboardInterrupt])
+def test_an_exception_of_the_codec_is_raised(raised: Any) -> None:
+    def fail(*_: Any) -> None:
+        raise raised
+
+    with pytest.raises(raised):
+        kernel._kernel.put_block(*arguments(kind=5, decompress=fail))
+
+
+def test_bytes_that_others_may_change_are_copied(tmp_path: Path) -> None:
+    array: Any = n5zarr.create_array(tmp_path / "c.n5", path="d", shape=(5,), dtype="u2")
+    array[...] = 9
+    stored = bytearray((tmp_path / "c.n5/d/0").read_bytes())
+    out = np.zeros(5, "u2")
+    put = kernel.putting(dataset_of(array), (0,), out, 0)
+    assert put(n5zarr_position(0), memoryview(stored), Scratch())
+    assert out.tolist() == [9] * 5
+
+
+def n5zarr_position(*place: int) -> Any:
+    return place
+
+
+@pytest.mark.parametrize("compression", ["raw", "gzip", "zstd", "blosc"])
+def test_other_threads_run_while_it_decodes(tmp_path: Path, compression: str) -> None:
+    values = np.random.default_rng(1).integers(0, 99, (331, 347, 127)).astype("u4")
+    array: Any = n5zarr.create_array(
+        tmp_path / "c.n5", path="d", data=values, chunks=values.shape, compression=compression
+    )
+    stored = memoryview((tmp_path / "c.n5/d/0/0/0").read_bytes())
+    out = np.zeros(values.shape, "u4")
+    put = kernel.putting(dataset_of(array), (0, 0, 0), out, 0)
+    counted, is_done = 0, False
+
+    def count() -> None:
+        nonlocal counted
+        while not is_done:
+            counted += 1
+            time.sleep(0)  # releases the lock
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(60)  # so that the other thread runs only while the lock is released
+    thread = threading.Thread(target=count)
+    thread.start()
+    try:
+        wait_until(lambda: counted > 3)
+        before = counted
+        assert put(n5zarr_position(0, 0, 0), stored, Scratch())
+        after = counted
+    finally:
+        is_done = True
+        sys.setswitchinterval(interval)
+        thread.join()
+    np.testing.assert_array_equal(out, values)
+    assert after > before
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+@pytest.mark.parametrize("compression", ["zstd", "gzip"])
+def test_signal_handlers_that_read_meanwhile(tmp_path: Path, compression: str) -> None:
+    values = np.random.default_rng(1).integers(0, 200, (211, 307)).astype("u2")
+    n5zarr.create_array(
+        tmp_path / "c.n5", path="d", data=values, chunks=(13, 17), compression=compression
+    )
+    array: Any = n5zarr.open_array(served(tmp_path / "c.n5"), path="d")
+    n_read = 0
+
+    def read(*_: Any) -> None:
+        nonlocal n_read
+        np.testing.assert_array_equal(array[3:50, 7:60], values[3:50, 7:60])
+        n_read += 1
+
+    before = signal.signal(signal.SIGALRM, read)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.01, 0.05)
+        for _ in range(40):
+            np.testing.assert_array_equal(array[...], values)
+            if n_read > 3:
+                break
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert n_read
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers")
+def test_an_exception_of_a_signal_handler_ends_a_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(77, dtype="u2").reshape(7, 11)
+    n5zarr.create_array(tmp_path / "c.n5", path="d", data=values, chunks=(2, 3))
+    array: Any = n5zarr.open_array(served(tmp_path / "c.n5"), path="d")
+    released = threading.Event()
+    own = objects.value_of_object
+
+    def value(store: Any, key: str) -> Any:
+        assert released.wait(30)
+        return own(store, key)
+
+    def ring(*_: Any) -> None:
+        raise TimeoutError
+
+    before = signal.signal(signal.SIGALRM, ring)
+    try:
+        with monkeypatch.context() as patch:
+            patch.setattr(services, "value_of_object", value)
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            with pytest.raises(TimeoutError):
+                array[...]
+    finally:
+        released.set()
+        signal.signal(signal.SIGALRM, before)
+    np.testing.assert_array_equal(array[...], values)
+
+
+def test_boxes_from_servers_need_neither_zarrs_pipeline_nor_python(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = np.arange(77, dtype="u2").reshape(7, 11)
+    n5zarr.create_array(tmp_path / "c.n5", path="d", data=values, chunks=(2, 3))
+    shutil.rmtree(tmp_path / "c.n5/d/1")
+    expected = values.copy()
+    expected[:, 3:6] = 0
+    array: Any = n5zarr.open_array(served(tmp_path / "c.n5"), path="d")
+    with monkeypatch.context() as patch:
+        patch.setattr(N5CodecPipeline, "read", None)
+        patch.setattr(BlockReader, "put_block", None)
+        np.testing.assert_array_equal(array[...], expected)
+        np.testing.assert_array_equal(array[3], expected[3])
+        np.testing.assert_array_equal(array[1::2, ::4], expected[1::2, ::4])
+        np.testing.assert_array_equal(array[:, 3:6], 0)
+
+
+def test_a_dataset_that_is_gone(tmp_path: Path) -> None:
+    inner: Any = ObjectStore(MemoryStore())
+    n5zarr.create_array(inner, path="d", data=np.arange(5, dtype="u2"))
+    array: Any = n5zarr.open_array(inner, path="d")
+    asyncio.run(inner.delete_dir("d"))
+    with pytest.raises((FileNotFoundError, N5Error)):
+        array[...]
+
+
+def test_a_result_is_freed_with_its_last_reference(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "c.n5", path="d", data=np.arange(77, dtype="u2"), chunks=(3,))
+    array: Any = n5zarr.open_array(served(tmp_path / "c.n5"), path="d")
+    gc.disable()
+    try:
+        found = weakref.ref(array[...])
+        wait_until(lambda: found() is None)  # the threads end a moment later
+    finally:
+        gc.enable()
