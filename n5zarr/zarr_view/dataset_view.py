@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import mod
 from typing import TYPE_CHECKING, Literal
@@ -116,6 +116,10 @@ class DatasetView:
         if isinstance(self.dataset.compression, Jpeg) and data_type is not DataType.UINT8:
             message = f"compression: jpeg: expected dataType uint8, got {data_type}"
             raise N5UnsupportedError(message, kind="compression")
+
+    def __getstate__(self) -> dict[str, object]:
+        # what is cached is made again, in less time than it takes to send
+        return {each.name: self.__dict__[each.name] for each in fields(self)}
 
     # cached, since every chunk needs these
 
