@@ -345,6 +345,32 @@ def test_small_blocks_are_read_together(root: Path, asked: list[Any]) -> None:
     assert {r.key for r in asked if isinstance(r, Ends)} <= {"em/s0/1/1/1"}
 
 
+@pytest.mark.parametrize("is_together", [True, False])
+def test_a_far_longer_file_is_not_read(
+    tmp_path: Path, is_together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks so small that both ends are read before the whole; this one is no block by itself."""
+    if not is_together:
+        monkeypatch.setattr(kernel, "_kernel", None)
+    options: Any = {"dtype": "u1", "compression": "raw"}
+    n5zarr.create_array(tmp_path, path="x", shape=(7,), chunks=(5,), **options)[...] = 1
+    os.truncate(tmp_path / "x/0", 70 * 2**20)
+    os.utime(tmp_path / "x/0", (1e9, 1e9))
+    result = n5zarr.validate(tmp_path, deep=True)
+    assert [(f.kind, f.where) for f in result.findings] == [("payload", "x: block 0")]
+    assert "bytes of (5,), got 73400320" in result.findings[0].message
+    assert (result.n_blocks, result.n_bytes) == (1, 4 + 4 + 2)
+
+
+def test_more_axes_than_arrays_have(tmp_path: Path) -> None:
+    """Only the document and the header are refused."""
+    rewrite(tmp_path, "x", **{**DATASET, "dimensions": [2] * 65}, blockSize=[1] * 65)
+    block = write(tmp_path, "x" + "/1" * 65, struct.pack(">HH65I", 0, 65, *[1] * 65) + b"\1")
+    result = n5zarr.validate(tmp_path)
+    assert [f.kind for f in result.findings] == ["header", "unsupported"]
+    assert result.n_bytes == block.stat().st_size
+
+
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_workers_find_the_same(root: Path, scheduler: str) -> None:
     DEFECTS["empty"][0](root)
