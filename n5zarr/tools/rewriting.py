@@ -28,7 +28,7 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.options import check_option
 from n5zarr.container.walk import Unreadable
 from n5zarr.errors import N5Error
-from n5zarr.format.block import BlockHeader
+from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import to_c
 from n5zarr.storage.place import place_of
@@ -206,11 +206,11 @@ def _n_together(view: DatasetView) -> int:
 
 def _are_filled(store: N5Store, task: BlockTask) -> np.ndarray:
     """Tell which blocks hold more than the fill value; False also of those that are to be read."""
-    dataset = OpenDataset(store, task.path, task.view)
+    dataset, attributes = OpenDataset(store, task.path, task.view), task.view.dataset
     is_filled = np.zeros(len(task.positions), bool)
-    if not (is_local(store) and kernel.can_do(dataset)):
+    has_axes = 0 < attributes.ndim < MAX_ARRAY_NDIM  # one more is that of the blocks
+    if not (has_axes and is_local(store) and kernel.can_do(dataset)):
         return is_filled
-    attributes = task.view.dataset
     size, rows = np.array(attributes.block_size), np.array(task.positions, np.int64)
     # of others the kernel decodes only what is inside
     (whole,) = np.nonzero((rows < np.array(attributes.dimensions) // size).all(axis=1))

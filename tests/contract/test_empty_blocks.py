@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -111,6 +112,24 @@ def test_the_fill_value_is_that_of_the_array(tmp_path: Path) -> None:
     assert n5zarr.remove_empty_blocks(tmp_path / "a.n5").n_removed == 7
     after = np.asarray(zarr.open_array(N5Store(tmp_path / "a.n5"), path="x", mode="r")[...])
     np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize("ndim", [0, 1, 2, 63, 64])
+def test_any_number_of_axes(tmp_path: Path, ndim: int) -> None:
+    document = {
+        "dimensions": [2] * ndim, "blockSize": [1] * ndim, "dataType": "uint8",
+        "compression": {"type": "raw"},
+    }  # fmt: skip
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "attributes.json").write_text(json.dumps(document))
+    header = struct.pack(f">HH{ndim}I", 0, ndim, *[1] * ndim)
+    for number in range(2 if ndim else 1):
+        file = tmp_path.joinpath("x", *[str(number)] * (ndim or 1))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(header + bytes([number]))
+    done = n5zarr.remove_empty_blocks(tmp_path)
+    assert (done.n_blocks, done.n_removed, done.problems) == (2 if ndim else 1, 1, ())
+    assert not tmp_path.joinpath("x", *["0"] * (ndim or 1)).exists()
 
 
 def test_text_and_damaged_blocks_are_not_removed(tmp_path: Path) -> None:
