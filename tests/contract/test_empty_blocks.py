@@ -114,6 +114,28 @@ def test_the_fill_value_is_that_of_the_array(tmp_path: Path) -> None:
     np.testing.assert_array_equal(before, after)
 
 
+@pytest.mark.parametrize(("dtype", "fill"), [("f4", "nan"), ("i2", 5), ("f8", -0.0)])
+def test_empty_blocks_of_any_form(
+    tmp_path: Path, dtype: str, fill: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks that are inside, padded, truncated, and larger than their dataset."""
+    values = np.array(fill, dtype)
+    for path, n, full in (("x", 17, True), ("y", 17, False), ("z", 3, False)):
+        made: Any = zarr.create_array(
+            N5Store(tmp_path / "a.n5"), name=path, shape=(n,), chunks=(5,), dtype=dtype,
+            fill_value=values[()], config={"write_empty_chunks": True},
+        )  # fmt: skip
+        made[...] = values
+        if full:
+            n5zarr.write_block(tmp_path / "a.n5", path, (3,), np.full(5, values))
+        if n > 5:
+            made[6] = 0
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
+    done = n5zarr.remove_empty_blocks(tmp_path / "a.n5")
+    assert (done.n_blocks, done.n_removed, done.problems) == (4 + 4 + 1, 3 + 3 + 1, ())
+    assert blocks_of(tmp_path / "a.n5", "x") == blocks_of(tmp_path / "a.n5", "y") == {"1"}
+
+
 @pytest.mark.parametrize("ndim", [0, 1, 2, 63, 64])
 def test_any_number_of_axes(tmp_path: Path, ndim: int) -> None:
     document = {
