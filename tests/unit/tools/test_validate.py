@@ -371,7 +371,7 @@ def _zstd_without_middle() -> bytes:
 
 
 MODE_0 = struct.pack(">HHI", 0, 1, 5)
-LONG = struct.pack(">HHI", 0, 1, 5000) + b"\xff" * 5000
+LONG = struct.pack(">HHII", 0, 2, 50, 100) + b"\xff" * 5000
 ODD: dict[str, tuple[dict[str, Any], bytes, set[str]]] = {
     "text without a header": ({"dataType": "string"}, b"\0\7abc", {"header"}),
     "text, damaged inside": (
@@ -390,7 +390,7 @@ ODD: dict[str, tuple[dict[str, Any], bytes, set[str]]] = {
         {"payload"},
     ),
     "a far longer file": (
-        {"dimensions": [5000], "blockSize": [5000]},
+        {"dimensions": [50, 100], "blockSize": [50, 100]},
         LONG + b"\xff" * 5000 + bytes(70 * 2**20),
         {"payload"},
     ),
@@ -411,10 +411,19 @@ def test_ends_that_look_usual(
     if not is_together:
         monkeypatch.setattr(kernel, "_kernel", None)
     rewrite(tmp_path, "x", **{**DATASET, "dimensions": [5], "blockSize": [5], **document})
-    write(tmp_path, "x/0", block)
+    write(tmp_path, "x" + "/0" * len(document.get("blockSize", [5])), block)
     result = n5zarr.validate(tmp_path)
     assert {f.kind for f in result.findings} == kinds
     assert result.n_blocks == 1
+
+
+def test_small_blocks_are_decoded_if_asked(tmp_path: Path) -> None:
+    rewrite(tmp_path, "x", **{**DATASET, "compression": {"type": "bzip2"}}, blockSize=[5, 7])
+    data = bytearray(bz2.compress(bytes(35)))
+    data[20] ^= 1
+    write(tmp_path, "x/0/0", struct.pack(">HHII", 0, 2, 5, 7) + data)
+    assert found(tmp_path) == set()
+    assert found(tmp_path, deep=True) == {("payload", "x: block 0/0")}
 
 
 def test_more_axes_than_arrays_have(tmp_path: Path) -> None:
