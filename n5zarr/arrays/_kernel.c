@@ -2401,9 +2401,13 @@ static PyObject *stamps(PyObject *Py_UNUSED(self), PyObject *args)
 {
     PyObject *paths, *owner;
     Py_buffer out = {0};
-    if (!PyArg_ParseTuple(args, "O!O", &PyBytes_Type, &paths, &owner)
-        || !get_numbers(owner, &out, "out", "lq", 8, PyBUF_WRITABLE))
+    if (!PyArg_ParseTuple(args, "O!O", &PyBytes_Type, &paths, &owner))
         return NULL;
+    if (!get_numbers(owner, &out, "out", "lq", 8, PyBUF_WRITABLE)) {
+        if (out.obj)
+            PyBuffer_Release(&out);
+        return NULL;
+    }
     /* one after the other, each with a zero at its end, as bytes have one */
     const char *path = PyBytes_AS_STRING(paths), *end = path + PyBytes_GET_SIZE(paths);
     PyThreadState *thread = PyEval_SaveThread();
@@ -2411,7 +2415,9 @@ static PyObject *stamps(PyObject *Py_UNUSED(self), PyObject *args)
         struct stat status;
         int64_t found[] = {0, -1};
         if (stat(path, &status) == 0) {
-            found[0] = (int64_t)status.st_mtim.tv_sec * 1000000000 + status.st_mtim.tv_nsec;
+            /* unsigned: it wraps after the year 2262 */
+            found[0] = (int64_t)((uint64_t)status.st_mtim.tv_sec * 1000000000
+                                 + (uint64_t)status.st_mtim.tv_nsec);
             found[1] = status.st_size;
         }
         memcpy((char *)out.buf + k, found, sizeof found);

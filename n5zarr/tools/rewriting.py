@@ -28,7 +28,7 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.options import check_option
 from n5zarr.container.walk import Unreadable
 from n5zarr.errors import N5Error
-from n5zarr.format.block import BlockHeader
+from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import to_c
 from n5zarr.storage.place import place_of
@@ -206,24 +206,17 @@ def _n_together(view: DatasetView) -> int:
 
 def _are_filled(store: N5Store, task: BlockTask) -> np.ndarray:
     """Tell which blocks hold more than the fill value; False also of those that are to be read."""
-    dataset = OpenDataset(store, task.path, task.view)
-    is_filled = np.zeros(len(task.positions), bool)
-    if not (is_local(store) and kernel.can_do(dataset)):
-        return is_filled
-    attributes = task.view.dataset
-    size, rows = np.array(attributes.block_size), np.array(task.positions, np.int64)
-    # of others the kernel decodes only what is inside
-    (whole,) = np.nonzero((rows < np.array(attributes.dimensions) // size).all(axis=1))
-    rows, numbers = rows[whole], np.arange(len(whole))
-    if not len(whole):
-        return is_filled
+    dataset, attributes = OpenDataset(store, task.path, task.view), task.view.dataset
+    has_axes = 0 < attributes.ndim < MAX_ARRAY_NDIM  # one more is that of the blocks
+    if not (has_axes and is_local(store) and kernel.can_do(dataset)):
+        return np.zeros(len(task.positions), bool)
+    rows, numbers = np.array(task.positions, np.int64), np.arange(len(task.positions))
     stored = attributes.data_type.dtype.newbyteorder("=")
     chunks, fill = np.empty((len(rows), *task.view.chunk_shape), stored), _fill_of(task.view)
-    groups = Groups(rows * size, rows, numbers, numbers + 1)
-    left = kernel.read_boxes(dataset, groups, chunks, fill)
-    found = _differs(chunks.reshape(len(rows), -1), fill).any(axis=1)
-    found[left] = False
-    is_filled[whole] = found
+    groups = Groups(rows * np.array(attributes.block_size), rows, numbers, numbers + 1)
+    left = kernel.read_boxes(dataset, groups, chunks, fill)  # those at the end are left, too
+    is_filled: np.ndarray = _differs(chunks.reshape(len(rows), -1), fill).any(axis=1)
+    is_filled[left] = False
     return is_filled
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import struct
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -111,6 +112,46 @@ def test_the_fill_value_is_that_of_the_array(tmp_path: Path) -> None:
     assert n5zarr.remove_empty_blocks(tmp_path / "a.n5").n_removed == 7
     after = np.asarray(zarr.open_array(N5Store(tmp_path / "a.n5"), path="x", mode="r")[...])
     np.testing.assert_array_equal(before, after)
+
+
+@pytest.mark.parametrize(("dtype", "fill"), [("f4", "nan"), ("i2", 5), ("f8", -0.0)])
+def test_empty_blocks_of_any_form(
+    tmp_path: Path, dtype: str, fill: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks that are inside, padded, truncated, and larger than their dataset."""
+    values = np.array(fill, dtype)
+    for path, n, full in (("x", 17, True), ("y", 17, False), ("z", 3, False)):
+        made: Any = zarr.create_array(
+            N5Store(tmp_path / "a.n5"), name=path, shape=(n,), chunks=(5,), dtype=dtype,
+            fill_value=values[()], config={"write_empty_chunks": True},
+        )  # fmt: skip
+        made[...] = values
+        if full:
+            n5zarr.write_block(tmp_path / "a.n5", path, (3,), np.full(5, values))
+        if n > 5:
+            made[6] = 0
+    monkeypatch.setattr(np, "empty", lambda shape, dtype=float: np.full(shape, 77, dtype))
+    done = n5zarr.remove_empty_blocks(tmp_path / "a.n5")
+    assert (done.n_blocks, done.n_removed, done.problems) == (4 + 4 + 1, 3 + 3 + 1, ())
+    assert blocks_of(tmp_path / "a.n5", "x") == blocks_of(tmp_path / "a.n5", "y") == {"1"}
+
+
+@pytest.mark.parametrize("ndim", [0, 1, 2, 63, 64])
+def test_any_number_of_axes(tmp_path: Path, ndim: int) -> None:
+    document = {
+        "dimensions": [2] * ndim, "blockSize": [1] * ndim, "dataType": "uint8",
+        "compression": {"type": "raw"},
+    }  # fmt: skip
+    (tmp_path / "x").mkdir()
+    (tmp_path / "x" / "attributes.json").write_text(json.dumps(document))
+    header = struct.pack(f">HH{ndim}I", 0, ndim, *[1] * ndim)
+    for number in range(2 if ndim else 1):
+        file = tmp_path.joinpath("x", *[str(number)] * (ndim or 1))
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(header + bytes([number]))
+    done = n5zarr.remove_empty_blocks(tmp_path)
+    assert (done.n_blocks, done.n_removed, done.problems) == (2 if ndim else 1, 1, ())
+    assert not tmp_path.joinpath("x", *["0"] * (ndim or 1)).exists()
 
 
 def test_text_and_damaged_blocks_are_not_removed(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+from array import array
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -83,6 +84,20 @@ def test_wrong_arguments_are_refused(folder: Path, change: Any, message: str) ->
     function(*given.values())
     with pytest.raises(ValueError, match=message):
         function(*(given | change).values())
+
+
+def test_wrong_arguments_of_stamps_are_refused(folder: Path) -> None:
+    function: Any = kernel._kernel.stamps
+    out = array("i", bytes(64))
+    with pytest.raises(ValueError, match="out: expected"):
+        function(bytes(folder / "0" / "7"), out)
+    out.append(1)  # nothing holds it
+    for wrong in (str(folder), None):
+        with pytest.raises(TypeError):
+            function(wrong, array("q", bytes(64)))
+    few = array("q", (5, 5, 5))  # room for one file and a half
+    function(b"\0".join(bytes(folder / str(n) / "7") for n in range(3)), few)
+    assert list(few) == [1_700_000_000 * 10**9, 0, 5]
 
 
 def test_stamps_are_times_and_sizes(folder: Path) -> None:

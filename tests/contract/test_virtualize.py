@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import shutil
+import struct
+import tempfile
 import tracemalloc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -135,6 +138,48 @@ def test_the_memory_of_parquet_does_not_grow_with_blocks(tmp_path: Path) -> None
     for y, x in [(0, 0), (999, 299), (417, 31)]:
         url, offset, length = mapper[f"a/{y}.{x}"]
         assert (url, offset, length) == (f"file:///data/a.n5/a/{x}/{y}", 20, 100 + x)
+
+
+@pytest.mark.filterwarnings("ignore:The 'fastparquet' engine")  # of fsspec, which reads here
+def test_parquet_of_any_number_of_axes_and_of_most_chunks(tmp_path: Path) -> None:
+    document: dict[str, Any] = {}
+    for path, dimensions in {"axes": [1, 2, 3] + [1] * 61, "most": [3, 2**61]}.items():
+        document = {
+            "dimensions": dimensions, "blockSize": [1] * len(dimensions), "dataType": "uint8",
+            "compression": {"type": "gzip"},
+        }  # fmt: skip
+        last = tmp_path.joinpath("a.n5", path, *(str(n - 1) for n in dimensions))
+        last.parent.mkdir(parents=True)
+        (tmp_path / "a.n5" / path / "attributes.json").write_text(json.dumps(document))
+        sizes = [1] * len(dimensions)
+        header = struct.pack(f">HH{len(sizes)}I", 0, len(sizes), *sizes)
+        last.write_bytes(header + gzip.compress(b"7"))
+        n5zarr.virtualize(tmp_path / "a.n5" / path, tmp_path / f"{path}.parq")
+        mapper = LazyReferenceMapper(str(tmp_path / f"{path}.parq"))
+        chunk = ".".join(str(n - 1) for n in dimensions[::-1])
+        url, offset, _ = mapper[f"{path}/{chunk}"]
+        assert (url, offset) == (f"file://{last}", len(header))
+    document["dimensions"] = [4, 2**61]
+    path = "most"
+    (tmp_path / "a.n5" / path / "attributes.json").write_text(json.dumps(document))
+    with pytest.raises(N5UnrepresentableError, match=r"less than 2\*\*63 chunks"):
+        n5zarr.virtualize(tmp_path / "a.n5" / path, tmp_path / "more.parq")
+    assert n5zarr.virtualize(tmp_path / "a.n5" / path, tmp_path / "more.json").n_referenced == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is full")
+def test_parquet_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "tmp"))
+    writer = ParquetWriter("file:///data/a.n5", str(tmp_path / "r.parq"), None, 1)
+    assert any((tmp_path / "tmp").iterdir())
+    changed: Any = writer
+    changed._data.close()
+    changed._data = Path("/dev/full").open("wb")  # noqa: SIM115 - closed by the writer
+    writer._data.write(b"a copied chunk")
+    with pytest.raises(OSError, match="No space left"):
+        writer.close()
+    assert not any((tmp_path / "tmp").iterdir())
 
 
 def test_text_and_labels_are_copied(read: Read, tmp_path: Path) -> None:

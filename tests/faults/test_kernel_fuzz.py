@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import random
+import struct
 import time
 from contextlib import contextmanager
 from itertools import count
@@ -17,9 +18,11 @@ import numpy as np
 import pytest
 
 import n5zarr
-from n5zarr.arrays import kernel, python_blocks
+from n5zarr.arrays import kernel, many_files, python_blocks
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.format.compression import parse_compression
+from n5zarr.format.order import N5Tuple
+from n5zarr.storage.files import read_ends
 from tests.contract.test_kernel import boxes_of, files, name, outcome, python_only
 from tests.fuzz.mutate import damaged
 from tests.fuzz.seeds import COMPRESSIONS as ALL_COMPRESSIONS
@@ -35,7 +38,7 @@ SECONDS = 600 if IS_LONG else 16
 FIRST_SEED = random.SystemRandom().randrange(2**32) if IS_LONG else 0
 # without those that have no code in the kernel
 COMPRESSIONS = [each for each in ALL_COMPRESSIONS if each["type"] not in ("bzip2", "xz")]
-SHARE = SECONDS / (len(COMPRESSIONS) + 1)
+SHARE = SECONDS / (len(COMPRESSIONS) + 2)
 
 
 class Poisoned(Scratch):
@@ -228,3 +231,74 @@ def test_random_arguments(tmp_path: Path) -> None:
         target[...] = 77
         assert (around == 77).all(), f"seed {seed}"
     assert n_done
+
+
+def random_file(rng: random.Random, file: Path) -> None:
+    """Write a file, old or new, which may end like a shard; or something else in its place."""
+    match rng.randrange(12):
+        case 0:
+            return
+        case 1:
+            file.mkdir()
+        case 2:
+            os.mkfifo(file)
+        case 3:
+            file.symlink_to(rng.choice((file.name, "nowhere", ".")))
+        case way:
+            size = rng.choice((0, 19, 20, 21, 36, 60, 61, rng.randrange(300)))
+            end = struct.pack(">QQI", 0, rng.choice((1, size, 2**64 - 1)), 1) if way == 4 else b""
+            file.write_bytes(rng.randbytes(size) + end)
+            if way > 5:
+                os.utime(file, (rng.choice((-1, 0, 1e9, 1e10)),) * 2)
+
+
+def change_one(rng: random.Random, call: list[Any]) -> None:
+    """Change an argument of `read_ends`: a number, the folder, or the length of memory."""
+    k = rng.randrange(len(call))
+    match call[k]:
+        case int():
+            call[k] = max(-(2**31), min(2**31 - 1, some_number(rng)))
+        case np.ndarray() if k == 2 and len(call[k]):
+            call[k][rng.randrange(len(call[k]))] = some_number(rng)
+        case bytes():
+            call[k] += b"/nothing"
+        case memory:
+            call[k] = memory[: rng.randrange(len(memory) + 1)]
+
+
+def test_random_ends(tmp_path: Path) -> None:
+    """Ends are those of each file, or left to Python; random arguments change no other memory."""
+    n_there = n_refused = 0
+    for seed, rng in seeds(SHARE):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        n, ndim, first, last = (rng.randrange(*each) for each in ((7,), (1, 3), (20, 50), (20, 50)))
+        (folder / "0").mkdir()
+        names = [f"{'0/' * (ndim - 1)}{k}" for k in range(1, n + 1)]
+        for name_ in names:
+            random_file(rng, folder / name_)
+        places = np.array([[0] * (ndim - 1) + [k] for k in range(1, n + 1)], "i8").reshape(-1)
+        around, sizes = bytearray(b"?" * (8 + n * (first + last) + 8)), np.full(n + 2, 77)
+        call: list[Any] = [
+            bytes(folder), ndim, places, first, last, memoryview(around)[8:-8], sizes[1:-1],
+        ]  # fmt: skip
+        is_changed = rng.random() < 0.5
+        if is_changed:
+            change_one(rng, call)
+        try:
+            kernel._kernel.read_ends(*call)
+        except ValueError:
+            assert is_changed, f"seed {seed}"
+            n_refused += 1
+        else:
+            kernel._kernel.stamps(b"\0".join(bytes(folder / each) for each in names), sizes[1:-1])
+        assert around[:8] == around[-8:] == b"?" * 8, f"seed {seed}"
+        assert sizes[0] == sizes[-1] == 77, f"seed {seed}"
+        found = many_files.read_ends(
+            f"{folder}/", [N5Tuple((0,) * (ndim - 1) + (k,)) for k in range(1, n + 1)], first, last
+        ) if n else []  # fmt: skip
+        there = [(f, str(folder / each)) for f, each in zip(found, names, strict=True) if f]
+        n_there += len(there)
+        assert all(f == read_ends(file, first, last) for f, file in there), f"seed {seed}"
+    assert n_there
+    assert n_refused

@@ -228,12 +228,14 @@ def _read(
 
 def _ends_of(
     store: N5Store, batch: Batch, positions: Sequence[N5Tuple], *, is_whole: bool
-) -> Iterable[tuple[N5Tuple, tuple[int, bytes, bytes] | None]]:
+) -> Iterator[tuple[N5Tuple, tuple[int, bytes, bytes] | None]]:
     """Read both ends of blocks together, unless they are a small part of what is needed."""
     is_in_part = is_whole and batch.n_bytes > ENDS * len(batch.positions)
     some = () if is_in_part else positions
     known = ends_of_blocks(store, batch.path, some, ENDS, ENDS) or [None] * len(positions)
-    return zip(positions, known, strict=True)
+    for position, ends in zip(positions, known, strict=True):
+        is_short = is_whole and ends is not None and len(ends[1]) < ends[0]
+        yield position, None if is_short else ends  # a request refuses a far longer file
 
 
 def _stored_blocks(ask: Ask, keys: Sequence[str], *, is_whole: bool) -> list[StoredBlock | None]:

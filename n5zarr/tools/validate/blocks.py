@@ -13,7 +13,7 @@ import numpy as np
 from n5zarr.codecs.block import check_count, check_header, decode_strings
 from n5zarr.codecs.compress import codec_of, measure
 from n5zarr.codecs.label_multiset import decode_multisets
-from n5zarr.codecs.shard import check_stored_size, may_begin, shard_text, stored_shard
+from n5zarr.codecs.shard import check_stored_size, shard_text, stored_shard
 from n5zarr.errors import N5BlockError
 from n5zarr.format.block import BlockHeader, BlockMode
 from n5zarr.format.compression import Jpeg, Raw
@@ -126,15 +126,11 @@ class UsualBlocks:
         self._header = b""
         self._n_bytes = math.prod(dataset.block_size) * dataset.data_type.item_size
         pairs = zip(dataset.dimensions, dataset.block_size, strict=True)
-        self._n_inside = [n // max(1, size) for n, size in pairs]
-        is_other = dataset.data_type in (DataType.STRING, DataType.OBJECT)
-        is_other |= dataset.is_label_multiset or isinstance(dataset.compression, Jpeg)
-        if not is_other and self._n_bytes and self._codec.judges_ends:
+        self._n_inside = [n // size for n, size in pairs]
+        if dataset.data_type.is_numeric and self._codec.judges_ends:
             self._header = BlockHeader(
                 mode=BlockMode.DEFAULT, block_shape=dataset.block_size
             ).to_bytes()
-            if may_begin(self._header):
-                self._header = b""
 
     def has(self, ends: tuple[int, bytes, bytes], position: N5Tuple) -> bool:
         """Whether :func:`check_block` certainly finds nothing in a block that it does not decode.
@@ -146,6 +142,7 @@ class UsualBlocks:
         position : tuple of int
             Position in the grid, N5 order.
         """
+        # what these codecs accept behind the header is no index of a shard, either
         size, first, _ = ends
         if size > _LARGE or not (self._header and first.startswith(self._header)):
             return False

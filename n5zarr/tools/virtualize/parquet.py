@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, override
 
 import numpy as np
 
+from n5zarr.container.options import require
 from n5zarr.errors import N5MissingDependencyError
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import present
@@ -34,6 +35,7 @@ __all__ = ["ParquetWriter"]
 _RECORD = 10_000  # references in one file, as kerchunk's default
 _SPARSE_RECORD = 1000  # of an array most of whose chunks must be missing
 _MOST_STORED = 10**8  # chunks that a container may have
+_TOO_MANY = 2**63  # chunks, whose numbers are int64
 _TOGETHER = 2**16  # references that wait in memory
 _DOCUMENT = ".zmetadata"
 
@@ -51,12 +53,17 @@ class _Array(NamedTuple):
             return (1,)
         return tuple(present(self.array.view.grid, self.array.view.axis_order))
 
+    @property
+    def strides(self) -> np.ndarray:
+        """Distance of neighbours along each axis in the numbers of chunks; any number of axes."""
+        return np.cumprod([1, *self.grid[:0:-1]], dtype=np.int64)[::-1]
+
     def urls(self, container: str, numbers: np.ndarray) -> list[str]:
         """Return the URLs of the blocks of chunks, from their numbers in C order."""
         if self.array is None:
             return []
         view, source = self.array.view, self.array.source
-        rows = np.transpose(np.unravel_index(numbers, self.grid)).tolist()
+        rows = (numbers[:, None] // self.strides % self.grid).tolist()
         each = (block_path(view.grid_position(tuple(row[: view.ndim]))) for row in rows)
         folder = url_of_block(container, source).rstrip("/")  # numbers need no quotes
         return [f"{folder}/{path}" for path in each]
@@ -82,6 +89,11 @@ class ParquetWriter(Writer):
     ) -> None:
         super().__init__(container, 2)
         self._fastparquet, self._pandas, url_to_fs = _libraries()
+        require(
+            n_chunks < _TOO_MANY,
+            f"{out}: expected less than 2**63 chunks of an array in Parquet, got {n_chunks}; JSON "
+            "holds them",
+        )
         # references of a file; missing ones take space in it, too
         self._size = max(1, min(n_chunks, _RECORD if n_chunks <= _MOST_STORED else _SPARSE_RECORD))
         place = out if is_url(out) else str(Path(local_path(out)).absolute())
@@ -110,7 +122,7 @@ class ParquetWriter(Writer):
             return
         each = _Array(array.path, array)
         coords = np.array([chunk.coords or (0,) for chunk in chunks], np.int64)
-        numbers = np.ravel_multi_index(tuple(coords.T), each.grid).tolist()
+        numbers = (coords @ each.strides).tolist()
         rows = [
             (number, chunk.offset, chunk.length)
             if chunk.data is None
@@ -195,8 +207,10 @@ class ParquetWriter(Writer):
 
     @override
     def close(self) -> None:
-        self._data.close()
-        self._folder.cleanup()
+        try:
+            self._data.close()  # writes what is left, for which there may be no room
+        finally:
+            self._folder.cleanup()
 
 
 def _libraries() -> tuple[Any, Any, Any]:

@@ -345,6 +345,96 @@ def test_small_blocks_are_read_together(root: Path, asked: list[Any]) -> None:
     assert {r.key for r in asked if isinstance(r, Ends)} <= {"em/s0/1/1/1"}
 
 
+@pytest.mark.parametrize("is_together", [True, False])
+def test_a_far_longer_file_is_not_read(
+    tmp_path: Path, is_together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Blocks so small that both ends are read before the whole; this one is no block by itself."""
+    if not is_together:
+        monkeypatch.setattr(kernel, "_kernel", None)
+    options: Any = {"dtype": "u1", "compression": "raw"}
+    n5zarr.create_array(tmp_path, path="x", shape=(7,), chunks=(5,), **options)[...] = 1
+    os.truncate(tmp_path / "x/0", 70 * 2**20)
+    os.utime(tmp_path / "x/0", (1e9, 1e9))
+    result = n5zarr.validate(tmp_path, deep=True)
+    assert [(f.kind, f.where) for f in result.findings] == [("payload", "x: block 0")]
+    assert "bytes of (5,), got 73400320" in result.findings[0].message
+    assert (result.n_blocks, result.n_bytes) == (1, 4 + 4 + 2)
+
+
+def _zstd_without_middle() -> bytes:
+    """Make a frame of 6000 bytes whose blocks in the middle are damaged, where zeros would fit."""
+    begin = b"\x28\xb5\x2f\xfd\xe0" + struct.pack("<Q", 6000)
+    first = (5000 << 3).to_bytes(3, "little") + b"a" * 5000
+    last = (1000 << 3 | 1).to_bytes(3, "little") + b"a" * 1000
+    return begin + first + b"\xff" * 5907 + bytes(3093) + last
+
+
+MODE_0 = struct.pack(">HHI", 0, 1, 5)
+LONG = struct.pack(">HHII", 0, 2, 50, 100) + b"\xff" * 5000
+ODD: dict[str, tuple[dict[str, Any], bytes, set[str]]] = {
+    "text without a header": ({"dataType": "string"}, b"\0\7abc", {"header"}),
+    "text, damaged inside": (
+        {"dataType": "string", "compression": {"type": "bzip2"}},
+        MODE_0 + bz2.compress(b"abcde")[:20] + b"?" + bz2.compress(b"abcde")[21:],
+        {"payload"},
+    ),
+    "an object in mode 0": (
+        {"dataType": "object", "compression": {"type": "bzip2"}},
+        MODE_0 + bz2.compress(b"abcde"),
+        {"header", "unsupported"},
+    ),
+    "zstd": (
+        {"compression": {"type": "zstd"}, "dimensions": [6000], "blockSize": [6000]},
+        struct.pack(">HHI", 0, 1, 6000) + _zstd_without_middle(),
+        {"payload"},
+    ),
+    "a far longer file": (
+        {"dimensions": [50, 100], "blockSize": [50, 100]},
+        LONG + b"\xff" * 5000 + bytes(70 * 2**20),
+        {"payload"},
+    ),
+}
+
+
+@pytest.mark.parametrize(("document", "block", "kinds"), ODD.values(), ids=ODD)
+@pytest.mark.parametrize("is_together", [True, False])
+def test_ends_that_look_usual(
+    tmp_path: Path,
+    document: dict[str, Any],
+    block: bytes,
+    kinds: set[str],
+    is_together: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Blocks that have to be read, though their ends are those of usual ones."""
+    if not is_together:
+        monkeypatch.setattr(kernel, "_kernel", None)
+    rewrite(tmp_path, "x", **{**DATASET, "dimensions": [5], "blockSize": [5], **document})
+    write(tmp_path, "x" + "/0" * len(document.get("blockSize", [5])), block)
+    result = n5zarr.validate(tmp_path)
+    assert {f.kind for f in result.findings} == kinds
+    assert result.n_blocks == 1
+
+
+def test_small_blocks_are_decoded_if_asked(tmp_path: Path) -> None:
+    rewrite(tmp_path, "x", **{**DATASET, "compression": {"type": "bzip2"}}, blockSize=[5, 7])
+    data = bytearray(bz2.compress(bytes(35)))
+    data[20] ^= 1
+    write(tmp_path, "x/0/0", struct.pack(">HHII", 0, 2, 5, 7) + data)
+    assert found(tmp_path) == set()
+    assert found(tmp_path, deep=True) == {("payload", "x: block 0/0")}
+
+
+def test_more_axes_than_arrays_have(tmp_path: Path) -> None:
+    """Only the document and the header are refused."""
+    rewrite(tmp_path, "x", **{**DATASET, "dimensions": [2] * 65}, blockSize=[1] * 65)
+    block = write(tmp_path, "x" + "/1" * 65, struct.pack(">HH65I", 0, 65, *[1] * 65) + b"\1")
+    result = n5zarr.validate(tmp_path)
+    assert [f.kind for f in result.findings] == ["header", "unsupported"]
+    assert result.n_bytes == block.stat().st_size
+
+
 @pytest.mark.parametrize("scheduler", ["threads", "processes"])
 def test_workers_find_the_same(root: Path, scheduler: str) -> None:
     DEFECTS["empty"][0](root)
