@@ -240,9 +240,13 @@ class _Reading:
     def end(self) -> None:
         """Wait for blocks that are being decoded into the output, and let no others follow."""
         self._has_ended = True
-        taken = [self._memories.get() for _ in range(self._n_memories)]
-        for memory in taken:  # for threads that wait for one
-            self._memories.put(memory)
+        taken: list[Scratch] = []
+        try:
+            while len(taken) < self._n_memories:
+                taken.append(self._memories.get())
+        finally:  # for threads that wait for one, also if a signal handler raises
+            for memory in taken:
+                self._memories.put(memory)
 
 
 def _put_block(
