@@ -242,7 +242,8 @@ def test_a_second_interruption_leaves_no_thread_waiting_for_memory(
 ) -> None:
     """The end of a reading gives back the memories that it has taken."""
     store = N5Store(many[0], storage_options=chosen_options(s3_server))
-    dataset = blocks_of_array(n5zarr.open(store, path="d"))
+    array: Any = n5zarr.open(store, path="d")
+    dataset = blocks_of_array(array)
     assert dataset is not None
     monkeypatch.setattr(remote_blocks, "max_workers", lambda: 2)
     reading = remote_blocks._Reading(dataset, lambda key: None, [], lambda *_: None)
