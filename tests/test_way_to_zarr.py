@@ -22,7 +22,7 @@ from zarr.storage import LocalStore, LoggingStore, MemoryStore, WrapperStore, Zi
 
 import n5zarr
 from n5zarr import N5Store, _zarr
-from n5zarr.arrays.python_writing import merged
+from n5zarr.arrays.chunk_updates import merged
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5UnrepresentableError
 

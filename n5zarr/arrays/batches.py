@@ -18,11 +18,12 @@ import numpy as np
 
 from n5zarr._zarr import PRESENT, max_workers
 from n5zarr.arrays import kernel
+from n5zarr.arrays.chunk_updates import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.arrays.placing import fill, host_batch, host_buffer
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
-from n5zarr.arrays.remote_blocks import read_remote, update_chunks, write_remote
+from n5zarr.arrays.remote_blocks import read_remote, write_remote
 from n5zarr.arrays.workers import on_thread
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw

@@ -17,9 +17,9 @@ from n5zarr._zarr import sync
 from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Groups
 from n5zarr.arrays.boxes import BoxSlices, box_at
+from n5zarr.arrays.chunk_updates import run_each
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
 from n5zarr.arrays.placing import fill, memory_of, read_on_host
-from n5zarr.arrays.remote_blocks import run_each
 from n5zarr.errors import option_error
 from n5zarr.format.order import present
 from n5zarr.store.n5_store import N5Store

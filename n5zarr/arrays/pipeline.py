@@ -20,6 +20,7 @@ from zarr.abc.codec import Codec, CodecPipeline
 from zarr.registry import register_pipeline
 
 from n5zarr._zarr import default_pipeline, default_pipeline_name, zarrs_pipeline
+from n5zarr.arrays.chunk_updates import update_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -89,7 +90,13 @@ class N5CodecPipeline(CodecPipeline):
     async def write(
         self, batch_info: Iterable[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...] = ()
     ) -> None:
-        await _batches()(self).write(batch_info, value, drop_axes)
+        items = tuple(batch_info)
+        if _loaded or not _is_importing():
+            await _batches()(self).write(items, value, drop_axes)
+        elif items and not items[0][0].read_only:
+            await update_chunks(self.zarr_pipeline, items, value, drop_axes)
+        else:
+            await self.zarr_pipeline.write(items, value, drop_axes)  # which refuses
 
     # ------------------------------------------------------------------ zarr's own pipeline
 

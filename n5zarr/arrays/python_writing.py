@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.buffer import cpu
 
+from n5zarr.arrays.chunk_updates import merged
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.arrays.python_blocks import share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from n5zarr._zarr import BatchItem
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["BlockWriter", "merged", "write_blocks"]
+__all__ = ["BlockWriter", "write_blocks"]
 
 
 def write_blocks(
@@ -237,53 +238,6 @@ class BlockWriter:
     def _presented(self, block: np.ndarray) -> np.ndarray:
         """Convert a block between C order and the axes of the array, in either direction."""
         return block if self._view.axis_order == "C" else block.T
-
-
-def merged(
-    item: BatchItem, value: NDBuffer, drop_axes: tuple[int, ...], stored: NDBuffer | None
-) -> NDBuffer | None:
-    """Replace a part of a chunk, as zarr does when it writes.
-
-    Parameters
-    ----------
-    item : tuple
-        The chunk and its part.
-    value : zarr.abc.buffer.NDBuffer
-        The elements of all items of the batch, or one for all.
-    drop_axes : tuple of int
-        Axes of the selections that the value does not have.
-    stored : zarr.abc.buffer.NDBuffer or None
-        The chunk as it is stored; None if it is missing.
-
-    Returns
-    -------
-    zarr.abc.buffer.NDBuffer or None
-        The whole chunk, perhaps a view of the value; None if it is to be removed.
-    """
-    _, spec, selection, value_selection, is_complete = item
-    fill_value = spec.fill_value
-    if fill_value is None:  # of Zarr v2
-        fill_value = spec.dtype.default_scalar()
-    is_scalar = value.shape == ()
-    part = value if is_scalar else value[value_selection]
-    if is_complete and not is_scalar and part.shape == tuple(spec.shape):
-        chunk = part
-    else:
-        if stored is None:
-            chunk = spec.prototype.nd_buffer.create(
-                shape=spec.shape,
-                dtype=spec.dtype.to_native_dtype(),
-                order=spec.config.order,
-                fill_value=fill_value,
-            )
-        else:
-            chunk = stored.copy()
-        if drop_axes and not is_scalar:
-            axes = range(len(spec.shape))
-            part = part[tuple(None if axis in drop_axes else slice(None) for axis in axes)]
-        chunk[selection] = part
-    is_empty = not spec.config.write_empty_chunks and chunk.all_equal(fill_value)
-    return None if is_empty else chunk
 
 
 def _write_whole(key: str, encode: Callable[[], tuple[bytes, BufferLike] | None]) -> Steps[None]:

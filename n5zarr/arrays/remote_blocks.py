@@ -2,10 +2,6 @@
 
 Requests as many blocks at a time as the store allows, and decodes or encodes each in a thread at
 the same time, those of a box by the kernel. Memory holds only these blocks and the output.
-
-Parts of chunks that need zarr's codecs (text, structures, chunks with filters) are written here,
-too: zarr itself reads such a chunk, changes it and writes it, so that of two writers of a chunk one
-loses its changes. Here the chunk is changed under the lock of its block.
 """
 
 from __future__ import annotations
@@ -13,36 +9,32 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
-from functools import partial
 from itertools import product
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, cast
 
-from zarr.buffer import cpu
-
-from n5zarr._zarr import MISSING, PRESENT, decode_chunk, encode_chunk, max_workers
+from n5zarr._zarr import MISSING, PRESENT, max_workers
 from n5zarr.arrays import kernel
+from n5zarr.arrays.chunk_updates import run_each
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of
 from n5zarr.arrays.python_blocks import BlockReader
-from n5zarr.arrays.python_writing import BlockWriter, merged
 from n5zarr.arrays.workers import NoThreadError, on_thread, wait_for, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.format.compression import Raw
 from n5zarr.storage.requests import Ends, Get, get_each, request_each
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Callable, Sequence
 
     import numpy as np
-    from zarr.abc.buffer import NDBuffer
-    from zarr.abc.codec import CodecPipeline, GetResult
+    from zarr.abc.codec import GetResult
 
     from n5zarr._zarr import ArrayMetadata, BatchItem
     from n5zarr.arrays.box import Box
+    from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.format.order import N5Tuple
-    from n5zarr.store.n5_store import N5Store
 
-__all__ = ["read_remote", "read_remote_box", "run_each", "update_chunks", "write_remote"]
+__all__ = ["read_remote", "read_remote_box", "write_remote"]
 
 _SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than passing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
@@ -248,9 +240,13 @@ class _Reading:
     def end(self) -> None:
         """Wait for blocks that are being decoded into the output, and let no others follow."""
         self._has_ended = True
-        taken = [self._memories.get() for _ in range(self._n_memories)]
-        for memory in taken:  # for threads that wait for one
-            self._memories.put(memory)
+        taken: list[Scratch] = []
+        try:
+            while len(taken) < self._n_memories:
+                taken.append(self._memories.get())
+        finally:  # for threads that wait for one, also if a signal handler raises
+            for memory in taken:
+                self._memories.put(memory)
 
 
 def _put_block(
@@ -324,63 +320,3 @@ async def write_remote(
 
     await run_each(write, len(items), store.concurrency)
     return left
-
-
-async def run_each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
-    """Call a function with each number below ``n``, several at a time; stop at the first error."""
-    numbers = iter(range(n))
-
-    async def take() -> None:
-        for k in numbers:
-            await work(k)
-
-    tasks = [asyncio.ensure_future(take()) for _ in range(min(n, concurrency))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-
-async def update_chunks(
-    pipeline: CodecPipeline,
-    items: Sequence[BatchItem],
-    value: NDBuffer,
-    drop_axes: tuple[int, ...],
-) -> None:
-    """Write parts of chunks, many at a time.
-
-    Parameters
-    ----------
-    pipeline : zarr.abc.codec.CodecPipeline
-        zarr's pipeline for the array.
-    items : sequence
-        The chunks, at least one, of one array.
-    value : zarr.abc.buffer.NDBuffer
-        The elements to write.
-    drop_axes : tuple of int
-        Axes of the selections that the value does not have.
-    """
-    store: N5Store = items[0][0].store
-
-    async def update(k: int) -> None:
-        change = partial(_change_part, pipeline, items[k], value, drop_axes)
-        await store.run_async(store.container.update(items[k][0].path, change))
-
-    await run_each(update, len(items), store.concurrency)
-
-
-def _change_part(
-    pipeline: CodecPipeline,
-    item: BatchItem,
-    value: NDBuffer,
-    drop_axes: tuple[int, ...],
-    old: bytes | None,
-) -> bytes | None:
-    """Return a chunk with a part of it replaced; None if it is to be removed."""
-    spec = item[1]
-    stored = None if old is None else decode_chunk(pipeline, cpu.Buffer.from_bytes(old), spec)
-    chunk = merged(item, value, drop_axes, stored)
-    encoded = None if chunk is None else encode_chunk(pipeline, chunk, spec)
-    return None if encoded is None else encoded.to_bytes()

@@ -178,17 +178,21 @@ class _Waiters:
         """
         if self._has_ended:
             raise NoThreadError("the process ends")
-        n_threads, n_asked = len(waiting.running), 0
+        n_threads = n_left = len(waiting.running)
         self._all.add(waiting)
-        for _ in range(n_threads):
-            try:
-                self._one().put(waiting)
-                n_asked += 1
-            except RuntimeError as err:  # no thread can start: the others do the work
-                if not n_asked:
-                    self._all.discard(waiting)
-                    raise NoThreadError(str(err)) from err
+        try:
+            while n_left:
+                calls = self._one()
+                n_left -= 1
+                calls.put(waiting)
+        except RuntimeError as err:  # no thread can start: the others do the work
+            if n_left == n_threads:
+                raise NoThreadError(str(err)) from err
+        finally:  # also if a signal handler raises
+            for _ in range(n_left):
                 waiting.leave(None)
+            if not waiting.running:
+                self._all.discard(waiting)
 
     def _one(self) -> SimpleQueue[_Waiting]:
         """Return the queue of an idle thread, or of a new one."""
@@ -262,8 +266,8 @@ async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable
         else:
             ended.set_exception(error)
 
-    _WAITERS.ask(_Waiting(take, n_threads, stop, lambda e: loop.call_soon_threadsafe(end, e)))
     try:
+        _WAITERS.ask(_Waiting(take, n_threads, stop, lambda e: loop.call_soon_threadsafe(end, e)))
         await ended
     finally:
         stop()
@@ -275,8 +279,8 @@ def wait_for(take: Callable[[], None], n_threads: int, stop: Callable[[], None])
     Signal handlers run meanwhile: this thread only waits.
     """
     told: SimpleQueue[BaseException | None] = SimpleQueue()
-    _WAITERS.ask(_Waiting(take, n_threads, stop, told.put))
     try:
+        _WAITERS.ask(_Waiting(take, n_threads, stop, told.put))
         error = told.get()
         if error is not None:
             raise error

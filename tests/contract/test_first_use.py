@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from textwrap import dedent
+from textwrap import dedent, indent
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,8 @@ def test_an_array_of_zarr_needs_no_store_of_n5zarr(folder: Path) -> None:
         own = sorted(name for name in sys.modules if name.startswith("n5zarr."))
         print(total, *own)
     """
-    modules = ["arrays", "arrays.html", "arrays.pipeline", "errors", "rooms", "_zarr"]
+    modules = ["arrays", "arrays.chunk_updates", "arrays.html", "arrays.pipeline", "errors"]
+    modules += ["rooms", "_zarr"]
     total, *own = run(code, folder).split()
     assert total == str(SUM)
     assert set(own) == {f"n5zarr.{name}" for name in modules}
@@ -178,6 +179,28 @@ def test_a_signal_handler_that_interrupts_the_import_reads(folder: Path, module:
     read = READ.replace("n5zarr.N5Store(sys.argv[1])", "store")
     code = INTERRUPTED.format(read=read, module=f"n5zarr.{module}")
     assert run(code, folder) == f"{SUM}\n{SUM}\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such signal")
+@pytest.mark.parametrize("module", ["arrays.kernel", "arrays.box", "arrays.batches"])
+def test_a_signal_handler_that_interrupts_the_import_writes(tmp_path: Path, module: str) -> None:
+    """Whole chunks and parts, which keep the other elements of their chunks."""
+    expected = np.arange(35, dtype="u2").reshape(5, 7)
+    place = tmp_path / "n5zarr.n5"
+    array: Any = n5zarr.create_array(place, path="a", data=expected, chunks=(3, 4))
+    expected[:3, 4:], expected[2:, 1] = 1000, 7
+    write = """
+        array = zarr.open_array(store, path="a", mode="r+")
+        array[:3, 4:], array[2:, 1] = 1000, 7
+        try:
+            zarr.open_array(n5zarr.N5Store(sys.argv[1], read_only=True), path="a", mode="r")[0] = 3
+        except ValueError:
+            print("refused")
+    """
+    write = indent(dedent(write), " " * 8).strip()
+    code = INTERRUPTED.format(read=write, module=f"n5zarr.{module}")
+    assert run(code, tmp_path) == f"refused\n{expected.sum()}\n"
+    np.testing.assert_array_equal(array[...], expected)
 
 
 def test_threads_that_open_in_both_ways_at_once(folder: Path) -> None:

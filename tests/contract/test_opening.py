@@ -360,3 +360,15 @@ def test_opening_again_shows_the_document_that_is_there(tmp_path: Path) -> None:
     changed = stored | {"dataType": "float32"}
     (tmp_path / "d.n5/a/attributes.json").write_text(json.dumps(changed))
     assert n5zarr.open_array(tmp_path / "d.n5", path="a").dtype == "f4"
+
+
+def test_attributes_of_equal_documents_are_not_shared(tmp_path: Path) -> None:
+    """What a user changes in those of one dataset, another container does not show."""
+    xarray = pytest.importorskip("xarray")
+    for name in ("a.n5", "b.n5"):
+        n5zarr.create_array(
+            tmp_path / name, path="d", shape=(3, 5), dtype="u1", attributes={"key": {"is": [1]}}
+        )
+    xarray.open_dataset(tmp_path / "a.n5", engine="n5")["d"].attrs["key"]["is"].append(2)
+    for name in ("a.n5", "b.n5"):
+        assert n5zarr.open(tmp_path / name, path="d").attrs["key"] == {"is": [1]}

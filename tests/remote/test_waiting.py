@@ -5,6 +5,9 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
+import threading
+import time
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +19,8 @@ from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr.arrays import workers
+from n5zarr.arrays import remote_blocks, workers
+from n5zarr.arrays.open_dataset import blocks_of_array
 from n5zarr.arrays.workers import NoThreadError
 from n5zarr.storage.objects import can_wait
 from tests.memory import traced
@@ -202,3 +206,60 @@ def test_credentials_that_are_awaited_need_an_event_loop() -> None:
         store: Any = S3Store("lab", region="us-east-1", credential_provider=provider)  # type: ignore[arg-type]
         assert can_wait(ObjectStore(store)) == expected
     assert can_wait(ObjectStore(MemoryStore()))
+
+
+def test_an_interruption_while_threads_start_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that have started take no more, and the end of the process waits for none."""
+    waiters = workers._Waiters()
+    monkeypatch.setattr(workers, "_WAITERS", waiters)
+    start, started, go_on = waiters._one, itertools.count(), threading.Event()
+
+    def interrupted() -> Any:
+        if next(started) == 3:
+            raise KeyboardInterrupt
+        return start()
+
+    monkeypatch.setattr(waiters, "_one", interrupted)
+    left, taken = deque(range(1000)), deque[int]()
+
+    def take() -> None:
+        while left:
+            taken.append(left.popleft())
+            go_on.wait(PATIENCE)
+
+    with pytest.raises(KeyboardInterrupt):
+        workers.wait_for(take, 5, left.clear)
+    go_on.set()
+    wait_until(lambda: not waiters._all)
+    assert len(taken) <= 3
+    begun = time.monotonic()
+    waiters.end()
+    assert time.monotonic() - begun < workers._LAST_WAIT / 2
+
+
+def test_a_second_interruption_leaves_no_thread_waiting_for_memory(
+    many: tuple[str, np.ndarray], s3_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a reading gives back the memories that it has taken."""
+    store = N5Store(many[0], storage_options=chosen_options(s3_server))
+    array: Any = n5zarr.open(store, path="d")
+    dataset = blocks_of_array(array)
+    assert dataset is not None
+    monkeypatch.setattr(remote_blocks, "max_workers", lambda: 2)
+    reading = remote_blocks._Reading(dataset, lambda key: None, [], lambda *_: None)
+
+    class Interrupted(type(reading._memories)):  # type: ignore[misc]
+        gets = itertools.count()
+
+        def get(self, *args: Any, **kwargs: Any) -> Any:
+            if next(self.gets) == 1:
+                raise KeyboardInterrupt
+            return super().get(*args, **kwargs)
+
+    memories = Interrupted()
+    for _ in range(2):
+        memories.put(reading._memories.get())
+    monkeypatch.setattr(reading, "_memories", memories)
+    with pytest.raises(KeyboardInterrupt):
+        reading.end()
+    assert memories.qsize() == 2
