@@ -246,11 +246,10 @@ def as_zarr(store: N5Store, path: str, node: Node) -> AnyArray | zarr.Group:
         value = store.run(store.container.document(MetadataKey(path, "zarr.json"), node)) or value
     if not isinstance(node, DatasetView):
         return zarr.Group(zarr.AsyncGroup.from_dict(where, json.loads(value)))
-    attributes = json.loads(json.dumps(node.attributes))  # a copy
     metadata: Any = (
-        with_attributes(_parse_metadata(node.v3_text), attributes)
+        with_attributes(_parse_metadata(node.v3_text), node.attributes)
         if _is_ordinary(node)
-        else node.document() | {"attributes": attributes}
+        else node.document() | {"attributes": node.attributes}
     )
     return zarr.Array(zarr.AsyncArray(metadata=metadata, store_path=where))
 

@@ -383,8 +383,6 @@ def _plain_dataset(data: bytes, options: ViewOptions) -> DatasetView | None:
             return None
         if (parsed.record, parsed.numpy_type) != (None, None):
             return None
-        if any(isinstance(value, dict | list) for value in parsed.attributes.values()):
-            return None  # a user may change those, which xarray gets without a copy
         view = DatasetView(
             dataset=parsed,
             codecs=options.codecs,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from itertools import batched, islice
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
@@ -104,7 +105,7 @@ def describe(
             description |= _describe_array(node) | _describe_geometry(store, node_path, node)
             if size:
                 description |= _describe_size(store, node_path, node)
-            return {**description, "attributes": dict(node.dataset.attributes)}
+            return {**description, "attributes": deepcopy(node.dataset.attributes)}
         return {
             **description,
             **_describe_children(store, node_path, limit),

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import json
 import math
+from copy import deepcopy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from operator import mod
@@ -268,10 +269,11 @@ class DatasetView:
 
     @property
     def attributes(self) -> dict[str, JSON]:
-        """The users' attributes, without the one that became ``dimension_names``."""
+        """A copy of the users' attributes, without the one that became ``dimension_names``."""
         names = self._names_in_attributes if self.record.dimension_names is None else None
         used = names[0] if names else None
-        return {key: value for key, value in self.dataset.attributes.items() if key != used}
+        own = self.dataset.attributes.items()
+        return {key: deepcopy(value) for key, value in own if key != used}
 
     @cached_property
     def _names_in_attributes(self) -> tuple[str, tuple[str, ...]] | None:
