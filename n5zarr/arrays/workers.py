@@ -20,7 +20,7 @@ from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 __all__ = ["NoThreadError", "on_thread", "wait_for", "wait_together", "work_together"]
 
@@ -266,11 +266,9 @@ async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable
         else:
             ended.set_exception(error)
 
-    try:
+    with _stopping(stop):
         _WAITERS.ask(_Waiting(take, n_threads, stop, lambda e: loop.call_soon_threadsafe(end, e)))
         await ended
-    finally:
-        stop()
 
 
 def wait_for(take: Callable[[], None], n_threads: int, stop: Callable[[], None]) -> None:
@@ -279,13 +277,24 @@ def wait_for(take: Callable[[], None], n_threads: int, stop: Callable[[], None])
     Signal handlers run meanwhile: this thread only waits.
     """
     told: SimpleQueue[BaseException | None] = SimpleQueue()
-    try:
+    with _stopping(stop):
         _WAITERS.ask(_Waiting(take, n_threads, stop, told.put))
         error = told.get()
         if error is not None:
             raise error
-    finally:
+
+
+@contextlib.contextmanager
+def _stopping(stop: Callable[[], None]) -> Iterator[None]:
+    """Remove the remaining shares at the end, unless no thread could start."""
+    try:
+        yield
+    except NoThreadError:
+        raise
+    except BaseException:
         stop()
+        raise
+    stop()
 
 
 async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
