@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from array import array as packed
-from importlib import import_module
 from itertools import batched, chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from n5zarr.arrays.native import load_kernel
 from n5zarr.codecs.buffers import scratch
 
 if TYPE_CHECKING:
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["read_ends", "stamps"]
 
 
-def _kernel() -> Any:  # noqa: ANN401 - a module without types
-    """Return the kernel, which must be built."""
-    return import_module("n5zarr.arrays._kernel")
+_kernel = load_kernel()  # which must be built
 
 
 def read_ends(
@@ -47,7 +45,7 @@ def read_ends(
     with scratch() as memory:
         out = memory.bytes(row * len(positions), "ends")
         places = packed("q", chain.from_iterable(positions))
-        _kernel().read_ends(
+        _kernel.read_ends(
             os.fsencode(directory), len(positions[0]), places, first, last, out, sizes
         )
         begins = range(0, row * len(positions), row)
@@ -64,6 +62,6 @@ def read_ends(
 def stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:
     """Return time of change, in nanoseconds, and size of local files; None of a missing one."""
     found = packed("q", (0, -1)) * len(paths)
-    _kernel().stamps(os.fsencode("\0".join(paths)), found)
+    _kernel.stamps(os.fsencode("\0".join(paths)), found)
     each = batched(found, 2)
     return [None if size < 0 else (changed, size) for changed, size in each]

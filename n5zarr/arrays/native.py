@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
@@ -40,6 +41,7 @@ _FUNCTIONS = {
 }
 
 
+@cache
 def load_kernel() -> Any:  # noqa: ANN401 - a module without types
     """Load the kernel; None if it is not built: no compiler, or Windows."""
     try:

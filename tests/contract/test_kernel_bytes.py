@@ -29,7 +29,15 @@ from n5zarr.arrays.python_blocks import BlockReader
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5Error
 from n5zarr.storage import objects, services
-from tests.contract.test_kernel import COMPRESSIONS, DTYPES, SHAPES, boxes, name, python_only
+from tests.contract.test_kernel import (
+    COMPRESSIONS,
+    DTYPES,
+    SHAPES,
+    boxes,
+    name,
+    odd_dataset,
+    python_only,
+)
 from tests.waiting import wait_until
 
 if TYPE_CHECKING:
@@ -95,30 +103,7 @@ def test_the_same_numbers_from_files_and_from_bytes(
 def test_blocks_that_are_damaged_or_odd(
     tmp_path_factory: pytest.TempPathFactory, compression: dict[str, Any], data: st.DataObject
 ) -> None:
-    root = tmp_path_factory.mktemp("odd") / "c.n5"
-    made: Any = n5zarr.create_array(
-        root, path="d", shape=(7, 11), chunks=(4, 6), dtype="u2", compression=compression
-    )
-    made[...] = np.arange(77).reshape(7, 11) % 5
-    path = root / "d" / data.draw(st.sampled_from(["0/0", "1/0", "0/1", "1/1"]))
-    block = bytearray(path.read_bytes())
-    at = data.draw(st.integers(0, len(block) - 1))
-    match data.draw(st.sampled_from(["cut", "longer", "twice", "change", "header", "missing"])):
-        case "cut":
-            block = block[:at]
-        case "longer":
-            block += data.draw(st.binary(min_size=1, max_size=9))
-        case "twice":
-            block += block[12:]
-        case "change":
-            block[at] = data.draw(st.integers(0, 255))
-        case "header":
-            block[data.draw(st.integers(0, 11))] = data.draw(st.integers(0, 8))
-        case _:
-            block.clear()
-    path.write_bytes(block)
-    if not block:
-        path.unlink()
+    root, _ = odd_dataset(tmp_path_factory, compression, data)
     box = boxes(data.draw, (7, 11))
     step = data.draw(st.integers(1, 3))
     for selection in (box, tuple(slice(s.start, s.stop, step) for s in box)):
