@@ -2316,7 +2316,7 @@ end:
 
 /* Read the first and last bytes of a file that no program is writing, all of a short one, as
  * files.py does. Give its length; -1 leaves the file to Python: a missing one, one that was written
- * just now, and one that may be a shard. */
+ * just now, an empty one that a writer may have created, and one that may be a shard. */
 static int64_t read_ends_of(const Box *box, const Block *block, char *to, int64_t first,
                             int64_t last)
 {
@@ -2336,7 +2336,8 @@ static int64_t read_ends_of(const Box *box, const Block *block, char *to, int64_
                       || pread(file, to + n_first, (size_t)n_last, size - n_last) == n_last)
                   && is_unchanged(file, &status);
     close(file);
-    if (!is_read || (size >= LAST && may_be_shard(to + n_first + n_last - LAST, size)))
+    int is_coming = size == 0 && status.st_mtim.tv_sec > time(NULL) - 2;
+    if (!is_read || is_coming || (size >= LAST && may_be_shard(to + n_first + n_last - LAST, size)))
         return -1;
     return size;
 }

@@ -240,7 +240,8 @@ def _read_with[T](
     try:
         before = os.fstat(file)
         (check_readable if is_whole else check_is_file)(file, path, before)
-        if not settled and abs(time.time_ns() - before.st_mtime_ns) >= _RECENT:
+        is_old = abs(time.time_ns() - before.st_mtime_ns) >= _RECENT
+        if not settled and is_old and not is_coming(before):
             taken = take(file, before.st_size)
             if _is_same(before, os.fstat(file)):
                 return taken

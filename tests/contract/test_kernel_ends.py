@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
+import time
 from array import array
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +59,10 @@ def test_what_is_odd_is_left_to_python(folder: Path) -> None:
     (folder / "3" / "8").write_bytes(bytes(40) + struct.pack("<QQI", 0, 40, 1))  # as a shard ends
     os.utime(folder / "3" / "8", (1.7e9, 1.7e9))
     (folder / "4" / "8").symlink_to("nowhere")
+    (folder / "6" / "8").write_bytes(b"")
+    tenth = time.time() - 0.1  # not just now, but a writer may be about to lock it
+    os.utime(folder / "6" / "8", (tenth, tenth))
+    assert ends(folder, (6, 8)) == [None]
     positions = [(number, 8) for number in range(6)]
     found: list[Any] = []
     for _ in range(100):  # the system may take longer than the moment in which a file is new
