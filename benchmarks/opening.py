@@ -2,8 +2,9 @@
 
 One dataset with axes, in a container two levels deep, is opened by each tool, in turn, many times;
 printed is the median. The same array is there as N5 and, key by key, as Zarr v3. What is opened is
-read and compared with the source. Many nodes are then listed: from local files, and from a small S3
-server of its own process that answers after some time.
+read and compared with the source. Then one box of a larger dataset is read by opening it anew each
+time. Many nodes are then listed: from local files, and from a small S3 server of its own process
+that answers after some time.
 
 ``uv run --group bench python -m benchmarks.opening [--rounds N] [--nodes N] [--latency MS]``
 """
@@ -30,6 +31,7 @@ from zarr.storage import LocalStore
 from zarr_n5 import N5WrapperStore
 
 import n5zarr
+from benchmarks.__main__ import COMPRESSIONS, Case, boxes, measure_reads, readers, volume, writers
 from benchmarks.presentation import copy_keys
 from benchmarks.s3_server import s3_server
 from n5zarr import N5Store
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 PATH = "em/s0"
 IN_A_ROW = 20
+READERS = ("n5zarr", "n5zarr, plain", "tensorstore", "z5py")
 
 
 def write(folder: Path) -> np.ndarray:
@@ -101,6 +104,26 @@ def medians(ways: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]
                 way()
                 times[name].append(time.perf_counter() - start)
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def open_and_read(folder: Path, rounds: int) -> None:
+    """Print the time of reading one box of 100^3 from blocks of 32^3, opening it each time."""
+    print("\n| opened, and a box read | us of tensorstore | n5zarr.open | zarr.open_array | z5py |")
+    print("|---|---|---|---|---|")
+    for dtype in ("uint8", "uint16", "uint64"):
+        source = volume(dtype, 192)
+        for compression in COMPRESSIONS:
+            case, path = Case(dtype, 32, compression), folder / f"{dtype} {compression}.n5"
+            writers(case, source, "n5zarr")["n5zarr"](path)()
+            time.sleep(0.1)  # a file that was just written is read under a lock
+            anew = {tool: partial(opened_anew, path, case, tool) for tool in READERS}
+            ours, plain, theirs, z5 = measure_reads(anew, boxes(192)[:1], source, rounds).values()
+            ratios = " | ".join(f"{theirs / seconds:.2f}" for seconds in (ours, plain, z5))
+            print(f"| {dtype}, {compression} | {1e6 * theirs:.0f} | {ratios} |", flush=True)
+
+
+def opened_anew(path: Path, case: Case, tool: str, box: tuple[Any, ...]) -> np.ndarray:
+    return readers(path, case, tool)[tool](box)
 
 
 def write_many(root: Path, n: int) -> None:
@@ -188,6 +211,7 @@ def main() -> None:
         for name, value in seconds.items():
             ratio = value / seconds["zarr.open_array, Zarr v3"]
             print(f"| {name} | {1e6 * value:.0f} | {ratio:.2f} |")
+        open_and_read(folder, options.rounds // IN_A_ROW)
         thousand(folder)
         many(folder, options.nodes, options.latency)
     finally:

@@ -1,9 +1,9 @@
 """Load the compiled kernel, with the C functions of the compression libraries.
 
-The packages ``deflate`` and ``numcodecs``, which the codec modules use, contain libdeflate, zstd
-and c-blosc; the kernel calls their functions without the interpreter. If the build of a package
-hides its functions, their addresses are 0, and the kernel leaves datasets of this compression to
-Python.
+The modules that the codec modules use contain libdeflate, zstd and c-blosc; the kernel calls their
+functions without the interpreter. If the build of a module hides its functions, the next one that
+has them is used; without any, their addresses are 0, and the kernel leaves datasets of this
+compression to Python.
 """
 
 from __future__ import annotations
@@ -17,15 +17,17 @@ from typing import Any
 
 __all__ = ["addresses", "load_kernel"]
 
+_ZSTD = "_zstd" if sys.version_info >= (3, 14) else "backports.zstd._zstd"
+
 # in the order of `library` in _kernel.c, which is called with these addresses unchecked
 _FUNCTIONS = {
-    "deflate._deflate": (
+    ("deflate._deflate",): (
         "libdeflate_alloc_decompressor",
         "libdeflate_free_decompressor",
         "libdeflate_gzip_decompress_ex",
         "libdeflate_zlib_decompress_ex",
     ),
-    "numcodecs.zstd": (
+    (_ZSTD, "numcodecs.zstd"): (
         "ZSTD_createDCtx",
         "ZSTD_freeDCtx",
         "ZSTD_decompressDCtx",
@@ -33,7 +35,7 @@ _FUNCTIONS = {
         "ZSTD_freeCCtx",
         "ZSTD_compressCCtx",
     ),
-    "numcodecs.blosc": (
+    ("numcodecs.blosc",): (
         "blosc_decompress_ctx",
         "blosc_getitem",
         "blosc_compress_ctx",
@@ -61,8 +63,14 @@ def addresses() -> tuple[int, ...]:
         Addresses in this process. All of a library are 0 if one of them is missing.
     """
     return tuple(
-        address for module, names in _FUNCTIONS.items() for address in _addresses_in(module, names)
+        address for modules, names in _FUNCTIONS.items() for address in _found(modules, names)
     )
+
+
+def _found(modules: tuple[str, ...], names: tuple[str, ...]) -> list[int]:
+    """Return the addresses in the first module that has the functions."""
+    found = (_addresses_in(module, names) for module in modules)
+    return next((each for each in found if all(each)), [0] * len(names))
 
 
 def _addresses_in(module: str, names: tuple[str, ...]) -> list[int]:

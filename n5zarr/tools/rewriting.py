@@ -30,7 +30,7 @@ from n5zarr.container.walk import Unreadable
 from n5zarr.errors import N5Error
 from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader
 from n5zarr.format.grid import is_block_name
-from n5zarr.format.order import to_c
+from n5zarr.format.order import present, to_c
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update, read_each
 from n5zarr.store.locating import open_container
@@ -207,16 +207,21 @@ def _n_together(view: DatasetView) -> int:
 def _are_filled(store: N5Store, task: BlockTask) -> np.ndarray:
     """Tell which blocks hold more than the fill value; False also of those that are to be read."""
     dataset, attributes = OpenDataset(store, task.path, task.view), task.view.dataset
+    is_filled = np.zeros(len(task.positions), bool)
     has_axes = 0 < attributes.ndim < MAX_ARRAY_NDIM  # one more is that of the blocks
     if not (has_axes and is_local(store) and kernel.can_do(dataset)):
-        return np.zeros(len(task.positions), bool)
-    rows, numbers = np.array(task.positions, np.int64), np.arange(len(task.positions))
-    stored = attributes.data_type.dtype.newbyteorder("=")
-    chunks, fill = np.empty((len(rows), *task.view.chunk_shape), stored), _fill_of(task.view)
-    groups = Groups(rows * np.array(attributes.block_size), rows, numbers, numbers + 1)
-    left = kernel.read_boxes(dataset, groups, chunks, fill)  # those at the end are left, too
-    is_filled: np.ndarray = _differs(chunks.reshape(len(rows), -1), fill).any(axis=1)
-    is_filled[left] = False
+        return is_filled
+    stored, fill = attributes.data_type.dtype.newbyteorder("="), _fill_of(task.view)
+    extents = list(map(attributes.extent_of, task.positions))
+    for extent in set(extents):  # the kernel reads boxes of one shape
+        at = np.array([k for k, each in enumerate(extents) if each == extent])
+        rows, numbers = np.array(task.positions, np.int64)[at], np.arange(len(at))
+        shape = present(extent, task.view.axis_order)
+        chunks = np.empty((len(at), *shape), stored)
+        groups = Groups(rows * np.array(attributes.block_size), rows, numbers, numbers + 1)
+        left = kernel.read_boxes(dataset, groups, chunks, fill)
+        is_filled[at] = _differs(chunks.reshape(len(at), -1), fill).any(axis=1)
+        is_filled[at[left]] = False
     return is_filled
 
 

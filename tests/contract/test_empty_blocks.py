@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import struct
 import threading
@@ -23,6 +24,7 @@ from n5zarr.arrays import kernel
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.storage.requests import Get
+from n5zarr.tools import rewriting
 from tests.command import CliRunner
 
 JAVA = Path(__file__).parents[1] / "data" / "java"
@@ -134,6 +136,32 @@ def test_empty_blocks_of_any_form(
     done = n5zarr.remove_empty_blocks(tmp_path / "a.n5")
     assert (done.n_blocks, done.n_removed, done.problems) == (4 + 4 + 1, 3 + 3 + 1, ())
     assert blocks_of(tmp_path / "a.n5", "x") == blocks_of(tmp_path / "a.n5", "y") == {"1"}
+
+
+@pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
+@pytest.mark.parametrize("axis_order", ["C", "F"])
+def test_filled_blocks_of_a_thin_dataset_are_looked_at_together(
+    tmp_path: Path, axis_order: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All blocks are at the end; of the padded ones, one is empty, and one but for its padding."""
+    array: Any = n5zarr.create_array(
+        tmp_path, path="x", shape=(3, 7, 11), chunks=(5, 2, 3), dtype="u2", compression="gzip"
+    )
+    array[...] = np.tile(np.eye(7, 11, dtype="u2"), (3, 1, 1))
+    stored = blocks_of(tmp_path, "x")
+    padded = np.zeros((3, 5, 2, 3), "u2")
+    padded[1, 3:], padded[2] = 7, 1
+    for y, block in enumerate(padded):
+        n5zarr.write_block(tmp_path, "x", (3, y, 0), block)
+    for file in (tmp_path / "x").rglob("*"):
+        os.utime(file, (1e9, 1e9))
+    decoded: list[Any] = []
+    is_empty = rewriting._is_empty
+    monkeypatch.setattr(rewriting, "_is_empty", lambda *a: decoded.append(a) or is_empty(*a))
+    done = n5zarr.remove_empty_blocks(N5Store(tmp_path, axis_order=axis_order))
+    assert done.n_removed == 1
+    assert blocks_of(tmp_path, "x") == stored | {"3/1/0", "3/2/0"}
+    assert len(decoded) == 3  # two, and one again before it is removed
 
 
 @pytest.mark.parametrize("ndim", [0, 1, 2, 63, 64])

@@ -293,7 +293,7 @@ def seal(piece: Piece) -> bytes:
 
 def _stamps(files: Sequence[str]) -> Iterable[tuple[int, int] | None]:
     """Return time and size of files: inodes differ on machines of some network file systems."""
-    if is_compiled():
+    if len(files) > 1 and is_compiled():
         return chain.from_iterable(map(stamps, batched(files, _TOGETHER)))
     return (None if found is None else (found[1], found[2]) for found in map(stamp, files))
 

@@ -126,6 +126,12 @@ class BatchReport:
         """Path of the dataset."""
         return self.key.rpartition(":")[0]
 
+    def count(self, form: str | None, position: N5Tuple) -> None:
+        """Count a block by its form; whether one is padded with one value is found later."""
+        if form == "padded":
+            self.padded.append(position)
+        self.n_usual += form == "truncated"
+
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> BatchReport:
         """Make a report from its members as plain JSON."""
@@ -180,12 +186,12 @@ def _check_batch(store: N5Store, batch: Batch, *, deep: bool) -> BatchReport:
             shard = shard_in(block, batch.dataset) if is_shard else None
             if shard is not None and shard.n > 1:
                 report.grids = _possible_grids(shard, position, batch.dataset, report.grids)
-        if form == "padded" and not (deep or batch.outside):
-            report.padded.append(position)
-        elif form == "padded" and _is_odd(block, batch, position):
-            report.odd.append(position)
+        if form == "padded" and (deep or batch.outside):
+            is_odd = _is_odd(block, batch, position)
+            report.odd += [position] * is_odd
+            report.n_usual += not is_odd
         else:
-            report.n_usual += form in ("padded", "truncated")
+            report.count(form, position)
     return report
 
 
@@ -210,9 +216,11 @@ def _read(
     for positions in batched(batch.positions, _AT_A_TIME):
         unusual = []
         for position, ends in _ends_of(store, batch, positions, is_whole=is_whole):
-            if ends is not None and usual is not None and usual.has(ends, position):
+            form = None if ends is None or usual is None else usual.form(ends, position)
+            if ends is not None and form is not None:
                 report.n_blocks += 1
                 report.n_bytes += ends[0]
+                report.count(form, position)
             else:
                 key = join(batch.path, block_path(position))
                 unusual.append((position, key, ends))

@@ -113,7 +113,7 @@ def whole(data: bytes) -> StoredBlock:
 class UsualBlocks:
     """Recognises blocks without findings at little cost, as nearly all are.
 
-    They have the full size, lie inside the dataset, and their ends show that they are whole.
+    They have the full size or are truncated, and their ends show that they are whole.
 
     Parameters
     ----------
@@ -123,17 +123,16 @@ class UsualBlocks:
 
     def __init__(self, dataset: DatasetAttributes) -> None:
         self._dataset, self._codec = dataset, codec_of(dataset.compression)
-        self._header = b""
-        self._n_bytes = math.prod(dataset.block_size) * dataset.data_type.item_size
         pairs = zip(dataset.dimensions, dataset.block_size, strict=True)
         self._n_inside = [n // size for n, size in pairs]
+        self._header = b""
         if dataset.data_type.is_numeric and self._codec.judges_ends:
-            self._header = BlockHeader(
-                mode=BlockMode.DEFAULT, block_shape=dataset.block_size
-            ).to_bytes()
+            self._header = _header_of(dataset.block_size)
 
-    def has(self, ends: tuple[int, bytes, bytes], position: N5Tuple) -> bool:
-        """Whether :func:`check_block` certainly finds nothing in a block that it does not decode.
+    def form(
+        self, ends: tuple[int, bytes, bytes], position: N5Tuple
+    ) -> Literal["inside", "padded", "truncated"] | None:
+        """Return the form of a block in which :func:`check_block` certainly finds nothing.
 
         Parameters
         ----------
@@ -141,20 +140,44 @@ class UsualBlocks:
             Size, first and last bytes of a file whose last bytes are not those of a shard.
         position : tuple of int
             Position in the grid, N5 order.
+
+        Returns
+        -------
+        str or None
+            How the block is stored; None for one that may have findings without being decoded.
         """
         # what these codecs accept behind the header is no index of a shard, either
         size, first, _ = ends
-        if size > _LARGE or not (self._header and first.startswith(self._header)):
-            return False
-        if not all(map(lt, position, self._n_inside)):
-            return False
+        if size > _LARGE or not self._header:
+            return None
+        is_inside = all(map(lt, position, self._n_inside))
+        is_full = first.startswith(self._header)
+        full, header = self._dataset.block_size, self._header
+        shape = full if is_inside else self._dataset.extent_of(position)
+        if 0 in shape:
+            return None
+        if not is_full:
+            header = _header_of(shape)
+            if not first.startswith(header):
+                return None
+        if not self._is_whole(ends, header, full if is_full else shape):
+            return None
+        return "inside" if is_inside else "padded" if is_full else "truncated"
+
+    def _is_whole(self, ends: tuple[int, bytes, bytes], header: bytes, shape: N5Tuple) -> bool:
+        size, first, _ = ends
+        n_bytes = math.prod(shape) * self._dataset.data_type.item_size
         with suppress(N5BlockError):
-            is_whole = len(first) == size
-            outline = memoryview(first) if is_whole else StoredBlock(*ends, lambda _: None).outline
-            payload = outline[len(self._header) :]
-            n_usable = self._codec.usable(payload, self._n_bytes, self._dataset.compression)
+            is_short = len(first) == size
+            outline = memoryview(first) if is_short else StoredBlock(*ends, lambda _: None).outline
+            payload = outline[len(header) :]
+            n_usable = self._codec.usable(payload, n_bytes, self._dataset.compression)
             return n_usable == len(payload)
         return False
+
+
+def _header_of(shape: N5Tuple) -> bytes:
+    return BlockHeader(mode=BlockMode.DEFAULT, block_shape=shape).to_bytes()
 
 
 def check_block(

@@ -345,6 +345,28 @@ def test_small_blocks_are_read_together(root: Path, asked: list[Any]) -> None:
     assert {r.key for r in asked if isinstance(r, Ends)} <= {"em/s0/1/1/1"}
 
 
+@pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
+@pytest.mark.parametrize("compression", ["raw", "gzip", "blosc", "xz"])
+def test_blocks_at_the_ends_are_recognised(
+    tmp_path: Path, compression: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a dataset thinner than its blocks: all blocks are at its end, two of them padded."""
+    array: Any = n5zarr.create_array(
+        tmp_path, path="x", shape=(3, 7, 11), chunks=(5, 2, 3), dtype="u2", compression=compression
+    )
+    array[...] = np.arange(1, 232).reshape(3, 7, 11)
+    odd = np.pad(array[:, :2, :3], ((0, 2), (0, 0), (0, 0)), constant_values=6)
+    odd[4, 1, 1] = 9
+    n5zarr.write_block(tmp_path, "x", (0, 0, 0), odd)
+    n5zarr.write_block(tmp_path, "x", (1, 2, 0), np.ones((5, 2, 3), "u2"))
+    for file in (tmp_path / "x").rglob("*"):
+        os.utime(file, (1e9, 1e9))
+    monkeypatch.setattr("n5zarr.tools.validate.batches.check_block", None)
+    result = n5zarr.validate(tmp_path)
+    assert [(f.kind, f.where) for f in result.findings] == [("misplaced-block", "x: block 0/0/0")]
+    assert result.n_blocks == 16
+
+
 @pytest.mark.parametrize("is_together", [True, False])
 def test_a_far_longer_file_is_not_read(
     tmp_path: Path, is_together: bool, monkeypatch: pytest.MonkeyPatch
