@@ -34,6 +34,7 @@ from n5zarr._zarr import sync
 from n5zarr.arrays import kernel
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.requests import Ends
+from n5zarr.tools.validate import batches
 from n5zarr.tools.validate.findings import KINDS, Finding
 from n5zarr.tools.validate.state import open_state
 
@@ -345,6 +346,21 @@ def test_small_blocks_are_read_together(root: Path, asked: list[Any]) -> None:
     assert {r.key for r in asked if isinstance(r, Ends)} <= {"em/s0/1/1/1"}
 
 
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_block_that_is_removed_meanwhile_is_omitted(
+    root: Path, deep: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = batches._ends_of
+
+    def after_removal(*arguments: Any, **options: Any) -> Any:
+        (root / "em/s0/1/1/1").unlink(missing_ok=True)
+        return read(*arguments, **options)
+
+    monkeypatch.setattr(batches, "_ends_of", after_removal)
+    result = n5zarr.validate(root, deep=deep)
+    assert (result.findings, result.n_blocks) == ((), 62)
+
+
 @pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
 @pytest.mark.parametrize("compression", ["raw", "gzip", "blosc", "xz"])
 def test_blocks_at_the_ends_are_recognised(
@@ -361,7 +377,7 @@ def test_blocks_at_the_ends_are_recognised(
     n5zarr.write_block(tmp_path, "x", (1, 2, 0), np.ones((5, 2, 3), "u2"))
     for file in (tmp_path / "x").rglob("*"):
         os.utime(file, (1e9, 1e9))
-    monkeypatch.setattr("n5zarr.tools.validate.batches.check_block", None)
+    monkeypatch.setattr(batches, "check_block", None)
     result = n5zarr.validate(tmp_path)
     assert [(f.kind, f.where) for f in result.findings] == [("misplaced-block", "x: block 0/0/0")]
     assert result.n_blocks == 16
