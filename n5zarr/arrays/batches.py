@@ -24,6 +24,7 @@ from n5zarr.arrays.placing import fill, host_batch, host_buffer
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, write_remote
+from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
 from n5zarr.arrays.workers import on_thread
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
@@ -46,6 +47,7 @@ _log = logging.getLogger(__name__)
 
 _FEW_BYTES = 2**18  # largest number to decode on zarr's event loop, without a thread
 _FEW_RAW_BYTES = 2**20  # the same, for bytes that are only copied
+_LARGE = 2**19  # bytes of a block that takes far longer to decode than Python takes for it
 
 
 class Pipeline(Protocol):
@@ -259,14 +261,17 @@ def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) 
 def _read_local(
     reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
 ) -> list[GetResult | None]:
-    """Read blocks of local files: those of a box with the kernel, all others in Python.
+    """Read blocks of local files with the kernel, and those that it leaves in Python.
 
     Returns
     -------
     list
         For each item, whether its block is present; None for one that zarr has to read.
     """
-    left = _read_box(reader, batch, n_workers)
+    left = None
+    if batch[0][1].config.read_missing_chunks:  # the kernel does not report missing blocks
+        left = _read_box(reader, batch, n_workers)
+        left = _read_whole(reader, batch, n_workers) if left is None else left
     if left is None:
         _log.debug("%s: %d blocks left to Python: no box", reader.dataset, len(batch))
         return read_blocks(reader, batch, n_workers)
@@ -290,13 +295,28 @@ def _read_box(
         Grid positions of the blocks that the kernel has left; None if the batch is no box, or the
         kernel cannot read it.
     """
-    if not batch[0][1].config.read_missing_chunks:  # the kernel does not report missing blocks
-        return None
     place = _place(reader.dataset, batch, reader.out, reader.drop_axes)
     if place is None:
         return None
     fill_value = fill_value_of(batch[0][1])
     return set(kernel.read_box(reader.dataset, *place, fill_value, n_workers))
+
+
+def _read_whole(
+    reader: BlockReader, batch: Sequence[BatchItem], n_workers: int
+) -> set[N5Tuple] | None:
+    """Select anything from whole blocks, decoded by the kernel; see :func:`_read_box`."""
+    dataset, out = reader.dataset, reader.out
+    is_large = dataset.view.full_n_bytes > _LARGE or reader.has_slabs
+    if is_large or not (_can_do(dataset, out) and can_read_whole(dataset)):
+        return None
+    positions = [dataset.position(item[0].path) for item in batch]
+    left, fill_value = set(positions), fill_value_of(batch[0][1])
+    for numbers, chunks in read_whole(dataset, positions, out.dtype, fill_value, n_workers):
+        for k, chunk in zip(numbers, chunks, strict=True):
+            reader.put(batch[k], np.asarray(chunk[batch[k][2]]))
+            left.discard(positions[k])
+    return left
 
 
 def _place(
@@ -346,7 +366,10 @@ def _write_box(writer: BlockWriter, batch: Sequence[BatchItem]) -> set[N5Tuple] 
 
 def _box(dataset: OpenDataset, batch: Sequence[BatchItem], array: np.ndarray) -> BatchBox | None:
     """Return the box of a batch; None if the kernel cannot read into or write from an array."""
+    return kernel.box_of_batch(batch, dataset.view.chunk_shape) if _can_do(dataset, array) else None
+
+
+def _can_do(dataset: OpenDataset, array: np.ndarray) -> bool:
+    """Whether the kernel can read into or write from an array."""
     native = dataset.view.data_type.dtype.newbyteorder("=")
-    if not kernel.can_do(dataset) or array.dtype.newbyteorder("=") != native:
-        return None
-    return kernel.box_of_batch(batch, dataset.view.chunk_shape)
+    return kernel.can_do(dataset) and array.dtype.newbyteorder("=") == native

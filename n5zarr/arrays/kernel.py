@@ -158,7 +158,11 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
 
 
 def read_boxes(
-    dataset: OpenDataset, groups: Groups, out: np.ndarray, fill_value: object
+    dataset: OpenDataset,
+    groups: Groups,
+    out: np.ndarray,
+    fill_value: object,
+    n_workers: int | None = None,
 ) -> list[int]:
     """Read many boxes of one shape; each block is read and decoded once.
 
@@ -173,6 +177,8 @@ def read_boxes(
         presented order; has the dataset's dtype in any byte order, and is not empty.
     fill_value : number
         Value of the elements of missing blocks.
+    n_workers : int, optional
+        As of :func:`read_box`.
 
     Returns
     -------
@@ -192,7 +198,16 @@ def read_boxes(
     def more(memory: Scratch) -> tuple[Any, ...]:
         return ((*boxes, memory.bytes(n_bytes, "whole")),)
 
-    found = _on_threads(_kernel.read_boxes, dataset, arguments, sizes, n_groups, n_bytes, more=more)
+    found = _on_threads(
+        _kernel.read_boxes,
+        dataset,
+        arguments,
+        sizes,
+        n_groups,
+        n_bytes,
+        more=more,
+        n_workers=n_workers,
+    )
     left = [position[0] for position in found]
     if not left:
         dataset.check_missing(groups.places[0])

@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from n5zarr.arrays import kernel
-from n5zarr.arrays.box import Groups
-from n5zarr.arrays.open_dataset import OpenDataset, is_local
+from n5zarr.arrays.open_dataset import OpenDataset
+from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
@@ -28,9 +27,9 @@ from n5zarr.container.node_names import Broken
 from n5zarr.container.options import check_option
 from n5zarr.container.walk import Unreadable
 from n5zarr.errors import N5Error
-from n5zarr.format.block import MAX_ARRAY_NDIM, BlockHeader
+from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import is_block_name
-from n5zarr.format.order import present, to_c
+from n5zarr.format.order import to_c
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Steps, Update, read_each
 from n5zarr.store.locating import open_container
@@ -206,22 +205,13 @@ def _n_together(view: DatasetView) -> int:
 
 def _are_filled(store: N5Store, task: BlockTask) -> np.ndarray:
     """Tell which blocks hold more than the fill value; False also of those that are to be read."""
-    dataset, attributes = OpenDataset(store, task.path, task.view), task.view.dataset
+    dataset, fill = OpenDataset(store, task.path, task.view), _fill_of(task.view)
     is_filled = np.zeros(len(task.positions), bool)
-    has_axes = 0 < attributes.ndim < MAX_ARRAY_NDIM  # one more is that of the blocks
-    if not (has_axes and is_local(store) and kernel.can_do(dataset)):
-        return is_filled
-    stored, fill = attributes.data_type.dtype.newbyteorder("="), _fill_of(task.view)
-    extents = list(map(attributes.extent_of, task.positions))
-    for extent in set(extents):  # the kernel reads boxes of one shape
-        at = np.array([k for k, each in enumerate(extents) if each == extent])
-        rows, numbers = np.array(task.positions, np.int64)[at], np.arange(len(at))
-        shape = present(extent, task.view.axis_order)
-        chunks = np.empty((len(at), *shape), stored)
-        groups = Groups(rows * np.array(attributes.block_size), rows, numbers, numbers + 1)
-        left = kernel.read_boxes(dataset, groups, chunks, fill)
-        is_filled[at] = _differs(chunks.reshape(len(at), -1), fill).any(axis=1)
-        is_filled[at[left]] = False
+    if can_read_whole(dataset):
+        dtype = task.view.dataset.data_type.dtype.newbyteorder("=")
+        for numbers, chunks in read_whole(dataset, task.positions, dtype, fill):
+            axes = tuple(range(1, chunks.ndim))
+            is_filled[list(numbers)] = _differs(chunks, fill).any(axis=axes)
     return is_filled
 
 

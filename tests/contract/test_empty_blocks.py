@@ -157,7 +157,12 @@ def test_filled_blocks_of_a_thin_dataset_are_looked_at_together(
         os.utime(file, (1e9, 1e9))
     decoded: list[Any] = []
     is_empty = rewriting._is_empty
-    monkeypatch.setattr(rewriting, "_is_empty", lambda *a: decoded.append(a) or is_empty(*a))
+
+    def decoding(*block: Any) -> bool:
+        decoded.append(block)
+        return is_empty(*block)
+
+    monkeypatch.setattr(rewriting, "_is_empty", decoding)
     done = n5zarr.remove_empty_blocks(N5Store(tmp_path, axis_order=axis_order))
     assert done.n_removed == 1
     assert blocks_of(tmp_path, "x") == stored | {"3/1/0", "3/2/0"}

@@ -24,7 +24,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
+from n5zarr.arrays import batches, kernel
 from n5zarr.arrays.pipeline import N5CodecPipeline
 
 if TYPE_CHECKING:
@@ -268,6 +268,8 @@ def test_blocks_of_other_sizes(name: str) -> None:
     plain: Any = zarr.open_array(N5Store(java), path=name, mode="r")
     np.testing.assert_array_equal(fast[...], plain[...])
     np.testing.assert_array_equal(fast[1:, ::2], plain[1:, ::2])
+    points = tuple(axis.ravel() for axis in np.indices(plain.shape))
+    np.testing.assert_array_equal(plain.vindex[points], np.asarray(plain[...]).ravel())
 
 
 def test_an_array_that_another_process_made_larger(tmp_path: Path) -> None:
@@ -302,6 +304,17 @@ def test_an_array_that_was_made_smaller_meanwhile(tmp_path: Path, how: Any) -> N
     np.testing.assert_array_equal(stale.oindex[[4, 7], [0, 6]], expected[np.ix_([4, 7], [0, 6])])
 
 
+def test_points_of_an_array_that_was_made_smaller_meanwhile(tmp_path: Path) -> None:
+    made = n5zarr.create_array(tmp_path, path="a", shape=(8, 7), chunks=(4, 5), dtype="u1")
+    made[...] = 7
+    stale: Any = zarr.open_array(N5Store(tmp_path), path="a", mode="r")
+    points = ([7, 0, 5, 6], [6, 1, 5, 0])
+    assert stale.vindex[points].tolist() == [7, 7, 7, 7]
+    made.resize((6, 7))
+    made[...] = 9
+    assert stale.vindex[points].tolist() == [0, 9, 9, 0]
+
+
 @pytest.mark.parametrize("chunks", [(3, 3), (8, 8)])
 def test_an_array_that_another_process_replaced(tmp_path: Path, chunks: Any) -> None:
     where = tmp_path / "c.n5" / "a"
@@ -314,14 +327,36 @@ def test_an_array_that_another_process_replaced(tmp_path: Path, chunks: Any) -> 
     assert err.value.kind == "changed"
 
 
-@pytest.mark.parametrize("where", ["read", "select"])
+WHERE: dict[str, Any] = {"read": ..., "select": (0, 0, 4), "points": ([0, 1], [0, 0], [4, 1])}
+
+
+@pytest.mark.parametrize("name", ["raw", "zstd", "xz", "single"])
+def test_whatever_is_selected_the_kernel_reads_small_blocks(
+    container: Path, way: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if way == "python":
+        return
+    monkeypatch.setattr(batches, "read_blocks", None)
+    array: Any = zarr.open_array(N5Store(container), path=name, mode="r")
+    values, some = expected(name), np.random.default_rng(3)
+    points = tuple(some.integers(-n, n, (5, 7)) for n in values.shape)
+    np.testing.assert_array_equal(array.vindex[points], values[points])
+    mask = some.random(values.shape) < 0.01
+    np.testing.assert_array_equal(array.vindex[mask], values[mask])
+    np.testing.assert_array_equal(array[::4, 1::3, ::2], values[::4, 1::3, ::2])
+    np.testing.assert_array_equal(array.oindex[[4, 0], 3], values[[4, 0], 3])
+
+
+@pytest.mark.parametrize("where", ["read", "select", "points"])
 def test_a_damaged_block_is_named(container: Path, tmp_path: Path, where: str) -> None:
     shutil.copytree(container, tmp_path / "c.n5")
     block = tmp_path / "c.n5" / "gzip" / "1" / "0" / "0"
     block.write_bytes(block.read_bytes()[:-9])
     array: Any = n5zarr.open(tmp_path / "c.n5", path="gzip")
+    if where == "points":
+        array = zarr.open_array(N5Store(tmp_path / "c.n5"), path="gzip", mode="r")
     with pytest.raises(n5zarr.N5Error, match=r"c\.n5: gzip: block 1/0/0") as err:
-        array[...] if where == "read" else array[0, 0, 4]
+        {"read": array, "select": array, "points": array.vindex}[where][WHERE[where]]
     assert err.value.kind == "payload"
 
 
