@@ -126,7 +126,9 @@ class UsualBlocks:
         pairs = zip(dataset.dimensions, dataset.block_size, strict=True)
         self._n_inside = [n // size for n, size in pairs]
         self._header = b""
-        if dataset.data_type.is_numeric and self._codec.judges_ends:
+        # label multisets are bytes of no positions: none of them is padding
+        is_numeric = dataset.data_type.is_numeric and not dataset.is_label_multiset
+        if is_numeric and self._codec.judges_ends:
             self._header = _header_of(dataset.block_size)
 
     def form(

@@ -384,6 +384,22 @@ def test_blocks_at_the_ends_are_recognised(
 
 
 @pytest.mark.parametrize("is_together", [True, False])
+def test_label_multisets_have_no_padding(
+    tmp_path: Path, is_together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Mode 0, one block truncated and one of the full size: of numbers, this one is suspicious."""
+    if not is_together:
+        monkeypatch.setattr(kernel, "_kernel", None)
+    document = {**DATASET, "dimensions": [2, 2], "blockSize": [4, 1]}
+    write(tmp_path, "x/0/0", struct.pack(">HHII", 0, 2, 2, 1) + b"\1\2")
+    write(tmp_path, "x/0/1", struct.pack(">HHII", 0, 2, 4, 1) + b"\1\2\3\4")
+    expected: dict[bool, set[str]] = {False: {"misplaced-block"}, True: set()}
+    for is_multiset, kinds in expected.items():
+        rewrite(tmp_path, "x", **document, isLabelMultiset=is_multiset)
+        assert {f.kind for f in n5zarr.validate(tmp_path).findings} == kinds
+
+
+@pytest.mark.parametrize("is_together", [True, False])
 def test_a_far_longer_file_is_not_read(
     tmp_path: Path, is_together: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
