@@ -155,10 +155,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     work = partial(_check_blocks, store, dry_run=dry_run)
     run, n_blocks = RunOptions(scheduler, n_workers, progress), 0
     removed: list[int] = []
-    stage = "look for empty blocks"
-    for task, (sizes, damaged) in run.each(
-        work, tasks, stage, total, is_light=lambda task: task.is_light
-    ):
+    done = run.each(work, tasks, "look for empty blocks", total, is_light=lambda t: t.is_light)
+    for task, (sizes, damaged) in done:
         n_blocks += len(task.positions)
         removed += sizes
         problems += damaged
