@@ -307,15 +307,15 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
                 self._tell("its blocks are read on the event loop")
                 return None
             self._read_others(box, items(odd), out)
-            return out.squeeze(box.dropped) if box.dropped else out
-        left = None
-        if kernel.can_do(dataset):
-            left = kernel.read_box(dataset, box.start, out, self._fill_value, step=box.step)
-        if left != [] and box.step is not None:
-            self._tell("it has steps, and the kernel does not read all its blocks")
-            return None
-        if left is None or left:
-            self._read_left(box, dataset, left, out)
+        else:
+            left = None
+            if kernel.can_do(dataset):
+                left = kernel.read_box(dataset, box.start, out, self._fill_value, step=box.step)
+            if left != [] and box.step is not None:
+                self._tell("it has steps, and the kernel does not read all its blocks")
+                return None
+            if left is None or left:
+                self._read_left(box, dataset, left, out)
         return out.squeeze(box.dropped) if box.dropped else out
 
     def _read_orthogonal(self, selection: object, memory: ArrayMemory) -> np.ndarray | None:

@@ -140,7 +140,6 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
     arguments, n_blocks = _first_arguments(dataset, start, out, fill_value, step, cells)
     if reads_rows:
         n_bytes = 0 if n_bytes < SMALL_BLOCK else out.nbytes // n_blocks
-    more = None if cells is None else (lambda _: (cells.numbers(view.axis_order),))
     left = _on_threads(
         _kernel.read_box,
         dataset,
@@ -148,7 +147,7 @@ def read_box(  # noqa: PLR0913 - one keyword for each choice
         sizes,
         n_blocks,
         n_bytes,
-        more=more,
+        more=lambda _: () if cells is None else (cells.numbers(view.axis_order),),
         n_workers=n_workers,
     )
     if not left:  # the kernel does not report missing blocks, but Python does
@@ -397,7 +396,7 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
     n_blocks: int,
     n_bytes: int,
     *,
-    more: Callable[[Scratch], tuple[Any, ...]] | None = None,
+    more: Callable[[Scratch], tuple[Any, ...]] = lambda _: (),
     n_workers: int | None = None,
 ) -> list[N5Tuple]:
     """Call a function of the kernel on several threads, each claiming blocks until none remain.
@@ -414,8 +413,7 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
             stored, elements = memory.bytes(n_stored, "read"), memory.bytes(sizes[1], "elements")
             # for payloads for which the kernel has no library
             unpack = _or_none(partial(decompress_reused, compression=compression, memory=memory))
-            last = () if more is None else more(memory)
-            return function(directory, *arguments, taken, stored, elements, unpack, *last)
+            return function(directory, *arguments, taken, stored, elements, unpack, *more(memory))
 
     # asking for the number of cores takes longer
     if n_blocks == 1 or n_blocks * n_bytes < _WORTH_THREADS:

@@ -1,4 +1,7 @@
-"""Look at many local files at once, through the compiled kernel, in less time than by requests."""
+"""Look at many local files at once, through the compiled kernel, in less time than by requests.
+
+Without the kernel, files are looked at one by one.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from n5zarr.arrays.native import load_kernel
 from n5zarr.codecs.buffers import scratch
+from n5zarr.format.block import MAX_ARRAY_NDIM
+from n5zarr.storage.files import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["read_ends", "stamps"]
 
 
-_kernel = load_kernel()  # which must be built
+_kernel = load_kernel()
 
 
 def read_ends(
@@ -29,7 +34,7 @@ def read_ends(
     Parameters
     ----------
     directory : str
-        The local directory of a dataset, with at least one axis.
+        The local directory of a dataset, with a slash at its end.
     positions : sequence of tuple of int
         Grid positions of the blocks.
     first, last : int
@@ -41,13 +46,14 @@ def read_ends(
         Size, first and last bytes, as of :class:`~n5zarr.storage.requests.Ends`; None of a file
         that is left to Python.
     """
+    n_axes = len(positions[0]) if positions else 0
+    if _kernel is None or not 0 < n_axes <= MAX_ARRAY_NDIM:
+        return [None] * len(positions)
     row, sizes = first + last, packed("q", bytes(8 * len(positions)))
     with scratch() as memory:
         out = memory.bytes(row * len(positions), "ends")
         places = packed("q", chain.from_iterable(positions))
-        _kernel.read_ends(
-            os.fsencode(directory), len(positions[0]), places, first, last, out, sizes
-        )
+        _kernel.read_ends(os.fsencode(directory), n_axes, places, first, last, out, sizes)
         begins = range(0, row * len(positions), row)
         return [
             None
@@ -60,7 +66,12 @@ def read_ends(
 
 
 def stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:
-    """Return time of change, in nanoseconds, and size of local files; None of a missing one."""
+    """Return time of change, in nanoseconds, and size of local files; None of a missing one.
+
+    Inodes are left out: they differ on the machines of some network file systems.
+    """
+    if _kernel is None:
+        return [None if found is None else (found[1], found[2]) for found in map(stamp, paths)]
     found = packed("q", (0, -1)) * len(paths)
     _kernel.stamps(os.fsencode("\0".join(paths)), found)
     each = batched(found, 2)

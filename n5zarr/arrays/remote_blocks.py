@@ -116,7 +116,6 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         For each item, whether its block is present; None for one that zarr has to read.
     """
     dataset = reader.dataset
-    takes_parts = _takes_parts(dataset)
     small = _SMALL_RAW if reader.is_raw else _SMALL
     results: list[GetResult | None] = [None] * len(items)
     get = _getting(dataset)
@@ -129,8 +128,7 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         position = dataset.position(item[0].path)
         if not dataset.in_grid(position):
             return
-        if takes_parts:
-            results[k] = await _read_slab(reader, item, position)
+        results[k] = await _read_slab(reader, item, position)
         if results[k] is None:
             (block,) = await dataset.store.run_async(get_each([dataset.key(position)]))
             stored = None if block is None else memoryview(block)
@@ -262,7 +260,7 @@ async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) ->
     None unless it has the header of a full-size block, and contains the rows.
     """
     dataset = reader.dataset
-    slab = reader.slab(item)
+    slab = reader.slab(item) if _takes_parts(dataset) else None
     if slab is None or dataset.extent(position) != dataset.view.dataset.block_size:
         return None
     key, header = dataset.key(position), dataset.view.full_header

@@ -155,7 +155,7 @@ def check_option(name: str, value: object, known: tuple[object, ...]) -> None:
     """Raise if the value of an option is not allowed."""
     if value not in known:  # the message takes longer than the check
         expected = ", ".join(map(repr, known))
-        require(holds=False, message=f"{name}: expected one of {expected}, got {value!r}")
+        raise option_error(f"{name}: expected one of {expected}, got {value!r}")
 
 
 def listed(name: str, given: Any) -> list[str]:  # noqa: ANN401 - what a user gives

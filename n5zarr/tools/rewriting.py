@@ -12,7 +12,6 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from itertools import batched, chain, compress
-from operator import attrgetter
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -58,7 +57,6 @@ _MOST_AT_A_TIME = 512  # of small ones
 _TOGETHER = 2**21  # bytes of these
 _AT_ENDS = 64  # blocks at the end of datasets that one task rewrites
 
-_IS_LIGHT = attrgetter("is_light")
 
 type PadOrTruncate = Literal["pad", "truncate"]
 
@@ -157,8 +155,8 @@ def remove_empty_blocks(  # noqa: PLR0913 - what all long runs take
     work = partial(_check_blocks, store, dry_run=dry_run)
     run, n_blocks = RunOptions(scheduler, n_workers, progress), 0
     removed: list[int] = []
-    stage = "look for empty blocks"
-    for task, (sizes, damaged) in run.each(work, tasks, stage, total, is_light=_IS_LIGHT):
+    done = run.each(work, tasks, "look for empty blocks", total, is_light=lambda t: t.is_light)
+    for task, (sizes, damaged) in done:
         n_blocks += len(task.positions)
         removed += sizes
         problems += damaged

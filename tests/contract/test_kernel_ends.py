@@ -105,7 +105,7 @@ def test_wrong_arguments_of_stamps_are_refused(folder: Path) -> None:
     assert list(few) == [1_700_000_000 * 10**9, 0, 5]
 
 
-def test_stamps_are_times_and_sizes(folder: Path) -> None:
+def test_stamps_are_times_and_sizes(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = [f"{folder}/{number}/7" for number in range(len(SIZES) + 2)]
     expected = [stamp(path) for path in paths]
     found = many_files.stamps(paths)
@@ -113,3 +113,6 @@ def test_stamps_are_times_and_sizes(folder: Path) -> None:
     assert found[-2:] == [None, None]
     assert found[5] == (1_700_000_005 * 10**9, 50)
     assert many_files.stamps([]) == []
+    monkeypatch.setattr(many_files, "_kernel", None)
+    assert many_files.stamps(paths) == found
+    assert ends(folder, (0, 7), (1, 7)) == [None, None]

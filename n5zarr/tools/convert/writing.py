@@ -6,7 +6,7 @@ import time
 from collections import deque
 from dataclasses import dataclass, replace
 from itertools import chain
-from operator import add, attrgetter
+from operator import add
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 __all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "verify_copies"]
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
-_IS_LIGHT = attrgetter("copy.is_light")
 _DOCUMENTS = {ATTRIBUTES_JSON, *ZARR_DOCUMENTS, ".zattrs"}
 
 
@@ -337,7 +336,9 @@ def _run_copies(copies: Sequence[Copy], owned: Owned, options: RunOptions) -> li
     counts = {copy: Copied() for copy in copies}
     tasks = chain.from_iterable(copy.tasks(owned) for copy in copies)
     total = _n_bytes(copies, options)
-    for task, (copied, seals) in options.each(_copy, tasks, "copy", total, is_light=_IS_LIGHT):
+    for task, (copied, seals) in options.each(
+        _copy, tasks, "copy", total, is_light=lambda task: task.copy.is_light
+    ):
         counts[task.copy] = Copied(*map(add, counts[task.copy], copied))
         if owned.ledger is not None:
             owned.ledger.note(seals)
@@ -370,7 +371,10 @@ def verify_copies(copies: Sequence[Copy], options: RunOptions) -> None:
         work, each = _verify_copied, (copy.tasks(Owned(part=part)) for copy in copies)
     total = _n_bytes(copies, options)
     tasks = chain.from_iterable(each)
-    deque(options.each(work, tasks, "verify", total, is_light=_IS_LIGHT), maxlen=0)
+    deque(
+        options.each(work, tasks, "verify", total, is_light=lambda task: task.copy.is_light),
+        maxlen=0,
+    )
 
 
 def _verify(task: CopyTask) -> None:

@@ -27,7 +27,6 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
-from n5zarr.arrays.kernel import is_compiled
 from n5zarr.arrays.many_files import stamps
 from n5zarr.arrays.stored_chunks import each_key
 from n5zarr.container.foreign import INCOMPLETE_JSON
@@ -286,16 +285,9 @@ def seal(piece: Piece) -> bytes:
     """Return what changes when a file that a piece is made from is written."""
     name = blake2b(piece.name.encode(errors="surrogateescape"), digest_size=_N_BYTES // 2)
     digest = blake2b(digest_size=_N_BYTES // 2)
-    for found in _stamps(piece.read):
+    for found in chain.from_iterable(map(stamps, batched(piece.read, _TOGETHER))):
         digest.update(b"-" if found is None else b"%d,%d;" % found)
     return name.digest() + digest.digest()
-
-
-def _stamps(files: Sequence[str]) -> Iterable[tuple[int, int] | None]:
-    """Return time and size of files: inodes differ on machines of some network file systems."""
-    if len(files) > 1 and is_compiled():
-        return chain.from_iterable(map(stamps, batched(files, _TOGETHER)))
-    return (None if found is None else (found[1], found[2]) for found in map(stamp, files))
 
 
 class Ledger:

@@ -11,12 +11,10 @@ import zarr
 from zarr.abc.store import SupportsSyncStore
 
 from n5zarr._zarr import with_zarrs_pipeline
-from n5zarr.arrays.kernel import is_compiled
 from n5zarr.arrays.many_files import read_ends
 from n5zarr.container.block_listing import stored_positions
 from n5zarr.container.options import require
 from n5zarr.container.walk import Walk
-from n5zarr.format.block import MAX_ARRAY_NDIM
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.store.missing_nodes import existing_node
@@ -130,8 +128,7 @@ def ends_of_blocks(
         The answers of :class:`~n5zarr.storage.requests.Ends`; None of a file that takes a request.
     """
     root = store.storage.root
-    ndim = len(positions[0]) if positions else 0
-    if root is None or not (0 < ndim <= MAX_ARRAY_NDIM and is_compiled()):
+    if root is None:
         return [None] * len(positions)
     return read_ends(f"{root}/{join(path, '')}", positions, first, last)
 

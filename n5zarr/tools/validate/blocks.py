@@ -154,14 +154,11 @@ class UsualBlocks:
             return None
         is_inside = all(map(lt, position, self._n_inside))
         is_full = first.startswith(self._header)
-        full, header = self._dataset.block_size, self._header
+        full = self._dataset.block_size
         shape = full if is_inside else self._dataset.extent_of(position)
-        if 0 in shape:
+        header = self._header if is_full else _header_of(shape)
+        if 0 in shape or not first.startswith(header):
             return None
-        if not is_full:
-            header = _header_of(shape)
-            if not first.startswith(header):
-                return None
         if not self._is_whole(ends, header, full if is_full else shape):
             return None
         return "inside" if is_inside else "padded" if is_full else "truncated"

@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import batched, islice
-from operator import attrgetter
 from typing import TYPE_CHECKING, Protocol, get_args
 
 from n5zarr.container.node_names import Broken
@@ -63,7 +62,6 @@ __all__ = ["Check", "ContainerCheck", "check_of", "find_problems", "validate"]
 _BLOCKS = 256  # in a task
 _LARGEST = 2**56  # bytes of an array that are counted for the progress
 _ORDER = get_args(Severity.__value__)
-_IS_LIGHT = attrgetter("is_light")
 
 
 @recorded("validate", "location")
@@ -290,7 +288,7 @@ class ContainerCheck:
         batches = batches if part is None else (each for each in batches if part.owns(each.key))
         total //= 1 if part is None else part.of
         for _, reports in run.each(
-            work, self._tasks(batches, known), stage, total, is_light=_IS_LIGHT
+            work, self._tasks(batches, known), stage, total, is_light=lambda task: task.is_light
         ):
             for report in reports:
                 known.note(report)

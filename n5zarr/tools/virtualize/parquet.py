@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, override
 import numpy as np
 
 from n5zarr.container.options import require
-from n5zarr.errors import N5MissingDependencyError
+from n5zarr.errors import import_optional
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import present
 from n5zarr.storage.url import is_url, local_path
@@ -30,14 +30,15 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.layout import VirtualArray
     from n5zarr.tools.virtualize.references import Chunk
 
-__all__ = ["ParquetWriter"]
+__all__ = ["DOCUMENT", "ParquetWriter"]
 
 _RECORD = 10_000  # references in one file, as kerchunk's default
 _SPARSE_RECORD = 1000  # of an array most of whose chunks must be missing
 _MOST_STORED = 10**8  # chunks that a container may have
 _TOO_MANY = 2**63  # chunks, whose numbers are int64
 _TOGETHER = 2**16  # references that wait in memory
-_DOCUMENT = ".zmetadata"
+DOCUMENT = ".zmetadata"
+"""Name of the documents in the directory."""
 
 
 class _Array(NamedTuple):
@@ -88,7 +89,10 @@ class ParquetWriter(Writer):
         self, container: str, out: str, options: Mapping[str, object] | None, n_chunks: int
     ) -> None:
         super().__init__(container, 2)
-        self._fastparquet, self._pandas, url_to_fs = _libraries()
+        purpose = "references of kerchunk in Parquet"
+        self._fastparquet = import_optional("fastparquet", purpose, "virtual")
+        self._pandas = import_optional("pandas", purpose, "virtual")
+        fsspec = import_optional("fsspec.core", purpose, "virtual")
         require(
             n_chunks < _TOO_MANY,
             f"{out}: expected less than 2**63 chunks of an array in Parquet, got {n_chunks}; JSON "
@@ -97,7 +101,7 @@ class ParquetWriter(Writer):
         # references of a file; missing ones take space in it, too
         self._size = max(1, min(n_chunks, _RECORD if n_chunks <= _MOST_STORED else _SPARSE_RECORD))
         place = out if is_url(out) else str(Path(local_path(out)).absolute())
-        self._fs, self._root = url_to_fs(place, **(options or {}))
+        self._fs, self._root = fsspec.url_to_fs(place, **(options or {}))
         if self._fs.exists(self._root):
             self._fs.rm(self._root, recursive=True)
         self._fs.makedirs(self._root, exist_ok=True)
@@ -203,7 +207,7 @@ class ParquetWriter(Writer):
 
     def _write_documents(self, documents: Mapping[str, Any]) -> None:
         text = json.dumps({"metadata": documents, "record_size": self._size})
-        self._fs.pipe(f"{self._root}/{_DOCUMENT}", text.encode())
+        self._fs.pipe(f"{self._root}/{DOCUMENT}", text.encode())
 
     @override
     def close(self) -> None:
@@ -211,15 +215,3 @@ class ParquetWriter(Writer):
             self._data.close()  # writes what is left, for which there may be no room
         finally:
             self._folder.cleanup()
-
-
-def _libraries() -> tuple[Any, Any, Any]:
-    """Import fastparquet, pandas, and fsspec's function that opens a place."""
-    try:
-        import fastparquet  # noqa: PLC0415 - the extra may be missing
-        import pandas as pd  # noqa: PLC0415
-        from fsspec.core import url_to_fs  # noqa: PLC0415
-    except ImportError as err:
-        purpose = "references of kerchunk in Parquet"
-        raise N5MissingDependencyError(err.name or "fastparquet", purpose, "virtual") from err
-    return fastparquet, pd, url_to_fs

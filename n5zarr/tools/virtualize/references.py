@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from functools import partial
 from itertools import batched, takewhile
-from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
@@ -56,7 +55,6 @@ MAX_INLINED = 2**26
 _BATCH = 256  # blocks that one task refers to
 _WHOLE = 16  # blocks that are read whole at a time
 _NOT_REACHED = ("memory", "zip")  # schemes of places that other programs cannot read in parts
-_IS_LIGHT = attrgetter("is_light")
 _ALIASES = {"gcs": "gs", "s3a": "s3"}
 
 
@@ -123,7 +121,9 @@ def each_chunk(
         for blocks in block_tasks(store, array.source, array.view, _BATCH)
     )
     work = partial(_refer_to_task, store)
-    for task, chunks in run.each(work, tasks, "referring", total, is_light=_IS_LIGHT):
+    for task, chunks in run.each(
+        work, tasks, "referring", total, is_light=lambda task: task.is_light
+    ):
         for chunk in chunks:
             what = "referenced" if chunk.data is None else "inlined"
             counts[f"n_{what}"] += 1

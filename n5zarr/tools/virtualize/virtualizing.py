@@ -21,7 +21,7 @@ from n5zarr.store.locating import open_container
 from n5zarr.store.made_datasets import check_stored
 from n5zarr.tools.jobs.run import RunOptions
 from n5zarr.tools.virtualize.layout import VirtualArray, VirtualGroup, members_of
-from n5zarr.tools.virtualize.parquet import ParquetWriter
+from n5zarr.tools.virtualize.parquet import DOCUMENT, ParquetWriter
 from n5zarr.tools.virtualize.references import (
     MAX_INLINED,
     each_chunk,
@@ -51,8 +51,6 @@ _SUFFIXES: Mapping[str, ReferenceFormat] = {
     ".icechunk": "icechunk",
 }
 
-
-_PARQUET_DOCUMENT = ".zmetadata"
 _DOCUMENTS = ("attributes.json", "zarr.json")  # of containers, which are never references
 
 
@@ -257,7 +255,7 @@ class _Target:
             folder, _, name = address.rstrip("/").rpartition("/")
             store = store_of_url(folder + query, self.options, read_only=True, backend="fsspec")
             store = served(store, forbidden_is_missing=True)
-            key = name if is_json else f"{name}/{_PARQUET_DOCUMENT}"
+            key = name if is_json else f"{name}/{DOCUMENT}"
             value = sync(store.get(key, cpu.buffer_prototype))
             document = None if value is None else value.to_bytes()
             is_file = value is not None
@@ -266,8 +264,8 @@ class _Target:
             path = Path(self.out).resolve()
             name, is_file = path.name, path.is_file()
             is_there = path.exists() if is_json or is_file else any(path.glob("*"))
-            if not is_json and (path / _PARQUET_DOCUMENT).is_file():
-                document = (path / _PARQUET_DOCUMENT).read_bytes()
+            if not is_json and (path / DOCUMENT).is_file():
+                document = (path / DOCUMENT).read_bytes()
         if is_json:
             may_be_ours = is_file and name not in _DOCUMENTS
         else:

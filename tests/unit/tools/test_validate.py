@@ -31,7 +31,7 @@ from zarr.storage import LocalStore, MemoryStore, WrapperStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
-from n5zarr.arrays import kernel
+from n5zarr.arrays import kernel, many_files
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
 from n5zarr.storage.requests import Ends
 from n5zarr.tools.validate import batches
@@ -314,7 +314,7 @@ def test_each_kind_is_in_the_page(kind: KindOfFinding) -> None:
 def test_only_the_ends_of_blocks_are_read(
     root: Path, asked: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kernel, "_kernel", None)  # which would read them together
+    monkeypatch.setattr(many_files, "_kernel", None)  # which would read them together
     asked.clear()
     assert n5zarr.validate(root).n_blocks == 63
     files = [p for p in root.rglob("*") if p.is_file() and not p.suffix]
@@ -332,7 +332,7 @@ def test_a_defect_is_found_without_the_kernel(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """With it, blocks that are older than a moment are read together, as in the other tests."""
-    monkeypatch.setattr(kernel, "_kernel", None)
+    monkeypatch.setattr(many_files, "_kernel", None)
     plant(root)
     assert found(root) == expected
 
@@ -405,7 +405,7 @@ def test_a_far_longer_file_is_not_read(
 ) -> None:
     """Blocks so small that both ends are read before the whole; this one is no block by itself."""
     if not is_together:
-        monkeypatch.setattr(kernel, "_kernel", None)
+        monkeypatch.setattr(many_files, "_kernel", None)
     options: Any = {"dtype": "u1", "compression": "raw"}
     n5zarr.create_array(tmp_path, path="x", shape=(7,), chunks=(5,), **options)[...] = 1
     os.truncate(tmp_path / "x/0", 70 * 2**20)
@@ -463,7 +463,7 @@ def test_ends_that_look_usual(
 ) -> None:
     """Blocks that have to be read, though their ends are those of usual ones."""
     if not is_together:
-        monkeypatch.setattr(kernel, "_kernel", None)
+        monkeypatch.setattr(many_files, "_kernel", None)
     rewrite(tmp_path, "x", **{**DATASET, "dimensions": [5], "blockSize": [5], **document})
     write(tmp_path, "x" + "/0" * len(document.get("blockSize", [5])), block)
     result = n5zarr.validate(tmp_path)
