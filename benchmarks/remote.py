@@ -51,7 +51,9 @@ if TYPE_CHECKING:
 
 COMPRESSIONS = ("raw", "gzip", "zstd")
 EDGE_OF_BLOCK = 64
-TOOLS = ("n5zarr, plain", "n5zarr, plain, fsspec", "Zarr v3", "Zarr v3, obstore", "tensorstore")
+TOOLS = (
+    "n5zarr", "n5zarr, plain", "n5zarr, plain, fsspec", "Zarr v3", "Zarr v3, obstore", "tensorstore"
+)  # fmt: skip
 
 
 def in_the_bucket(path: str, endpoint: str) -> dict[str, Any]:

@@ -269,11 +269,14 @@ def _read_local(
         For each item, whether its block is present; None for one that zarr has to read.
     """
     left = None
-    if batch[0][1].config.read_missing_chunks:  # the kernel does not report missing blocks
+    reports_missing = not batch[0][1].config.read_missing_chunks  # which the kernel does not
+    if not reports_missing and _can_do(reader.dataset, reader.out):
         left = _read_box(reader, batch, n_workers)
         left = _read_whole(reader, batch, n_workers) if left is None else left
     if left is None:
-        _log.debug("%s: %d blocks left to Python: no box", reader.dataset, len(batch))
+        _log.debug(
+            "%s: %d blocks left to Python: no box, nor small blocks", reader.dataset, len(batch)
+        )
         return read_blocks(reader, batch, n_workers)
     results: list[GetResult | None] = [PRESENT] * len(batch)
     if left:
@@ -308,7 +311,7 @@ def _read_whole(
     """Select anything from whole blocks, decoded by the kernel; see :func:`_read_box`."""
     dataset, out = reader.dataset, reader.out
     is_large = dataset.view.full_n_bytes > _LARGE or reader.has_slabs
-    if is_large or not (_can_do(dataset, out) and can_read_whole(dataset)):
+    if is_large or not can_read_whole(dataset):
         return None
     positions = [dataset.position(item[0].path) for item in batch]
     left, fill_value = set(positions), fill_value_of(batch[0][1])
@@ -343,7 +346,9 @@ def _write_local(
     """
     left = None if drop_axes else _write_box(writer, batch)
     if left is None:
-        _log.debug("%s: %d blocks left to Python: no box", writer.dataset, len(batch))
+        _log.debug(
+            "%s: %d blocks left to Python: no box, nor small blocks", writer.dataset, len(batch)
+        )
     else:
         position = writer.dataset.position
         batch = [item for item in batch if left and position(item[0].path) in left]

@@ -18,7 +18,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Error, N5Store
-from n5zarr.arrays import kernel
+from n5zarr.arrays import batches, kernel
 from n5zarr.storage import files
 from n5zarr.storage.requests import Get, Remove, Steps
 from n5zarr.storage.writing import FileWriter
@@ -198,10 +198,13 @@ def test_zarrs_own_arrays_tell_what_is_left_to_python(
 ) -> None:
     array = zarr.open_array(N5Store(container), path="skip2", mode="r")
     array[:3]
-    assert heard("arrays.batches") == []
     array[::4]
+    assert heard("arrays.batches") == []
+    with monkeypatch.context() as patch:
+        patch.setattr(batches, "_LARGE", 0)
+        array[::4]
     said = heard("arrays.batches")
-    assert said == [f"{container}: /skip2: 10 blocks left to Python: no box"]
+    assert said == [f"{container}: /skip2: 10 blocks left to Python: no box, nor small blocks"]
     monkeypatch.setattr(kernel, "_kernel", None)
     array[:3]
     assert heard("arrays.kernel") == [
