@@ -346,9 +346,7 @@ def _write_local(
     """
     left = None if drop_axes else _write_box(writer, batch)
     if left is None:
-        _log.debug(
-            "%s: %d blocks left to Python: no box, nor small blocks", writer.dataset, len(batch)
-        )
+        _log.debug("%s: %d blocks left to Python: no box", writer.dataset, len(batch))
     else:
         position = writer.dataset.position
         batch = [item for item in batch if left and position(item[0].path) in left]
