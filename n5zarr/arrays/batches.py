@@ -47,7 +47,7 @@ _log = logging.getLogger(__name__)
 
 _FEW_BYTES = 2**18  # largest number to decode on zarr's event loop, without a thread
 _FEW_RAW_BYTES = 2**20  # the same, for bytes that are only copied
-_LARGE = 2**19  # bytes of a block that takes far longer to decode than Python takes for it
+_LARGE = 2**17  # bytes of a block that takes far longer to decode than Python takes for it
 
 
 class Pipeline(Protocol):

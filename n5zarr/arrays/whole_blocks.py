@@ -63,7 +63,10 @@ def read_whole(
         alike.setdefault(dataset.extent(position), []).append(k)
     with scratch() as memory:
         for extent, numbers in alike.items():
-            for some in batched(numbers if all(extent) else (), max(1, _TOGETHER // n_bytes)):
+            n = max(
+                1, min(_TOGETHER // n_bytes, len(numbers))
+            )  # `batched` makes memory for as many
+            for some in batched(numbers if all(extent) else (), n):
                 flat = np.frombuffer(memory.bytes(len(some) * n_bytes, "chunks"), dtype)
                 chunks = flat.reshape(len(some), *view.chunk_shape)
                 inside = chunks[:, *map(slice, present(extent, view.axis_order))]
