@@ -57,7 +57,7 @@ class GzipCodec(Codec[Gzip]):
         level = _DEFAULT_LEVEL if compression.level < 0 else compression.level
         if 0 < level < _SMALLEST:
             container = igzip_lib.COMP_ZLIB if compression.use_zlib else igzip_lib.COMP_GZIP
-            fast = _if_hardly_compressed(memoryview(data), container)
+            fast = _if_hardly_compressed(memoryview(data), container, item_size)
             if fast is not None:
                 return fast
         if level == _SMALLEST:
@@ -147,7 +147,7 @@ def _at_once(payload: memoryview, n_bytes: int, *, use_zlib: bool) -> bytearray 
     return inflated if len(inflated) == n_bytes else None
 
 
-def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:
+def _if_hardly_compressed(data: memoryview, container: int, item_size: int) -> bytes | None:
     """Compress with ISA-L; None if the data, or a sample of them, compress well."""
     if data.nbytes < _SAMPLE:  # for less data ISA-L's result depends on uninitialized memory
         return None
@@ -155,8 +155,10 @@ def _if_hardly_compressed(data: memoryview, container: int) -> bytes | None:
         sample = _middle(data, _SAMPLE)
         if len(igzip_lib.compress(sample, 2, container)) < _HARDLY * _SAMPLE or _has_repeats(data):
             return None
-    # noisy images compress best in small pieces, each with its own Huffman code
-    pieces = igzip_lib.MEM_LEVEL_SMALL if data.nbytes >= _LARGE else igzip_lib.MEM_LEVEL_MIN
+    # noisy images compress best in small pieces, each with its own Huffman code; the smallest ones
+    # only if elements have one byte
+    is_tiny = data.nbytes < _LARGE and item_size == 1
+    pieces = igzip_lib.MEM_LEVEL_MIN if is_tiny else igzip_lib.MEM_LEVEL_SMALL
     packed: bytes = igzip_lib.compress(data, 2, container, pieces)
     return packed if len(packed) >= _HARDLY * data.nbytes else None
 

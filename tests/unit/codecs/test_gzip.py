@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import zlib
 
+import numpy as np
 import pytest
 
 from n5zarr.codecs.compress import codec_of, decompress
@@ -129,6 +130,17 @@ def test_the_header_written_has_no_time_and_no_name() -> None:
     packed = bytes(codec_of(Gzip()).compress(DATA, Gzip(), 1))
     assert packed[:4] == bytes.fromhex("1f8b0800")
     assert packed[4:8] == bytes(4)
+
+
+@pytest.mark.parametrize("n_bytes", [2**15, 2**16 + 24, 2**17 + 8])
+@pytest.mark.parametrize("dtype", ["u1", ">u2", ">f4"])
+def test_noisy_images_become_as_small_as_by_zlib(dtype: str, n_bytes: int) -> None:
+    item_size = np.dtype(dtype).itemsize
+    values = np.random.default_rng(7).normal(100, 7, n_bytes // item_size)
+    data = (values * (1 if dtype == "u1" else 53)).astype(dtype).tobytes()
+    packed = bytes(codec_of(Gzip()).compress(data, Gzip(), item_size))
+    assert gzip.decompress(packed) == data
+    assert len(packed) < 1.02 * len(zlib.compress(data, 6))
 
 
 @pytest.mark.parametrize(
