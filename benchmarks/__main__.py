@@ -19,6 +19,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -528,6 +529,13 @@ def summary(rows: list[Row]) -> str:
     return markdown(("task", "blocks", "way", "least ratio", "geometric mean"), lines)
 
 
+def sections(rows: list[Row]) -> Iterator[str]:
+    """Say what reading and writing take."""
+    for title, is_write in (("Reading", False), ("Writing", True)):
+        if part := [row for row in rows if row.task.startswith("write") == is_write]:
+            yield from (f"## {title}", summary(part), table(part))
+
+
 def plot(rows: list[Row], path: Path) -> None:
     tasks = list(dict.fromkeys(row.task for row in rows))
     figure = Figure(figsize=(9, 1 + 0.9 * len(tasks)), layout="constrained")
@@ -578,7 +586,7 @@ def main() -> None:
             if options.only != "write":
                 found += read_tasks(case, source, path, options.rounds)
             if options.only != "read":
-                found += write_tasks(case, source, folder, max(1, options.rounds // 2))
+                found += write_tasks(case, source, folder, options.rounds)
             rows += found
             memory[case] = peak_memory(path, source)
             print(case, *(f"{row.task} {row.ratio():.2f}" for row in found), sep="  ", flush=True)
@@ -586,8 +594,8 @@ def main() -> None:
         n_read = bytes_of_a_selection(folder)
     text = "\n\n".join(
         [
-            summary(rows),
-            table(rows),
+            *sections(rows),
+            "## Memory and requests",
             f"Peak memory of a full read: at most {max(memory.values()):.2f} times the output.",
             markdown(
                 ("blocks", "open, µs", "read one block, µs"),
@@ -601,8 +609,14 @@ def main() -> None:
     if options.write:
         options.write.mkdir(parents=True, exist_ok=True)
         command = f"python -m benchmarks --rounds {options.rounds} --write benchmarks"
-        head = f"# Benchmarks\n\nWritten by `{command}`.\n"
-        (options.write / "results.md").write_text(f"{head}\n{text}\n")
+        head = (
+            f"# Benchmarks\n\nWritten by `{command}` on {datetime.now(UTC):%Y-%m-%d}; see "
+            "[performance](../docs/performance.md).\nRatios are those of the best peer's time; "
+            "*n5zarr* is `n5zarr.open`, *n5zarr, plain* is `zarr.open_array(N5Store(path))`.\n\n"
+            "![Each dot is one dataset: how many times as fast as the best peer n5zarr reads or "
+            "writes it, by task and block size; most are between 1 and 4](results.png)"
+        )
+        (options.write / "results.md").write_text(f"{head}\n\n{text}\n")
         plot(rows, options.write / "results.png")
 
 

@@ -63,9 +63,8 @@ def read_whole(
         alike.setdefault(dataset.extent(position), []).append(k)
     with scratch() as memory:
         for extent, numbers in alike.items():
-            n = max(
-                1, min(_TOGETHER // n_bytes, len(numbers))
-            )  # `batched` makes memory for as many
+            # `batched` makes memory for as many as it may take
+            n = max(1, min(_TOGETHER // n_bytes, len(numbers)))
             for some in batched(numbers if all(extent) else (), n):
                 flat = np.frombuffer(memory.bytes(len(some) * n_bytes, "chunks"), dtype)
                 chunks = flat.reshape(len(some), *view.chunk_shape)
