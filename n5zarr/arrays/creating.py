@@ -29,7 +29,7 @@ from n5zarr.rooms import needed
 from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.locating import open_container
-from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
+from n5zarr.zarr_view.compressors import compressors_to_write, is_in_zarr
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
@@ -197,11 +197,10 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
 
 def _codecs(store: N5Store, compression: Compression, *, is_block: bool) -> dict[str, Any]:
     """Return the codecs of an array; ``is_block``: whether n5zarr's own can be used."""
-    if store.zarr_format == 2:
-        return {"compressors": numcodecs_compressor(compression)}
-    if is_block and store.codecs == "n5":
+    is_n5 = store.codecs == "n5" or not is_in_zarr(compression)
+    if is_block and is_n5 and store.zarr_format != 2:
         return {"serializer": N5BlockCodec(compression, store.axis_order), "compressors": None}
-    return {"compressors": zarr_compressors(compression)}
+    return {"compressors": compressors_to_write(compression, store.zarr_format or 3)}
 
 
 def _given_or_of(

@@ -100,6 +100,10 @@ class Codec[C](Protocol):
         """
         return None
 
+    def framing(self, payload: memoryview, n_bytes: int) -> str | None:
+        """Name the program that packs ``n_bytes`` bytes like this; None if all do so alike."""
+        return None
+
     # ------------------------------------------------------------------ parameters
 
     def check_writable(self, compression: C) -> None:

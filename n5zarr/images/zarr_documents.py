@@ -28,7 +28,7 @@ from n5zarr.images.find import ome_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.storage.requests import get_each
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
-from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
+from n5zarr.zarr_view.compressors import compressors_to_write, is_portable
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkNames
 
 if TYPE_CHECKING:
@@ -213,10 +213,8 @@ def _codecs(
                 options["serializer"] = BytesCodec()  # as this machine: nothing passes through
     if compression is None and source.blocks and not is_portable(source.blocks.compression):
         compression = Zstd()
-    if compression is not None and zarr_format == 3:
-        options["compressors"] = zarr_compressors(compression)
-    elif compression is not None:
-        options["compressors"] = numcodecs_compressor(compression)
+    if compression is not None:
+        options["compressors"] = compressors_to_write(compression, zarr_format)
     if zarr_format == 2:
         options["chunk_key_encoding"] = {"name": "v2", "separator": "/"}
     return options

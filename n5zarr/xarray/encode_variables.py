@@ -16,7 +16,7 @@ from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple
 from n5zarr.store.block_codec import N5BlockCodec
-from n5zarr.zarr_view.compressors import zarr_compressors
+from n5zarr.zarr_view.compressors import compressors_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -67,7 +67,7 @@ def encode_new(variable: xr.Variable, compression: Compression, chunks: Chunks) 
         encoding["serializer"] = N5BlockCodec(compression, "C")
         encoding["compressors"] = None
     else:
-        encoding["compressors"] = zarr_compressors(compression)
+        encoding["compressors"] = compressors_to_write(compression, 3)
     new.encoding = {**encoding, "chunks": block} if new.ndim else encoding
     return in_whole_blocks(new, block, (0,) * new.ndim)
 

@@ -22,7 +22,8 @@ from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.codecs.bzip2 import Bzip2Codec
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -821,6 +822,37 @@ def test_text_can_be_compressed_with_lz4(tmp_path: Path) -> None:
     )
     array[:] = ["a", "b" * 500, ""]
     assert opened(tmp_path / "c.n5", "a")[:].tolist() == ["a", "b" * 500, ""]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "f2"])
+@pytest.mark.parametrize("how", ["create_array", "format 2", "to_n5", "convert", "to zarr"])
+def test_a_compression_that_zarr_lacks_is_never_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, dtype: str
+) -> None:
+    """Zarr encodes such arrays, so that the blocks would be raw; native types have blocks of N5."""
+    monkeypatch.setattr(Bzip2Codec, "numcodec", lambda self, compression: None)
+    values = np.zeros((5, 7), dtype)
+    asked: dict[str, Any] = {"compression": "bzip2"}
+    out = tmp_path / ("out.zarr" if how == "to zarr" else "out.n5")
+
+    def make() -> None:
+        if how == "to_n5":
+            n5zarr.to_n5(xr.Dataset({"a": (("y", "x"), values)}), out, **asked)
+        elif how in ("convert", "to zarr"):
+            zarr.create_array(tmp_path / "in.zarr", data=values, overwrite=True)
+            n5zarr.convert(tmp_path / "in.zarr", out, **asked)
+        else:
+            store = N5Store(out, zarr_format=2 if how == "format 2" else None)
+            n5zarr.create_array(store, path="a", data=values, **asked)
+
+    with pytest.raises(N5UnsupportedError, match="expected one that Zarr has, got bzip2"):
+        make()
+    assert not list(tmp_path.glob("out*/**/0"))
+    if how not in ("format 2", "to zarr"):
+        values = np.zeros((5, 7), "u2")
+        make()
+        documents = [json.loads(each.read_text()) for each in out.rglob("attributes.json")]
+        assert [d["compression"]["type"] for d in documents if "compression" in d] == ["bzip2"]
 
 
 def test_axes_follow_the_order_of_the_store(tmp_path: Path) -> None:

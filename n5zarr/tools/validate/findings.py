@@ -52,6 +52,7 @@ type KindOfFinding = Literal[
     "varlength",
     "longer-payload",
     "trailing-bytes",
+    "framing",
     "missing-blocks",
     "leading-zero",
     "orphan-block",
@@ -217,6 +218,11 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "bytes after the payload: Java and n5zarr ignore them (after gzip an error, `payload`), "
         "tensorstore refuses them",
         "write the block again",
+    ),
+    "framing": Rule(
+        "warning",
+        "blocks of lz4 in the formats of several programs, of which only n5zarr reads all",
+        "write all blocks anew: `n5zarr rechunk --compression gzip`",
     ),
     "missing-blocks": Rule(
         "note",

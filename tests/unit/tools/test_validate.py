@@ -886,6 +886,18 @@ def test_the_right_payload_is_not_found(tmp_path: Path, codec: str) -> None:
     assert kinds_of(plant(tmp_path / "c.n5", codec, elements), deep=True) == {}
 
 
+def test_blocks_of_lz4_by_several_programs_are_found(tmp_path: Path) -> None:
+    """One program's are fine, also those of rust-n5, whose document is like Java's."""
+    elements = np.arange(15, dtype=">u2").tobytes()
+    root = plant(tmp_path / "c.n5", "lz4", lz4_block_stream(elements), dimensions=[9, 5])
+    header = struct.pack(">HHII", 0, 2, 3, 5)
+    write(root, "a/1/0", header + lz4_block_stream(elements))
+    assert kinds_of(root, deep=False) == {}
+    write(root, "a/2/0", header + CODECS["lz4 frame"][1](elements))
+    found = "expected all blocks in the format of one program, got 2 of Java and 1 of rust-n5"
+    assert kinds_of(root, deep=False) == {"framing": ("warning", found)}
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_full_block_with_the_header_of_a_truncated_one_is_found(
     tmp_path: Path, codec: str
