@@ -34,6 +34,7 @@ from zarr.errors import ZarrUserWarning
 from zarr.storage import MemoryStore, StorePath, WrapperStore
 from zarr.types import ArrayV2, ArrayV3
 
+from n5zarr.cores import usable_cores
 from n5zarr.errors import N5UnrepresentableError
 
 try:
@@ -331,7 +332,7 @@ def max_workers() -> int:
     given = zarr.config.get("codec_pipeline.max_workers", None)
     with suppress(TypeError, ValueError):
         return max(1, int(given))
-    n_workers = os.cpu_count() or 1
+    n_workers = usable_cores()
     if given is not None:
         message = f"codec_pipeline.max_workers: expected a number, got {given!r}; uses {n_workers}"
         warnings.warn(message, ZarrUserWarning, stacklevel=2)

@@ -16,10 +16,10 @@ from rich.text import Text
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.many import outputs_of, run_each
-from n5zarr.cli.messages import counted, next_step
+from n5zarr.cli.messages import next_step
 from n5zarr.cli.options import ACCESS, AsJson, Progress, options_of
 from n5zarr.format.path import join
-from n5zarr.store.info import bytes_text
+from n5zarr.store.info import bytes_text, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -108,18 +108,24 @@ def _convert_into(
     """Copy one of several sources, unless an earlier run has."""
     places, verify = (source, outputs[source]), given["verify"]
     options = {**given, "resume": not given["overwrite"]}
-    planned = None
-    # what fails here fails again below, and is recorded
-    with suppress(Exception), warnings.catch_warnings(action="ignore"):
-        if not (given["overwrite"] or given["dry_run"]):
-            planned = _convert(*places, {**options, "expect_complete": False, "dry_run": True})
-    if planned is not None and planned.was_finished:
+    if not (given["overwrite"] or given["dry_run"]) and _was_finished(places, options):
         was_checked = report.keep(places, ended=True, verify=verify) if report else not verify
         if was_checked:
             state = "compared" if verify else "finished"
             return "ok", f"{outputs[source]} was {state} by an earlier run, and not read again"
     *_, text = _text(_convert(*places, {**options, "report": report}), None)
     return "ok", str(text)
+
+
+def _was_finished(places: tuple[str, str], options: Mapping[str, Any]) -> bool:
+    """Whether an earlier run has finished the copy, and the source is complete if it must be."""
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):  # converting it raises, too
+        for is_complete in sorted({False, options["expect_complete"]}):
+            planned = {**options, "expect_complete": is_complete, "dry_run": True}
+            if not _convert(*places, planned).was_finished:
+                return False
+        return True
+    return False
 
 
 @options_of(n5zarr.rechunk)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import n5zarr
 from n5zarr.cli.command import Result
-from n5zarr.cli.messages import counted
 from n5zarr.cli.options import options_of
+from n5zarr.store.info import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

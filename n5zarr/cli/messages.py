@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 __all__ = [
     "complain",
     "console",
-    "counted",
     "is_quiet",
     "next_step",
     "print_json",
@@ -81,17 +80,6 @@ def _console_of(stream: TextIO | None) -> Console:
     # None: a service has closed it
     width = None if stream is None or stream.isatty() else 10_000
     return _Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
-
-
-def counted(n: int, word: str) -> str:
-    """Return a number with a noun.
-
-    Examples
-    --------
-    >>> counted(1, "block"), counted(0, "block")
-    ('1 block', '0 blocks')
-    """
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def next_step(part: str) -> str:

@@ -57,7 +57,7 @@ class Lz4Codec(Codec[Lz4]):
         block, _, xxhash = _libraries()
         framing = _meant(compression)
         if framing != "Java":
-            packed = block.compress(data, store_size=False)
+            packed: bytes = block.compress(data, store_size=False)
             return packed if framing == "z5" else struct.pack("<I", len(data)) + packed
         size = min(compression.block_size, _MAX_PIECE)
         level = max(0, (size - 1).bit_length() - _MIN_LEVEL_BITS)

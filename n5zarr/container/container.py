@@ -263,7 +263,10 @@ class Container:
                 "N5 holds no other values"
             )
             if fixed is not None:
-                message += f". The store shows one format: N5Store(..., zarr_format={fixed})"
+                message += (
+                    f". The store shows one format: N5Store(..., zarr_format={fixed}); zarr's "
+                    f"functions create it with zarr_format={fixed}, too"
+                )
             raise N5UnrepresentableError(message, kind="path", where=self.name)
         if isinstance(parsed, ChunkKey):
             steps = self.chunks.write(parsed, value)

@@ -165,7 +165,7 @@ def _zarr_at(path: str, entries: Sequence[Entry]) -> Steps[Foreign | None]:
     if data is not None and (has_blocks_of_n5(data) if has_both else is_sidecar(data)):
         return None
     found = zarr_node(names, data if own == "zarr.json" else None)
-    if not has_both or found is None or found.kind is None:
+    if not has_both or found is None:
         return found
     document = _parsed((yield from read_key(join(path, ATTRIBUTES_JSON))) or b"")
     if is_dataset(document):

@@ -149,6 +149,9 @@ _NOT_REACHED = re.compile(
 )
 _HOST = re.compile(r"(?:https?://(?:[^@/\s]*@)?|Cannot connect to host )([^/\s\"']+)")
 
+# of S3, Google and Azure
+_NO_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist|ContainerNotFound")
+
 
 def server_error(
     where: str, err: Exception, *, is_read: bool, secrets: Iterable[str] = ()
@@ -169,7 +172,8 @@ def server_error(
         What its text must not contain; see :func:`~n5zarr.storage.secrets.secrets_of_store`.
     """
     is_told = str(getattr(err, "strerror", "")).startswith(f"{where}: ")
-    if is_told or isinstance(err, N5Error | FileNotFoundError):
+    is_key = isinstance(err, FileNotFoundError) and not _NO_BUCKET.search(str(err))
+    if is_told or is_key or isinstance(err, N5Error):
         return err
     is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
     is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
@@ -208,7 +212,9 @@ def _failure(where: str, err: Exception, secrets: Iterable[str], *, is_of_librar
     if status is None and (isinstance(err, TimeoutError) or _TIMED_OUT.search(details)):
         text = ": ".join(filter(None, ("no answer in time", text)))
         return TimeoutError(ETIMEDOUT, f"{where}: {text}")
-    if "locate credentials" in text:
+    if _NO_BUCKET.search(details):
+        text = "NoSuchBucket: the server has no such bucket; check its name, or create it"
+    elif "locate credentials" in text:
         text += "; storage_options={'anon': True} reads public buckets"
     elif status is None and (found := _NOT_REACHED.search(details)):
         host = (_HOST.search(details) or found)[1]

@@ -314,6 +314,11 @@ def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monke
         ({0: numbers()}, {"registrations": [np.eye(4)]}, "registrations: expected a mapping"),
         ({0: numbers()}, {"setups": {1: {"name": "a"}}}, "setups: expected names"),
         ({0: numbers()}, {"setups": {0: {"colour": "a"}}}, "setups: expected names"),
+        (
+            {0: numbers(), 3: numbers()},
+            {"setups": {0: {"tile": "a", "name": "left"}, 3: {"tile": "a", "name": "right"}}},
+            r"differ from others in illumination, channel, tile, angle, got .* for 0 and 3",
+        ),
         ({0: numbers()}, {"setups": {0: {"name": "a\0"}}}, "characters that XML can hold"),
         ({0: numbers()}, {"setups": {0: {"name": "a\ud800"}}}, "characters that XML can hold"),
         ({0: numbers()}, {"registrations": {1: np.eye(4)}}, "a setup or a view of the data"),

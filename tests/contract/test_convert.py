@@ -607,6 +607,17 @@ def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) 
     assert n5zarr.open_array(out, path="em/s2").shape == (10, 24, 32)
 
 
+def test_blocks_are_passed_through_only_if_their_bytes_stay(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "a.n5/v", data=np.arange(77, dtype="u2").reshape(7, 11))
+    block = (tmp_path / "a.n5/v/0/0").read_bytes()
+    for k, (compression, way) in enumerate(
+        {None: "blocks", "gzip": "blocks", "zstd": "values"}.items()
+    ):
+        done = n5zarr.convert(tmp_path / "a.n5", tmp_path / f"{k}.n5", compression=compression)
+        assert done.arrays[0].way == way
+        assert ((tmp_path / f"{k}.n5/v/0/0").read_bytes() == block) == (way == "blocks")
+
+
 def test_zarr_without_compression_becomes_raw_blocks(tmp_path: Path) -> None:
     """Chunks of the fill value 3 are not stored there; N5 has no such value."""
     values = np.full((7, 5), 3, "<u2")

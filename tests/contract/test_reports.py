@@ -226,6 +226,18 @@ def test_lost_blocks_are_refused_before_anything_is_written(several: list[Path])
     n5zarr.convert(several[3], out, overwrite=True, verify=True)
 
 
+def test_a_finished_copy_of_a_source_with_gaps_is_not_complete(made: Path) -> None:
+    """What an earlier run without the option has copied counts only if nothing is missing."""
+    copied = "convert", made, "--into", made.parent / "out"
+    assert called(*copied)[0] == 0
+    status, lines = called(*copied, "--expect-complete")
+    assert (status, "/g/u2 lacks 1 of" in lines[0]) == (0, False)
+    next((made / "g/u2").glob("*/*/*")).unlink()
+    status, lines = called(*copied, "--expect-complete")
+    assert status == 1
+    assert "/g/u2 lacks 1 of" in lines[0]
+
+
 def test_a_lost_document_is_no_complete_source(made: Path) -> None:
     """Blocks whose dataset has no document are named, and nothing at all is said."""
     (made / "g/u2/attributes.json").unlink()

@@ -203,7 +203,9 @@ def check_found(
     """
     for path, err in found.refused.items():
         if path not in opaque:
-            err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
+            is_foreign = getattr(err, "kind", None) == "foreign"
+            alone = f"convert {join(found.name, path)} copies it; " * is_foreign
+            err.add_note(f"{alone}exclude={path!r} (--exclude {path}) omits it")
             raise err
     wanted = f"arrays like {', '.join(paths.select)}" if paths.select else "arrays to copy"
     at_level = "" if level is None else f" at level {level}"

@@ -23,7 +23,7 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
-from n5zarr.tools.convert.copying import copy_of
+from n5zarr.tools.convert.copying import BlockCopy, copy_of
 from n5zarr.tools.convert.evidence import describe_copies
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
@@ -254,8 +254,10 @@ class Plan:
 
 def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
     array = copy.target.array
+    is_anew = isinstance(copy, BlockCopy) and not copy.passes_files
+    way = "values" if is_anew else copy.way
     return ConvertedArray(
-        path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes, *copied[:2]
+        path, way, array.shape, array.chunks, array.shards, copy.n_bytes, *copied[:2]
     )
 
 

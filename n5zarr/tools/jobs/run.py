@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import threading
@@ -25,6 +24,7 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
 
 from n5zarr.container.options import require
+from n5zarr.cores import usable_cores
 from n5zarr.errors import import_optional, option_error
 from n5zarr.tools.jobs.parts import WHOLE, WORKERS
 
@@ -90,7 +90,7 @@ class RunOptions:
     @property
     def _n_here(self) -> int:
         """Number of threads or processes."""
-        here = _n_cores() if self.n_workers is None else self.n_workers
+        here = usable_cores() if self.n_workers is None else self.n_workers
         return here if self.division.is_whole else min(here, WORKERS)
 
     @cached_property
@@ -211,14 +211,6 @@ class _Turns[T, R]:
         return result
 
 
-def _n_cores() -> int:
-    """Count the cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
-
-
 def run_tasks[T, R](
     work: Callable[[T], R],
     tasks: Iterable[T],
@@ -259,7 +251,7 @@ def run_tasks[T, R](
     ChildProcessError, ConnectionError
         A process ended before its task was done; the scheduler of dask has gone.
     """
-    n_workers = _n_cores() if n_workers is None else n_workers
+    n_workers = usable_cores() if n_workers is None else n_workers
     with _executor(scheduler, n_workers) as (executor, n_at_once, drops):
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)

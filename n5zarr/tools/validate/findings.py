@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
+from n5zarr.store.info import bytes_text, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -107,9 +108,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "N5 does not have this `compression`, or its members are wrong",
         "correct it, or let its writer convert the dataset",
     ),
-    "data-type": Rule(
-        "error", "N5 does not have this `dataType`", "correct it, or convert the dataset"
-    ),
+    "data-type": Rule("error", "N5 does not have this `dataType`", "correct or convert it"),
     "unsupported": Rule(
         "note",
         "valid, but no array, such as `dataType` `object`, or unknown to n5zarr",
@@ -177,9 +176,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "read it by the recipe",
     ),
     "shard-size": Rule(
-        "error",
-        "the size of shards, which only their files tell",
-        "the recipe takes it",
+        "error", "the size of shards, which only their files tell", "the recipe takes it"
     ),
     "misplaced-block": Rule(
         "warning",
@@ -374,7 +371,7 @@ class BlockCount:
         return self.n_stored >= self.n_blocks
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Validation:
     """The result of :func:`n5zarr.validate`.
 
@@ -395,21 +392,34 @@ class Validation:
     deep : bool
         Whether every block was decoded.
     block_counts : tuple of BlockCount
-        How many blocks of each dataset are stored; without datasets of which this is unknown: whose
-        directories cannot be listed, whose files are shards of Java N5 4, and arrays of OME-Zarr
-        unless all their chunks were checked or expected.
+        How many blocks of each dataset are stored; without those of which this is unknown: not
+        listed, shards of Java N5 4, and OME-Zarr unless its chunks were checked or expected.
     """
 
     container: str
     path: str
-    findings: tuple[Finding, ...] = field(repr=False)
+    findings: tuple[Finding, ...]
     n_groups: int
     n_datasets: int
     n_blocks: int
     n_bytes: int
     seconds: float
     deep: bool
-    block_counts: tuple[BlockCount, ...] = field(default=(), repr=False)
+    block_counts: tuple[BlockCount, ...] = ()
+
+    def __str__(self) -> str:
+        found = [counted(n, severity) for severity, n in self.by_severity.items() if n]
+        nodes = f"{counted(self.n_groups, 'group')}, {counted(self.n_datasets, 'dataset')}"
+        how = f"of {bytes_text(self.n_bytes)} {'decoded' if self.deep else 'checked'}"
+        n_blocks = self.n_blocks
+        if not n_blocks and self.n_datasets:  # of OME-Zarr, unless they are decoded
+            n_blocks = sum(each.n_stored for each in self.block_counts)
+            how = "counted" if n_blocks else "read"
+        blocks = f"{counted(n_blocks, 'block')} {how} in {self.seconds:.1f} s"
+        return f"{', '.join(found) or 'no problems'}: {nodes}, {blocks}"
+
+    def __repr__(self) -> str:
+        return f"<Validation of {self.container} /{self.path}: {self}>"
 
     @property
     def ok(self) -> bool:

@@ -886,6 +886,22 @@ def test_the_right_payload_is_not_found(tmp_path: Path, codec: str) -> None:
     assert kinds_of(plant(tmp_path / "c.n5", codec, elements), deep=True) == {}
 
 
+@pytest.mark.parametrize("document", ["no JSON", '{"zarr_format": 3, "node_type": "group"}'])
+def test_a_document_of_zarr_beside_n5_is_named(tmp_path: Path, document: str) -> None:
+    root = plant(tmp_path / "c.n5", "raw", np.arange(15, dtype=">u2").tobytes())
+    for path in (root, root / "a"):
+        path.joinpath("zarr.json").write_text(document)
+    result = n5zarr.validate(root)
+    assert [(f.file, f.kind, f.severity) for f in result.findings] == [
+        ("zarr.json", "stray-file", "note"), ("a/zarr.json", "stray-file", "note"),
+    ]  # fmt: skip
+    assert all("a document of Zarr beside N5" in each.message for each in result.findings)
+    assert result.n_blocks == 1
+    assert n5zarr.open_array(root, path="a", mode="r")[0, 1] == 1
+    assert repr(result).endswith(f"c.n5 /: {result}>")
+    assert str(result).startswith("2 notes: 1 group, 1 dataset, 1 block of 42 B checked in ")
+
+
 def test_blocks_of_lz4_by_several_programs_are_found(tmp_path: Path) -> None:
     """One program's are fine, also those of rust-n5, whose document is like Java's."""
     elements = np.arange(15, dtype=">u2").tobytes()
