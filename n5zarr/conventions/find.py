@@ -38,7 +38,7 @@ from n5zarr.conventions.levels import (
     images_in,
     level_by_factors,
     path_of,
-    problems_of_list,
+    problems_of_factors,
     ratios,
 )
 from n5zarr.conventions.model import (
@@ -99,6 +99,7 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
     ("ngff", ngff.read_dataset),
     ("canonical", canonical.read_group),
     ("funlib", funlib.read),
+    ("n5viewer", n5viewer.read_group),
     ("neuroglancer", neuroglancer.read),
     ("paintera", paintera.read),
     ("paintera", paintera.read_group),
@@ -125,7 +126,7 @@ _OWN_KEYS = {
 }
 # their levels may be placed by a list of factors
 _BY_LISTED_FACTORS = {
-    "bdv", "factors", "funlib", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
+    "bdv", "factors", "funlib", "fused", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
 }  # fmt: skip
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
 _OF_ANY_LENGTH = {
@@ -171,6 +172,8 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
         geometry = _names_only(node) or (_by_shapes(node) if convention is None else None)
     if not problems and convention is None and (geometry is None or not geometry.is_stated):
         problems += _ignored(node)
+    if geometry is None or geometry.convention in ("n5viewer", "factors", "names", "shapes"):
+        problems += n5viewer.problems_of(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
         problems += _problems_of(node, geometry)
@@ -179,7 +182,7 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
 
 def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
     if geometry.convention in _BY_LISTED_FACTORS:
-        yield from problems_of_list(node)
+        yield from problems_of_factors(node)
     if geometry.convention == "cosem":
         yield from cosem.problems_of(node)
     if geometry.rest:

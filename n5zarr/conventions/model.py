@@ -169,9 +169,8 @@ class Node:
         Name of the finest level, if ``multiscales`` lists it and the dataset; else it is ``s0``.
     is_like_first : bool, optional
         Whether the finest level has the same data type.
-    unlisted : tuple of int, optional
-        Dimensions of the level that a list of factors of the group lacks, see
-        :func:`~n5zarr.conventions.levels.unlisted_level`.
+    levels : mapping of int to tuple of int, optional
+        Dimensions of the levels ``s0``, ``s1``, ... that are known, by number.
     view : SetupView, optional
         Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
@@ -186,7 +185,7 @@ class Node:
     first_attributes: Mapping[str, JSON] = field(default_factory=dict)
     first_name: str | None = None
     is_like_first: bool = True
-    unlisted: N5Tuple | None = None
+    levels: Mapping[int, N5Tuple] = field(default_factory=dict)
     view: SetupView | None = None
     given_names: tuple[str, ...] | None = None
 

@@ -66,7 +66,8 @@ def read(node: Node) -> Geometry | None:
     if resolution is None and names is None:
         return None
     base = resolution or (1.0,) * node.ndim
-    by = (downsampling_factors(node) if is_own else factors_to_first(node)) or (1.0,) * node.ndim
+    factors = downsampling_factors(node) if is_own else factors_to_first(node, names)
+    by = (factors or (1.0,) * node.ndim)[: len(base)]
     scale, translation = tuple(map(mul, base, by)), centre_shifts(base, by)
     if is_own:
         scale, translation = level_from(node, base, by)
@@ -242,6 +243,6 @@ def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None
     """Return the nearest ``pixelResolution``: numbers, value, and whether the dataset has it."""
     for depth, attributes in enumerate((node.attributes, *_groups_above(node))):
         resolution = resolution_in(attributes)
-        if resolution is not None and len(resolution) == node.ndim:
+        if resolution is not None and len(resolution) <= node.ndim:
             return resolution, attributes["pixelResolution"], not depth
     return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import level_from
+from n5zarr.conventions.levels import factors_to_first, level_from
 from n5zarr.conventions.model import (
     Geometry,
     Node,
@@ -52,8 +52,7 @@ def read_group(node: Node) -> Geometry | None:
         resolution = (1.0,) * node.ndim
     if resolution is None or node.level is None:
         return None
-    by = downsampling_factors(node) or (1.0,) * node.ndim  # as Paintera, which has no other factors
-    scale = [r * f for r, f in zip(resolution, by, strict=True)]
+    scale = [r * f for r, f in zip(resolution, factors_to_first(node), strict=True)]
     return _geometry(node, group, scale, (), "group of the levels: ")
 
 

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 __all__ = ["find_in_n5"]
 
 # of groups: what describes the axes of the levels, in the order of N5
-_OF_AXES = LEVELS_KEYS | {"scales", "pixelResolution", "offset", "multiScale", "n5"}
+_OF_AXES = LEVELS_KEYS | {
+    "affineTransform", "scales", "pixelResolution", "offset", "multiScale", "n5",
+}  # fmt: skip
 _COLUMNS, _ROWS = 3, 16  # a table has few columns, and so many rows for each of them, or more
 
 

@@ -2,7 +2,8 @@
 
 https://ngff.openmicroscopy.org, "multiscales", each version; all lists are in C order. Levels
 become ``s0``, ``s1``, ..., with the attributes that :func:`n5zarr.to_n5` writes, so that programs
-which read N5 find names, units, scale and translation. ``omero``, ``image-label`` and ``labels``
+which read N5 find names, units, scale and translation. Images of a group after its first become
+groups in it. ``omero``, ``image-label`` and ``labels``
 stay as attributes of the group of the image.
 """
 
@@ -29,9 +30,11 @@ if TYPE_CHECKING:
 __all__ = [
     "UNNAMED_AXES",
     "OmeLevel",
+    "arrays_of_images",
     "as_05",
     "describe_image",
     "image_in",
+    "images_of",
     "is_cosem",
     "is_inside",
     "level_paths",
@@ -98,8 +101,30 @@ def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """Return the first image of a group; None if it has none, or levels of COSEM."""
-    image = first_of(ome_part(attributes, "multiscales"))
-    return image if "datasets" in image and not is_cosem(attributes) else None
+    return images_of(attributes).get("")
+
+
+def images_of(attributes: Mapping[str, JSON]) -> dict[str, Mapping[str, JSON]]:
+    """Return the images of a group by the names of the groups in it that they are in N5.
+
+    The first is the group itself, ``""``; empty if it has no image, or levels of COSEM.
+
+    Examples
+    --------
+    >>> em, seg = {"datasets": [{"path": "0"}]}, {"datasets": [{"path": "seg"}]}
+    >>> images_of({"multiscales": [em, seg]})
+    {'': {'datasets': [{'path': '0'}]}, 'image2': {'datasets': [{'path': 'seg'}]}}
+    """
+    listed = ome_part(attributes, "multiscales")
+    is_image = "datasets" in first_of(listed) and not is_cosem(attributes)
+    images = enumerate(map(mapping, items_of(listed) if is_image else []), 1)
+    return {f"image{n}" if n > 1 else "": image for n, image in images}
+
+
+def arrays_of_images(attributes: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the arrays of all images of a group, each once; none that leads out."""
+    images = images_of(attributes).values()
+    return [*dict.fromkeys(path for each in images for path in paths_in(each.get("datasets")))]
 
 
 def is_cosem(attributes: Mapping[str, JSON]) -> bool:
@@ -206,7 +231,7 @@ def read_levels(
         return {}
     first = shapes[next(iter(paths.values()))]
     image = as_05(image, len(first))
-    axes: dict[int, Sequence[Axis]] = {}
+    levels: dict[int, OmeLevel] = {}
     for number, path in paths.items():
         names = tuple(path.split("/"))
         node = Node(
@@ -218,14 +243,9 @@ def read_levels(
         )
         geometry = ngff.read(node, is_c_order=True)
         if geometry is not None:
-            axes[number] = geometry.axes
-    convention = choose_convention("auto", [])
-    finest = next(iter(axes.values()), None)
-    levels = {}
-    for number, own in axes.items():
-        name = f"s{number}"
-        written = describe_axes(convention, own, name, finest if number else None)
-        levels[number] = OmeLevel(paths[number], name, own, written)
+            name = f"s{number}"
+            written = describe_axes(choose_convention("auto", []), geometry.axes, name)
+            levels[number] = OmeLevel(path, name, geometry.axes, written)
     return levels
 
 

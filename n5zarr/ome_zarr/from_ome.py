@@ -2,7 +2,7 @@
 
 Images become levels ``s0``, ``s1``, ..., with attributes of N5, see
 :mod:`n5zarr.images.ome_documents`. Groups, ``labels`` among them, and other arrays keep their
-paths.
+paths. Each further image of a group becomes a group in it, ``image2`` and so on.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.images.ome_documents import describe_image, image_in, level_paths, read_levels
+from n5zarr.images.ome_documents import describe_image, images_of, level_paths, read_levels
 from n5zarr.images.ome_draft import other_systems
 
 if TYPE_CHECKING:
@@ -41,40 +41,49 @@ def from_ome(tree: SourceTree) -> SourceTree:
         translations, or the name of a level is taken (``kind="option"``).
     """
     with ErrorsAt(tree.name):
-        levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # new path and array by old path
+        levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # old path and array by new path
         groups = dict(tree.groups)
         for group, attributes in tree.groups.items():
-            image = image_in(attributes)
-            levels = {} if image is None else _ome_levels(group, image, tree.arrays)
-            if not levels:
-                continue
-            taken = {join(group, level.path) for level in levels.values()}
-            above = f"{group}/" if group else ""
-            is_alone = all(path in taken for path in tree.arrays if path.startswith(above))
-            groups[group] = describe_image(attributes, group, levels, is_alone=is_alone)
-            for level in levels.values():
-                path = join(group, level.path)
-                array = tree.arrays[path]
-                own = level.written.on_dataset(array.attributes)
-                placed = replace(
-                    array,
-                    dimension_names=to_c([axis.name for axis in level.axes]),
-                    attributes={**array.attributes, **own},
+            for name, image in images_of(attributes).items():
+                levels = _ome_levels(group, image, tree.arrays)
+                if not levels:
+                    continue
+                at = join(group, name)
+                require(
+                    not name or not {at} & (tree.groups.keys() | tree.arrays.keys()),
+                    f"{at}: expected a free name for an image of {group or '/'}; rename the node",
                 )
-                levels_of_all[path] = join(group, level.name), placed
+                own_arrays = {join(group, level.path) for level in levels.values()}
+                above = f"{group}/" if group else ""
+                is_alone = all(p in own_arrays for p in tree.arrays if p.startswith(above))
+                own = {"multiscales": [dict(image)]} if name else attributes
+                groups[at] = describe_image(own, at, levels, is_alone=is_alone or bool(name))
+                for level in levels.values():
+                    path = join(group, level.path)
+                    array = tree.arrays[path]
+                    placed = replace(
+                        array,
+                        dimension_names=to_c([axis.name for axis in level.axes]),
+                        attributes={
+                            **array.attributes,
+                            **level.written.on_dataset(array.attributes),
+                        },
+                    )
+                    levels_of_all[join(at, level.name)] = path, placed
         if not levels_of_all:
             return tree
-        others = {p: (p, array) for p, array in tree.arrays.items() if p not in levels_of_all}
-        found: dict[str, ArraySource] = {}
-        origins: dict[str, str] = {}
-        for old, (new, array) in (levels_of_all | others).items():
-            require(
-                origins.setdefault(new, old) == old,
-                f"{old}: expected a name that no level needs, got {new}, the path of "
-                f"{origins[new]} in N5; rename it first",
+        taken = {old for old, _ in levels_of_all.values()}
+        others = {path: array for path, array in tree.arrays.items() if path not in taken}
+        if clashes := sorted(others.keys() & levels_of_all.keys()):
+            raise option_error(
+                f"{clashes[0]}: expected a name that no level needs, got that of "
+                f"{levels_of_all[clashes[0]][0]} in N5; rename it first"
             )
-            found[new] = array
-        return replace(tree, arrays=found, groups=dict(sorted(groups.items())))
+        return replace(
+            tree,
+            arrays={new: array for new, (_, array) in levels_of_all.items()} | others,
+            groups=dict(sorted(groups.items())),
+        )
 
 
 def _ome_levels(

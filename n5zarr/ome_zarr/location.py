@@ -120,8 +120,8 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
 
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:
-    """Recognise a node of Zarr; of a level by its name in N5, the group."""
+    """Recognise a node of Zarr; of an image or a level by its name in N5, the group."""
     is_n5, found = storage.run(read_node_of_any(path, str(storage)))
-    if not (is_n5 or found) and path:
-        found = storage.run(read_zarr_node(path.rpartition("/")[0], str(storage)))
+    for above in groups_above(path)[:-3:-1]:
+        found = found or (None if is_n5 else storage.run(read_zarr_node(above, str(storage))))
     return found

@@ -20,7 +20,7 @@ from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name, join
 from n5zarr.images.ome_documents import (
     describe_image,
-    image_in,
+    images_of,
     level_paths,
     named_nodes,
     ome_part,
@@ -144,20 +144,38 @@ class OmeImages(MadeDatasets):
         if name in above.levels:
             return above.levels[name]
         found = await read_node(self.store, path, self.name, self.zarr_format)
+        image = images_of(above.attributes or {}).get(name)
         if found is not None and found.is_array:
             array = await open_zarr_array(self.store, path, self.name, self.zarr_format)
             if array is not None:
                 return self._plain(path, array)
         try:
+            if name and image is not None:
+                return await self._as_group(path, {"multiscales": [dict(image)]}, {}, group)
             attributes = None if found is None else found.attributes or {}
-            return await self._as_group(path, attributes, above.taken)
+            return await self._as_group(path, attributes, above.taken, path)
         except MisfitError as err:
             raise option_error(f"{join(self.name, path)}: {err}") from err
 
     async def _as_group(
-        self, path: str, attributes: Mapping[str, JSON] | None, taken: Mapping[str, str]
+        self,
+        path: str,
+        attributes: Mapping[str, JSON] | None,
+        taken: Mapping[str, str],
+        holder: str,
     ) -> _Group:
         """Describe a group as N5 does.
+
+        Parameters
+        ----------
+        path : str
+            Of the group in N5.
+        attributes : mapping or None
+            Its attributes in OME-Zarr; None for a directory.
+        taken : mapping
+            See :class:`_Group`.
+        holder : str
+            The group of Zarr that has the arrays: for an image after its first, the one above.
 
         Raises
         ------
@@ -168,11 +186,15 @@ class OmeImages(MadeDatasets):
         """
         if attributes is None:
             return _Group(None, taken=taken)
-        image = image_in(attributes)
-        arrays = {} if image is None else await self._arrays_of(path, level_paths(image))
-        shapes = {inner: array.shape for inner, array in arrays.items()}
-        levels = {} if image is None else read_levels(image, shapes)
-        own = {join(path, each.path): join(path, each.name) for each in levels.values()}
+        images = images_of(attributes)
+        image = images.get("", {})
+        arrays = await self._arrays_of(holder, level_paths(image))
+        levels = read_levels(image, {inner: array.shape for inner, array in arrays.items()})
+        own = {
+            join(holder, each): join(path, name, f"s{number}")
+            for name, other in reversed(images.items())  # of an array of two images, the first
+            for number, each in enumerate(paths_in(other.get("datasets")))
+        }
         described = dict(attributes)
         if levels:
             inside = {each.path.split("/")[0] for each in levels.values()}
@@ -185,7 +207,7 @@ class OmeImages(MadeDatasets):
         return _Group(
             attributes,
             json.dumps(described).encode(),
-            {each.name: self._level(path, each, arrays[each.path]) for each in levels.values()},
+            {each.name: self._level(holder, each, arrays[each.path]) for each in levels.values()},
             {**taken, **own},
         )
 
@@ -230,7 +252,8 @@ class OmeImages(MadeDatasets):
         if not listed and ome_part(group.attributes or {}, "bioformats2raw.layout") is not None:
             wanted |= await self._numbered(path)
         others = sorted(name for name in wanted if join(path, name) not in group.taken)
-        taken = [name for name in others if name in group.levels]
+        made = [*filter(None, images_of(group.attributes or {})), *group.levels]
+        taken = [name for name in others if name in made]
         require(
             not taken,
             f"{join(path, *taken[:1])}: expected a name that no level needs in N5; rename it first",
@@ -238,7 +261,7 @@ class OmeImages(MadeDatasets):
         )
         there = await asyncio.gather(*(self._is_there(join(path, name)) for name in others))
         found = [name for name, is_there in zip(others, there, strict=True) if is_there]
-        return [*found, *group.levels]
+        return [*found, *made]
 
     async def _is_there(self, path: str) -> bool:
         try:

@@ -21,6 +21,7 @@ from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
 from n5zarr.images.ome_documents import (
+    arrays_of_images,
     as_05,
     image_in,
     is_inside,
@@ -164,8 +165,7 @@ class OmeCheck:
                 raise
             entries = []
         listed = [e.name for e in entries if e.is_dir is not False and is_name(e.name)]
-        levels = paths_in(mapping(image_in(node.attributes)).get("datasets"))
-        below = {*listed, *levels, *self._named(path)}
+        below = {*listed, *arrays_of_images(node.attributes), *self._named(path)}
         return [each for each in (join(path, name) for name in sorted(below)) if self._read(each)]
 
     def _named(self, path: str) -> list[str]:

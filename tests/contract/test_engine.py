@@ -340,7 +340,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"resolution": ["a", 1, 1]}, "resolution: expected 3 numbers"),
     ({"spatialTransform": {"transform": {"type": "warp"}}}, "spatialTransform: expected"),
     ({"pixelWidth": "0.2", "pixelUnit": "um", "numSlices": 5}, "pixelWidth: expected a number"),
-    ({"pixelWidth": 0.2, "pixelUnit": "um"}, "expected 3 axes"),
+    ({"pixelWidth": 0.2, "pixelUnit": "um"}, "expected the sizes of the axes after x and y"),
 ]
 
 

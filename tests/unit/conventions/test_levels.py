@@ -402,10 +402,101 @@ def test_other_names_win_over_axistags() -> None:
     assert geometry.convention == "names"
 
 
-def test_a_level_of_funlib_without_factors_has_no_size() -> None:
-    """The size is that of full resolution, and 12 elements are no multiple of 5."""
-    size: dict[str, Any] = {"voxel_size": [4, 4, 4]}
-    found = find_geometry(level({}, (5, 7, 3), ancestors=[size], first_level=(12, 14, 6)))
+# ---------------------------------------------------------------------- levels without s0
+
+GROUPS: dict[str, dict[str, Any]] = {
+    "n5viewer": {"pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]}},
+    "n5viewer, moved": {
+        "pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]},
+        "affineTransform": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]],
+    },
+    "neuroglancer": {"resolution": [4, 5, 40], "units": ["nm"] * 3, "axes": ["x", "y", "z"]},
+    "paintera": {"resolution": [4, 5, 40], "multiScale": True},
+    "funlib": {"voxel_size": [40, 5, 4]},
+}
+COARSE = {1: (17, 11, 7), 2: (9, 5, 4), 3: (5, 3, 2), 5: (2, 1, 1)}  # of halves, rounded
+
+
+def coarse(number: int, group: Any, shapes: Any, **how: Any) -> Node:
+    return level(
+        {}, shapes[number], path=("im", f"s{number}"), first_level=None, ancestors=[group],
+        levels=shapes, **how,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (2, 3), (1, 3), (2,), (2, 5)])
+def test_levels_without_s0_and_factors_are_placed_by_their_names(group: Any, numbers: Any) -> None:
+    shapes = {number: COARSE[number] for number in numbers}
+    messages = set()
+    for number in numbers:
+        found = find_geometry(coarse(number, group, shapes))
+        assert found.geometry is not None
+        by = 2**number
+        assert [axis.scale for axis in found.geometry.axes] == [by * 4, by * 5, by * 40]
+        shift = 0 if found.geometry.convention == "paintera" else (by - 1) / 2
+        assert [a.translation for a in found.geometry.axes] == [shift * r for r in (4, 5, 40)]
+        messages |= {*found.problems}
+    (message,) = messages  # the same for all levels
+    assert "expected them, or s0, got neither" in message
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {1: (17, 11, 7), 2: (9, 6, 7)},  # z is not halved
+        {1: (27, 27, 27), 2: (9, 9, 9)},
+        {1: (9, 5, 4), 2: (17, 11, 7)},  # larger
+        {1: (17, 11, 7), 2: (9, 5)},
+        {2: (17, 11, 7), 3: (9, 5, 4), 4: (9, 5, 4)},
+    ],
+)
+def test_levels_whose_shapes_contradict_their_names_have_no_place(shapes: Any) -> None:
+    group = GROUPS["neuroglancer"]
+    found = [find_geometry(coarse(k, group, shapes)) for k in shapes if len(shapes[k]) == 3]
+    assert {each.geometry for each in found} == {None}
+    assert all("or levels each half of the one before" in each.problems[0] for each in found)
+    assert len({each.problems for each in found}) == 1
+
+
+def test_datasets_of_one_shape_are_no_levels() -> None:
+    shapes = {1: (17, 11, 7), 2: (17, 11, 7)}
+    assert [s for _, s, _, _ in placed(coarse(2, GROUPS["neuroglancer"], shapes))] == [4, 5, 40]
+
+
+@pytest.mark.parametrize("names", [None, ["x", "y", "c", "z"]])
+def test_channels_of_levels_without_s0_have_no_factor(names: Any) -> None:
+    order = [0, 1, 2, 3] if names is None else [0, 1, 3, 2]  # of x, y, z, c
+    group: Any = {"pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]}}
+    if names:
+        group = {"axes": names, "units": ["nm", "nm", "", "nm"], "resolution": [4, 5, 1, 40]}
+    shapes = {k: tuple((*COARSE[k], 3)[i] for i in order) for k in (1, 2)}
+    for number, by in ((1, 2), (2, 4)):
+        found = find_geometry(coarse(number, group, shapes)).geometry
+        assert found is not None
+        wanted = {"x": by * 4, "y": by * 5, "z": by * 40, "c": 1}
+        assert {axis.name: axis.scale for axis in found.axes} == wanted
+
+
+@pytest.mark.parametrize(
+    ("own", "group"),
+    [
+        ({"downsamplingFactors": [2, 2, 2]}, {"resolution": [4, 5, 40]}),
+        ({}, {"resolution": [4, 5, 40], "downsamplingFactors": [[1, 1, 1], [2, 2, 2]]}),
+        ({"pixelResolution": [4, 5, 40]}, {}),  # as n5-universe reads it
+        ({"resolution": [8, 10, 80], "units": ["um"] * 3}, {}),  # its own
+    ],
+)
+def test_levels_without_s0_that_state_their_size_are_no_problem(own: Any, group: Any) -> None:
+    node = coarse(1, group, {1: (17, 11, 7), 2: (9, 5, 4)})
+    found = placed(Node(path=node.path, dimensions=node.dimensions, attributes=own,
+                        ancestors=node.ancestors, levels=node.levels))  # fmt: skip
+    assert [scale for _, scale, _, _ in found] == [8, 10, 80]
+
+
+@pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
+def test_a_level_that_no_factor_gives_has_no_place(group: Any) -> None:
+    """Without factors the shapes decide; 13 elements are no multiple of 8, and 7 not one of 5."""
+    found = find_geometry(level({}, (8, 11, 5), path=("im", "s1"), ancestors=[group]))
     assert found.geometry is None
-    (message,) = found.problems
-    assert "voxel_size of full resolution: expected factors of s1, got none" in message
+    assert "a shape that downsampling s0, [13, 11, 7], gives" in found.problems[0]
