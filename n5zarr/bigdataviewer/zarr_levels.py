@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
 from n5zarr.format.order import to_c, to_n5
-from n5zarr.images.ome_documents import UNNAMED_AXES, ome_part
+from n5zarr.images.ome_06 import is_06
+from n5zarr.images.ome_documents import UNNAMED_AXES, as_05, ome_part
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -184,8 +185,9 @@ def _place_of(axis: JSON) -> str:
 
 
 def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the first image of a group."""
-    return first_of(ome_part(attributes, "multiscales"))
+    """Return the first image of a group; one of 0.6 as in 0.5."""
+    image = first_of(ome_part(attributes, "multiscales"))
+    return as_05(image, 0) if is_06(image) else image
 
 
 def _scale(

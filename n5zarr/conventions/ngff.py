@@ -33,7 +33,15 @@ if TYPE_CHECKING:
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "has_other_rank", "misread_images", "read", "read_dataset", "write"]
+__all__ = [
+    "KEYS",
+    "has_other_rank",
+    "misread_images",
+    "read",
+    "read_dataset",
+    "transforms_of",
+    "write",
+]
 
 _TRANSFORMS = "coordinateTransformations"
 KEYS = ("axes", _TRANSFORMS)  # of a dataset; those of the group are in `multiscales`
@@ -187,9 +195,14 @@ def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, J
         entry: dict[str, JSON] = {"name": axis.name}
         entry |= {"type": axis.type} if axis.type else {}
         entries.append(entry | ({"unit": in_full(axis.unit)} if axis.unit else {}))
-    steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
-    if any(axis.translation for axis in axes):
-        to: JSON = [axis.translation for axis in axes]
-        steps.append({"type": "translation", "translation": to})
     image: dict[str, JSON] = {"version": "0.4", "axes": entries}
-    return image, {"path": path, "coordinateTransformations": steps}
+    placed = [axis.scale for axis in axes], [axis.translation for axis in axes]
+    return image, {"path": path, _TRANSFORMS: transforms_of(*placed)}
+
+
+def transforms_of(scale: Sequence[float], translation: Sequence[float]) -> list[JSON]:
+    """Make the transforms of a level: its scale, and its translation if it has one."""
+    steps: list[JSON] = [{"type": "scale", "scale": [*scale]}]
+    if any(translation):
+        steps.append({"type": "translation", "translation": [*translation]})
+    return steps

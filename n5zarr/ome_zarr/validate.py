@@ -20,6 +20,7 @@ from n5zarr.conventions.levels import entries_in, listed_levels, path_of
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
+from n5zarr.images.ome_06 import is_06
 from n5zarr.images.ome_documents import (
     as_05,
     image_in,
@@ -28,7 +29,6 @@ from n5zarr.images.ome_documents import (
     ome_part,
     paths_in,
 )
-from n5zarr.images.ome_draft import is_06
 from n5zarr.ome_zarr.location import find_ome
 from n5zarr.ome_zarr.rules import (
     ArrayFacts,
@@ -37,6 +37,7 @@ from n5zarr.ome_zarr.rules import (
     check_version,
     paths_out,
 )
+from n5zarr.ome_zarr.scene import unknown_systems
 from n5zarr.storage.requests import list_each, read_each
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.validate.findings import finding
@@ -188,6 +189,9 @@ class OmeCheck:
         for image in images if isinstance(images, list) else ():
             problems += self._check_image(path, image)
         problems += [*check_lists(attributes), *paths_out(attributes)]
+        named = [join(path, name) for name in named_nodes(attributes)]
+        groups = {each: self._read(each).attributes for each in named}
+        problems += unknown_systems(path, attributes, groups)
         for problem in dict.fromkeys(problems):
             yield finding("ome-zarr", path, problem)
         for name in self._named(path):
