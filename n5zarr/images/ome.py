@@ -270,7 +270,7 @@ def image_attributes(image: Image, version: OmeVersion = DEFAULT_VERSION) -> dic
     datasets: list[JSON] = []
     for path, (scale, translation) in image.places.items():
         below = path.removeprefix(image.path).strip("/")
-        steps = transforms_of(scale, translation)
+        steps = transforms_of(zip(scale, translation, strict=True))
         datasets.append({"path": below, "coordinateTransformations": steps})
     others = dict(image.attributes)
     multiscale: dict[str, JSON] = {"name": image.name, "axes": axes}

@@ -150,6 +150,8 @@ def from_06(image: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def other_systems(image: Mapping[str, JSON]) -> list[str]:
     """Return the coordinate systems to which N5 has no way: neither intrinsic nor registered."""
+    if not is_06(image):
+        return []
     name, rows = intrinsic_of(image).get("name"), _registration(image)
     steps = [
         step

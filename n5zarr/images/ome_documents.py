@@ -31,6 +31,7 @@ __all__ = [
     "OmeLevel",
     "as_05",
     "describe_image",
+    "image_as_05",
     "image_in",
     "is_cosem",
     "is_inside",
@@ -286,6 +287,12 @@ def as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
         {**mapping(entry), **_flat(mapping(entry), n)} for entry in entries_in(image)
     ]
     return found
+
+
+def image_as_05(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the first image of a group, one of 0.6 as in 0.5; empty if there is none."""
+    image = first_of(ome_part(attributes, "multiscales"))
+    return as_05(image, 0) if is_06(image) else image
 
 
 def _flat(entry: Mapping[str, JSON], n: int) -> dict[str, JSON]:

@@ -194,8 +194,7 @@ class OmeImage(PyramidImage):
         for level in levels:
             axes = self.axes_at(level.total, method)
             name = self.name(level)
-            placed = [axis.scale for axis in axes], [axis.translation for axis in axes]
-            steps = transforms_of(*placed)
+            steps = transforms_of((axis.scale, axis.translation) for axis in axes)
             steps = steps if system is None else level_transforms(name, steps, system)
             entries.append({"path": name, "coordinateTransformations": steps})
         self._change(

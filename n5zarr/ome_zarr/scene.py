@@ -24,13 +24,13 @@ from n5zarr.images.ome_06 import REGISTRATION, intrinsic_of, is_06, other_system
 from n5zarr.images.ome_documents import as_05, image_in, is_inside, scene_in
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Mapping
 
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import SourceTree
 
-__all__ = ["Scene", "images_needed", "in_scenes", "placed", "read_scene", "unknown_systems"]
+__all__ = ["Scene", "images_needed", "in_scenes", "placed", "read_scene"]
 
 _TRANSFORMS = "coordinateTransformations"
 _WHY = "as n5zarr places images by scales and translations along axes of the same names"
@@ -94,8 +94,8 @@ class Scene:
                 if other in self.steps or not is_known:
                     continue
                 if leads_there:  # and is reversed
-                    to = tuple(-t / n for n, t in zip(by, to, strict=True))
-                    by = tuple(1 / n for n in by)
+                    back = zip(by, to, strict=True)
+                    by, to = zip(*((1 / n, -t / n) for n, t in back), strict=True)
                 self.steps[other] = applied_after((by, to), self.steps[system])
                 pending.append(other)
 
@@ -144,18 +144,6 @@ def read_scene(
     return scene
 
 
-def unknown_systems(
-    path: str, attributes: Mapping[str, JSON], groups: Mapping[str, Mapping[str, JSON]]
-) -> Iterator[str]:
-    """Yield what is wrong with the scene of a group; parameters are those of :func:`read_scene`."""
-    scene = read_scene(path, attributes, groups)
-    for inner, name in sorted(scene.joined.keys() - scene.systems.keys()) if scene else ():
-        yield (
-            f"scene: {_TRANSFORMS}: expected a coordinate system of "
-            f"{inner or 'the scene'}, got {name!r}"
-        )
-
-
 def images_needed(attributes: Mapping[str, JSON]) -> list[str]:
     """Return the paths of the images without whose systems a scene cannot be read.
 
@@ -175,7 +163,9 @@ def in_scenes(tree: SourceTree) -> SourceTree:
         near = [scene for each in (*groups_above(path), path) if (scene := scenes.get(each))]
         with suppress(MisfitError):  # which who reads the image gets
             found[path], more = placed(path, tree.groups[path], *near[-1:])
-            notes += more
+            others = other_systems(image_in(found[path]) or {})
+            omitted = [f"{path or '/'}: the transform to {name!r} is omitted" for name in others]
+            notes += [*more, *omitted]
     warn_once(tree.name, notes)
     return replace(tree, groups=found)
 
@@ -209,15 +199,12 @@ def placed(
         place = scene.places.get(inner.partition("/labels/")[0], {})
         if inner in scene.places:
             place = scene.place(inner, image)
+        if inner in scene.places and not place:
             steps = (s for system, ends in scene.joined.items() if system[0] == inner for s in ends)
             kinds = ", ".join(sorted({str(step.get("type")) for _, step, _ in steps}))
-            if not place:
-                notes.append(f"{path}: its place in the scene ({kinds}) is omitted, {_WHY}")
+            notes.append(f"{path}: its place in the scene ({kinds}) is omitted, {_WHY}")
     if place:
         ome["multiscales"] = [_moved(mapping(m), place) for m in items_of(ome["multiscales"])]
-    elif image is not None and is_06(image):
-        others = other_systems(image)
-        notes += [f"{path or '/'}: the transform to {name!r} is omitted" for name in others]
     if ome.pop("scene", None) is not None:
         ome["bioformats2raw.layout"] = 3
     return {**attributes, **({"ome": ome} if ome else {})}, notes
@@ -230,7 +217,7 @@ def _moved(image: Mapping[str, JSON], place: Place) -> dict[str, JSON]:
     for axis in map(mapping, items_of(found["axes"])):
         there, by, to = place.get(str(axis.get("name")), (axis, 1.0, 0.0))
         unit = there.get("unit") or (axis.get("unit") if by == 1 else None)
-        others = {key: value for key, value in axis.items() if key != "unit"}
-        axes.append({**others, **({"unit": unit} if unit else {})})
+        given = {**axis, "unit": unit}.items()
+        axes.append({key: value for key, value in given if value is not None})
         along.append((by, to))
-    return {**found, "axes": axes, _TRANSFORMS: transforms_of(*zip(*along, strict=True))}
+    return {**found, "axes": axes, _TRANSFORMS: transforms_of(along)}

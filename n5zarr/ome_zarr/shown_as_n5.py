@@ -176,8 +176,7 @@ class OmeImages(MadeDatasets):
             return _Group(None, taken=above.taken, scene=above.scene)
         scene = await self._scene(path, attributes) or above.scene
         shown, notes = placed(path, attributes, scene)
-        if scene is not None:
-            warn_once(self.name, notes)
+        warn_once(self.name, notes)
         image = image_in(shown)
         arrays = {} if image is None else await self._arrays_of(path, level_paths(image))
         shapes = {inner: array.shape for inner, array in arrays.items()}

@@ -37,7 +37,7 @@ from n5zarr.ome_zarr.rules import (
     check_version,
     paths_out,
 )
-from n5zarr.ome_zarr.scene import unknown_systems
+from n5zarr.ome_zarr.scene import read_scene
 from n5zarr.storage.requests import list_each, read_each
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.validate.findings import finding
@@ -189,15 +189,22 @@ class OmeCheck:
         for image in images if isinstance(images, list) else ():
             problems += self._check_image(path, image)
         problems += [*check_lists(attributes), *paths_out(attributes)]
-        named = [join(path, name) for name in named_nodes(attributes)]
-        groups = {each: self._read(each).attributes for each in named}
-        problems += unknown_systems(path, attributes, groups)
+        problems += self._check_scene(path, attributes)
         for problem in dict.fromkeys(problems):
             yield finding("ome-zarr", path, problem)
         for name in self._named(path):
             if name not in ("labels", "OME") and not self._read(join(path, name)):
                 message = f"expected a node at {name!r}, which is listed, got none"
                 yield finding("ome-zarr", path, message)
+
+    def _check_scene(self, path: str, attributes: Mapping[str, JSON]) -> list[str]:
+        named = [join(path, name) for name in named_nodes(attributes)]
+        scene = read_scene(path, attributes, {each: self._read(each).attributes for each in named})
+        unknown = sorted(scene.joined.keys() - scene.systems.keys()) if scene else []
+        return [
+            f"scene: expected a coordinate system of {inner or 'the scene'}, got {name!r}"
+            for inner, name in unknown
+        ]
 
     def _check_image(self, path: str, image: JSON) -> list[str]:
         members = mapping(image)

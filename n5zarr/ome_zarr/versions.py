@@ -29,7 +29,6 @@ from n5zarr.storage.requests import read_key
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import ArraySource, SourceTree
@@ -154,7 +153,11 @@ class _Rewriting:
         if self.version == "0.6" and is_registration(others.get(REGISTRATION), names):
             new[REGISTRATION] = others.pop(REGISTRATION)  # which it expresses
         new["datasets"] = [
-            {**entries[i], "path": level.path, _TRANSFORMS: _steps(to_c(level.axes))}
+            {
+                **entries[i],
+                "path": level.path,
+                _TRANSFORMS: transforms_of((a.scale, a.translation) for a in to_c(level.axes)),
+            }
             for i, level in levels.items()
         ]
         for level in levels.values():
@@ -193,11 +196,6 @@ def _divided(path: str, attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON]
         types = {key: kind for key, kind in types.items() if key not in _OF_IMAGE}
     own = {k: v for k, v in attributes.items() if k in types and isinstance(v, types[k])}
     return {key: value for key, value in attributes.items() if key not in own}, own
-
-
-def _steps(axes: Sequence[Axis]) -> list[JSON]:
-    """Return the scale of a level, and its translation if it has one."""
-    return transforms_of([axis.scale for axis in axes], [axis.translation for axis in axes])
 
 
 def _well(entry: JSON, path: str, plate: Mapping[str, JSON]) -> JSON:

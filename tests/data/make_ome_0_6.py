@@ -103,7 +103,8 @@ def with_ngff_zarr(root: Path) -> None:
     )
 
     def image(first: int, x: float = 0.0) -> Any:
-        data = da.from_array(values((5, 7), first), chunks=(5, 7))
+        chunked: Any = da.from_array
+        data = chunked(values((5, 7), first), chunks=(5, 7))
         scale, at = {"y": 0.5, "x": 0.25}, {"y": 0.0, "x": x}
         made = ngff.to_ngff_image(data, dims=["y", "x"], scale=scale, translation=at)
         made.axes_units = {axis: UNITS[axis] for axis in "yx"}

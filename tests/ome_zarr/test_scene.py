@@ -330,7 +330,7 @@ def test_systems_that_are_not_there_are_found(tmp_path: Path) -> None:
     scene(path, steps)
     found = {each.message for each in n5zarr.validate(path).findings if each.severity == "error"}
     assert found == {
-        f"scene: coordinateTransformations: expected a coordinate system of {where}, got {name!r}"
+        f"scene: expected a coordinate system of {where}, got {name!r}"
         for where, name in (
             ("a", "none"), ("the scene", "nowhere"), ("gone", "physical"),
             ("../in.zarr/a", "physical"),
