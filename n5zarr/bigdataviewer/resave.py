@@ -58,7 +58,7 @@ class NewProject:
         The XML.
     images : {"n5", "ome-zarr"}
         The format of the container.
-    ome_version : {"0.4", "0.5"} or None
+    ome_version : {"0.4", "0.5", "0.6"} or None
         The version of OME-Zarr.
     """
 
@@ -82,7 +82,7 @@ class NewProject:
             The path.
         to : str or None
             The format of the images, as of :func:`n5zarr.convert`.
-        ome_version : {"0.4", "0.5"} or None
+        ome_version : {"0.4", "0.5", "0.6"} or None
             The version of OME-Zarr; by default that of the source, or 0.4.
         source : Place, optional
             The project that is resaved.

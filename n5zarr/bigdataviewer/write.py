@@ -212,7 +212,7 @@ class ProjectData:
         ----------
         name : str
             For messages.
-        ome_version : {"0.4", "0.5"} or None
+        ome_version : {"0.4", "0.5", "0.6"} or None
             The version of OME-Zarr; None for N5.
         """
         levels = {view: self._levels(view) for view in self.views}
@@ -354,7 +354,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
         The XML, ``"dataset.xml"``; the container is ``dataset.n5`` or ``dataset.ome.zarr`` beside.
     format : {"n5", "ome-zarr"}, optional
         The format of the images.
-    ome_version : {"0.4", "0.5"}, optional
+    ome_version : {"0.4", "0.5", "0.6"}, optional
         The version of OME-Zarr; each BigStitcher reads 0.4, the default, and newer ones 0.5.
     setups : mapping, optional
         Names of setups by number: ``{0: {"name": "left", "channel": "GFP", "tile": "3"}}``. They

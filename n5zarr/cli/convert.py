@@ -172,7 +172,7 @@ _WAYS = {
 def pyramid(**given: Any) -> Result:
     """Write coarser levels s1, s2, ... beside the dataset s0.
 
-    LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. Any other
+    LOCATION is s0 or its group; of OME-Zarr 0.4 to 0.6, the image or its first level. Any other
     dataset of N5 is copied to s0 with --to. The levels appear when all are complete; you can
     resume an interrupted run. Blocks with only zeros are not written.
     """

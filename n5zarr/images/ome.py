@@ -8,7 +8,7 @@ Images and groups are described without a version, and get that of the destinati
 
 - 0.5 is Zarr v3: https://ngff.openmicroscopy.org/0.5/. One attribute, ``ome``, has the metadata and
   the version.
-- 0.6rc0 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.images.ome_draft`.
+- 0.6 is as 0.5, with coordinate systems: :mod:`n5zarr.images.ome_06`.
 - 0.4 is Zarr v2: https://ngff.openmicroscopy.org/0.4/. Each part of the metadata is an attribute,
   and those that describe images have the version. Groups that hold levels name their axes, too.
 
@@ -25,13 +25,14 @@ from xml.etree import ElementTree
 
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
+from n5zarr.conventions.model import first_of, items_of, mapping
+from n5zarr.conventions.ngff import transforms_of
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
+from n5zarr.images.ome_06 import REGISTRATION, as_06, is_registration
 from n5zarr.images.ome_documents import without_ome
-from n5zarr.images.ome_draft import DRAFT, REGISTRATION, as_06, is_registration
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
@@ -55,9 +56,9 @@ __all__ = [
     "series_metadata",
 ]
 
-type OmeVersion = Literal["0.4", "0.5", "0.6rc0"]
+type OmeVersion = Literal["0.4", "0.5", "0.6"]
 
-OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6rc0": 3}
+OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6": 3}
 """The format of Zarr that each version prescribes."""
 
 DEFAULT_VERSION: OmeVersion = "0.5"
@@ -70,7 +71,7 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
 
     Parameters
     ----------
-    version : {"0.4", "0.5", "0.6rc0"}
+    version : {"0.4", "0.5", "0.6"}
         The version to write.
     metadata : mapping
         ``multiscales``, ``omero``, ``labels`` and so on, without a version.
@@ -89,7 +90,7 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
     for key in metadata.keys() & _VERSIONED_IN_0_4:
         attributes[key] = _stated(metadata[key], version if version == "0.4" else None)
     images = metadata.get("multiscales")
-    if version == DRAFT and isinstance(images, list):
+    if version == "0.6" and isinstance(images, list):
         attributes["multiscales"] = [as_06(mapping(image)) for image in images]
     if version != "0.4":
         return {"ome": {"version": version, **attributes}}
@@ -268,24 +269,19 @@ def image_attributes(image: Image, version: OmeVersion = DEFAULT_VERSION) -> dic
         axes.append({key: value for key, value in described.items() if value})
     datasets: list[JSON] = []
     for path, (scale, translation) in image.places.items():
-        steps: list[JSON] = [{"type": "scale", "scale": [*scale]}]
-        if any(translation):
-            steps.append({"type": "translation", "translation": [*translation]})
         below = path.removeprefix(image.path).strip("/")
+        steps = transforms_of(zip(scale, translation, strict=True))
         datasets.append({"path": below, "coordinateTransformations": steps})
     others = dict(image.attributes)
     multiscale: dict[str, JSON] = {"name": image.name, "axes": axes}
     names = [axis.name for axis in image.axes]
-    if version == DRAFT and is_registration(others.get(REGISTRATION), names):
+    if version == "0.6" and is_registration(others.get(REGISTRATION), names):
         multiscale[REGISTRATION] = others.pop(REGISTRATION)  # which it expresses
     multiscale["datasets"] = datasets
     ome: dict[str, JSON] = {"multiscales": [multiscale]}
     ome |= {} if image.omero is None else {"omero": dict(image.omero)}
     ome |= {"image-label": _label_source(image.path, image.image_of)} if image.is_labels else {}
-    try:
-        return {**others, **ome_attributes(version, ome)}
-    except MisfitError as err:
-        raise option_error(f"{image.path or image.name}: {err}") from err
+    return {**others, **ome_attributes(version, ome)}
 
 
 def _label_source(label: str, image: str | None) -> dict[str, JSON]:

@@ -1,4 +1,4 @@
-"""Read the images of OME-Zarr, 0.1 to 0.5 and drafts of 0.6, and describe them as N5 does.
+"""Read the images of OME-Zarr, 0.1 to 0.6, and describe them as N5 does.
 
 https://ngff.openmicroscopy.org, "multiscales", each version; all lists are in C order. Levels
 become ``s0``, ``s1``, ..., with the attributes that :func:`n5zarr.to_n5` writes, so that programs
@@ -18,7 +18,7 @@ from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, items_of, mapping
 from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name
-from n5zarr.images.ome_draft import REGISTRATION, from_06, is_06
+from n5zarr.images.ome_06 import REGISTRATION, from_06, is_06
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -33,6 +33,7 @@ __all__ = [
     "arrays_of_images",
     "as_05",
     "describe_image",
+    "image_as_05",
     "image_in",
     "images_of",
     "is_cosem",
@@ -43,6 +44,7 @@ __all__ = [
     "paths_in",
     "plate_or_well",
     "read_levels",
+    "scene_in",
     "without_ome",
 ]
 
@@ -79,6 +81,11 @@ class OmeLevel(NamedTuple):
 def ome_part(attributes: Mapping[str, JSON], key: str) -> JSON:
     """Return a part of the metadata of a group: in ``ome`` since 0.5; None if it is missing."""
     return mapping(attributes.get("ome")).get(key, attributes.get(key))
+
+
+def scene_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the scene of a group, as since 0.6; empty if it has none."""
+    return mapping(mapping(attributes.get("ome")).get("scene"))
 
 
 def plate_or_well(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -139,7 +146,8 @@ def is_cosem(attributes: Mapping[str, JSON]) -> bool:
 def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:
     """Return the paths of the nodes that the metadata of a group name, other than levels.
 
-    Labels, wells of a plate, images of a well, and groups of the layout, whether they exist or not.
+    Labels, wells of a plate, images of a well or a scene, and groups of the layout, whether they
+    exist or not.
 
     Examples
     --------
@@ -149,6 +157,8 @@ def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:
     wells = mapping(ome_part(attributes, "plate")).get("wells")
     images = mapping(ome_part(attributes, "well")).get("images")
     named = [*paths_in(ome_part(attributes, "labels")), *paths_in(wells), *paths_in(images)]
+    steps = items_of(scene_in(attributes).get("coordinateTransformations"))
+    named += paths_in([mapping(step).get(end) for step in steps for end in ("input", "output")])
     if ome_part(attributes, "bioformats2raw.layout") is not None:
         named.append("OME")
     return [*named, "labels"] if image_in(attributes) is not None else named
@@ -292,12 +302,24 @@ def as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
         found["axes"] = [*UNNAMED_AXES[-ndim:]]
     if not isinstance(found["axes"], list):
         raise MisfitError(f"multiscales: axes: expected a list, got {brief(found['axes'])}")
-    found["datasets"] = [{**mapping(entry), **_flat(mapping(entry))} for entry in entries_in(image)]
+    n = len(found["axes"])
+    found["datasets"] = [
+        {**mapping(entry), **_flat(mapping(entry), n)} for entry in entries_in(image)
+    ]
     return found
 
 
-def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the transforms of a level with those in sequences in one list."""
+def image_as_05(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the first image of a group, one of 0.6 as in 0.5; empty if there is none."""
+    image = first_of(ome_part(attributes, "multiscales"))
+    return as_05(image, 0) if is_06(image) else image
+
+
+def _flat(entry: Mapping[str, JSON], n: int) -> dict[str, JSON]:
+    """Return the transforms of a level with those in sequences in one list.
+
+    An identity, as in 0.6, becomes a scale.
+    """
     given = entry.get("coordinateTransformations")
     if not isinstance(given, list):
         return {}
@@ -311,4 +333,5 @@ def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
         raise MisfitError(
             f"multiscales: expected scales and translations, got {', '.join(sorted(others))}"
         )
-    return {"coordinateTransformations": steps}
+    same: list[JSON] = [{"type": "scale", "scale": [1.0] * n}]
+    return {"coordinateTransformations": same if kinds == {"identity"} else steps}

@@ -246,7 +246,7 @@ class OmeZarrKeys:
     found : Images
         The images, as :func:`n5zarr.images.find.images_in` finds them in a source whose chunks have
         the format of the version.
-    version : {"0.5", "0.4", "0.6rc0"}, optional
+    version : {"0.5", "0.4", "0.6"}, optional
         The version of OME-Zarr.
 
     Attributes

@@ -7,17 +7,16 @@ paths. Each further image of a group becomes a group in it, ``image2`` and so on
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from n5zarr.container.options import require
 from n5zarr.conventions.model import MisfitError
-from n5zarr.errors import ErrorsAt, N5Warning, option_error
+from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.ome_documents import describe_image, images_of, level_paths, read_levels
-from n5zarr.images.ome_draft import other_systems
+from n5zarr.ome_zarr.scene import in_scenes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,8 +41,9 @@ def from_ome(tree: SourceTree) -> SourceTree:
     """
     with ErrorsAt(tree.name):
         levels_of_all: dict[str, tuple[str, ArraySource]] = {}  # old path and array by new path
-        groups = dict(tree.groups)
-        for group, attributes in tree.groups.items():
+        placed_groups = in_scenes(tree).groups
+        groups = dict(placed_groups)
+        for group, attributes in placed_groups.items():
             for name, image in images_of(attributes).items():
                 levels = _ome_levels(group, image, tree.arrays)
                 if not levels:
@@ -91,13 +91,6 @@ def _ome_levels(
 ) -> dict[int, OmeLevel]:
     """Read the axes of the existing levels of an image, by number."""
     try:
-        for system in other_systems(image):
-            warnings.warn(
-                f"{group or '/'}: the transform to {system!r} is omitted, as N5 has no place for "
-                "it",
-                N5Warning,
-                stacklevel=3,
-            )
         paths = {path: join(group, path) for path in level_paths(image)}
         shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
         return read_levels(image, shapes)

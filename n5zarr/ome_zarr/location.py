@@ -11,7 +11,7 @@ from n5zarr.container.foreign import read_node_of_any, read_zarr_node
 from n5zarr.conventions.model import mapping
 from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign
 from n5zarr.format.path import groups_above, join, normalize_path
-from n5zarr.images.ome_documents import is_cosem, ome_part
+from n5zarr.images.ome_documents import is_cosem, ome_part, scene_in
 from n5zarr.ome_zarr.shown_as_n5 import OmeImages
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
@@ -88,7 +88,7 @@ class OmeLocation(NamedTuple):
                 continue
             attributes = mapping(parsed.get("attributes")) if "zarr_format" in parsed else parsed
             has_part = any(ome_part(attributes, part) is not None for part in _PARTS)
-            if has_part and not is_cosem(attributes):
+            if (has_part and not is_cosem(attributes)) or scene_in(attributes):
                 return True
         return False
 

@@ -17,11 +17,12 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, mapping
+from n5zarr.conventions.ngff import transforms_of
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import groups_above, join
+from n5zarr.images.ome_06 import intrinsic_of, is_06, level_transforms
 from n5zarr.images.ome_documents import image_in, level_paths, ome_part, paths_in, read_levels
-from n5zarr.images.ome_draft import from_06, intrinsic_of, is_06, level_transforms
 from n5zarr.ome_zarr.location import find_ome
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
@@ -189,14 +190,11 @@ class OmeImage(PyramidImage):
         """List the levels in ``multiscales``, and keep all other metadata of the group."""
         entries: list[JSON] = []
         image = image_in(self.attributes) or {}
-        system = intrinsic_of(image) if is_06(image) else None
+        system = str(intrinsic_of(image)["name"]) if is_06(image) else None
         for level in levels:
             axes = self.axes_at(level.total, method)
             name = self.name(level)
-            steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
-            if any(axis.translation for axis in axes):
-                starts: list[JSON] = [axis.translation for axis in axes]
-                steps.append({"type": "translation", "translation": starts})
+            steps = transforms_of((axis.scale, axis.translation) for axis in axes)
             steps = steps if system is None else level_transforms(name, steps, system)
             entries.append({"path": name, "coordinateTransformations": steps})
         self._change(
@@ -277,7 +275,6 @@ def _read(location: OmeLocation) -> OmeImage:
     except (ValueError, TypeError, KeyError) as err:
         message = f"{paths[0]}: expected an array of Zarr, got {err}"
         raise option_error(message) from err
-    image = from_06(image) if is_06(image) else image
     own = {key: value for key, value in image.items() if key != "coordinateTransformations"}
     levels = read_levels(own, {paths[0]: first.shape})
     require(levels, "multiscales: axes: expected those of the first level, got none")

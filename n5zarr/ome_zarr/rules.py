@@ -1,4 +1,4 @@
-"""Rules for the metadata of OME-Zarr 0.4 and 0.5, on documents alone.
+"""Rules for the metadata of OME-Zarr 0.4 to 0.6, on documents alone.
 
 Sources: https://ngff.openmicroscopy.org/0.4/ and /0.5/, "axes", "multiscales", "omero", "labels",
 "plate" and "well", as far as wrong metadata make a reader fail or show something else.
@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, brief, mapping, numbers
 from n5zarr.images.ome_documents import is_inside, level_paths, ome_part
-from n5zarr.images.ome_draft import DRAFT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -56,8 +55,8 @@ def check_version(attributes: Mapping[str, JSON], zarr_format: int) -> Iterator[
     """Yield what is wrong with the versions that a group states."""
     if zarr_format == 3:
         version = mapping(attributes.get("ome")).get("version")
-        if version not in ("0.5", DRAFT):
-            yield f"ome: version: expected '0.5' in Zarr v3, got {brief(version)}"
+        if version not in ("0.5", "0.6", "0.6rc0"):
+            yield f"ome: version: expected '0.5' or '0.6' in Zarr v3, got {brief(version)}"
         return
     images = attributes.get("multiscales")
     for image in images if isinstance(images, list) else ():

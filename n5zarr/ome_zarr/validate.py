@@ -20,6 +20,7 @@ from n5zarr.conventions.levels import entries_in, listed_levels, path_of
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
+from n5zarr.images.ome_06 import is_06
 from n5zarr.images.ome_documents import (
     arrays_of_images,
     as_05,
@@ -29,7 +30,6 @@ from n5zarr.images.ome_documents import (
     ome_part,
     paths_in,
 )
-from n5zarr.images.ome_draft import is_06
 from n5zarr.ome_zarr.location import find_ome
 from n5zarr.ome_zarr.rules import (
     ArrayFacts,
@@ -38,6 +38,7 @@ from n5zarr.ome_zarr.rules import (
     check_version,
     paths_out,
 )
+from n5zarr.ome_zarr.scene import read_scene
 from n5zarr.storage.requests import list_each, read_each
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.validate.findings import finding
@@ -188,12 +189,22 @@ class OmeCheck:
         for image in images if isinstance(images, list) else ():
             problems += self._check_image(path, image)
         problems += [*check_lists(attributes), *paths_out(attributes)]
+        problems += self._check_scene(path, attributes)
         for problem in dict.fromkeys(problems):
             yield finding("ome-zarr", path, problem)
         for name in self._named(path):
             if name not in ("labels", "OME") and not self._read(join(path, name)):
                 message = f"expected a node at {name!r}, which is listed, got none"
                 yield finding("ome-zarr", path, message)
+
+    def _check_scene(self, path: str, attributes: Mapping[str, JSON]) -> list[str]:
+        named = [join(path, name) for name in named_nodes(attributes)]
+        scene = read_scene(path, attributes, {each: self._read(each).attributes for each in named})
+        unknown = sorted(scene.joined.keys() - scene.systems.keys()) if scene else []
+        return [
+            f"scene: expected a coordinate system of {inner or 'the scene'}, got {name!r}"
+            for inner, name in unknown
+        ]
 
     def _check_image(self, path: str, image: JSON) -> list[str]:
         members = mapping(image)

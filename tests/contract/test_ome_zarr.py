@@ -332,7 +332,7 @@ def test_the_version_and_the_format_choose_each_other(
         ({"ome_version": "0.5", "to": "zarr2"}, r"expected '0.4' for Zarr v2, got '0.5'; without"),
         (
             {"ome_version": "0.3"},
-            r"ome_version: expected one of None, '0.4', '0.5', '0.6rc0', got '0.3'",
+            r"ome_version: expected one of None, '0.4', '0.5', '0.6', got '0.3'",
         ),
         ({"ome_version": "0.4", "ome": False}, r"ome_version .*: expected only with ome=True"),
         ({"ome_version": "0.4", "shards": 64}, r"shards .*: expected Zarr v3 as destination"),

@@ -68,7 +68,9 @@ def by_ome_zarr_py(path: Path, version: Any) -> Path:
         warnings.simplefilter("ignore", DeprecationWarning)  # of itself
         from ome_zarr.writer import write_multiscale, write_multiscale_labels  # noqa: PLC0415
 
-        write_multiscale(data, root, axes=AXES, coordinate_transformations=STEPS, **options)
+        units = {axis["name"]: axis["unit"] for axis in AXES}
+        options |= {"axes": AXES, "axes_units": units}
+        write_multiscale(data, root, coordinate_transformations=STEPS, **options)
         labels = [(level // 5000).astype("u4") for level in data]
         write_multiscale_labels(labels, root, "cells", axes="zyx", fmt=fmt)
     return path

@@ -1,7 +1,7 @@
 """``convert(..., ome=True)`` of OME-Zarr writes another version, with the same images.
 
-Expected: what the source says, by the specification of its version; yaozarrs and the schemas of the
-draft accept the result.
+Expected: what the source says, by the specification of its version; yaozarrs, or for 0.6 its
+schemas, ome-zarr-models and ome-zarr, accept the result.
 """
 
 from __future__ import annotations
@@ -16,15 +16,14 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5Warning
-from tests.contract.test_ome_draft import groups, validate
+from tests.contract import test_ome_06
 from tests.contract.viewers import validate_ome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SOURCES = ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6rc0"]
-TARGETS: Any = {"0.4": 2, "0.5": 3, "0.6rc0": 3}
-DRAFT: Any = "0.6rc0"
+SOURCES = ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6rc0", "0.6"]
+TARGETS: Any = {"0.4": 2, "0.5": 3, "0.6": 3}
 SHAPE = (2, 7, 11, 13)
 OMERO: dict[str, Any] = {
     "channels": [
@@ -55,12 +54,12 @@ def image_of(version: str, name: str, scales: Any, offset: Any, axes: Any = AXES
     for entry, scale in zip(datasets, scales, strict=True):
         steps: list[Any] = [{"type": "scale", "scale": scale}]
         steps += [{"type": "translation", "translation": offset}] if any(offset) else []
-        if version == DRAFT:
+        if version >= "0.6":
             ends = {"input": {"path": entry["path"]}, "output": {"name": "physical"}}
             one: Any = {"type": "sequence", "transformations": steps} if steps[1:] else steps[0]
             steps = [{**one, **ends}]
         entry["coordinateTransformations"] = steps
-    if version == DRAFT:
+    if version >= "0.6":
         return image | {"coordinateSystems": [{"name": "physical", "axes": axes}]}
     return image | {"axes": axes} | ({"version": "0.4"} if version == "0.4" else {})
 
@@ -100,9 +99,8 @@ def write(path: Path, version: str, **options: Any) -> zarr.Group:
 
 def check(path: Path, version: str) -> None:
     """Check all groups with validators, and chunks with n5zarr."""
-    if version == DRAFT:
-        for _, attributes in groups(path):
-            validate(attributes)
+    if version == "0.6":
+        test_ome_06.check(path)
     else:
         validate_ome(path)
     findings = n5zarr.validate(path, deep=True).findings
@@ -110,9 +108,7 @@ def check(path: Path, version: str) -> None:
 
 
 def convert(source: Path, out: Path, version: Any, **options: Any) -> n5zarr.Conversion:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*is a draft", N5Warning)
-        return n5zarr.convert(source, out, ome=True, ome_version=version, **options)
+    return n5zarr.convert(source, out, ome=True, ome_version=version, **options)
 
 
 def metadata(path: Path) -> dict[str, Any]:
@@ -155,7 +151,7 @@ def test_every_version_becomes_every_version(tmp_path: Path, version: str, targe
     axes = [{k: v for k, v in axis.items() if k != "unit" or not is_old} for axis in AXES]
     scales: Any = [[1] * 4, [1, 1, 11 / 6, 13 / 7]] if is_old else SCALES
     expected = image_of(target, "cells", scales, [0] * 4 if is_old else OFFSETS, axes)
-    if target == DRAFT:  # its own name of the coordinate system
+    if target == "0.6":  # its own name of the coordinate system
         text = json.dumps(own["multiscales"][0]).replace('"intrinsic"', '"physical"')
         assert json.loads(text) == expected
     else:
@@ -168,7 +164,7 @@ def test_every_version_becomes_every_version(tmp_path: Path, version: str, targe
     [
         ("0.4", "0.4", {}, {"chunks"}),
         ("0.5", "0.5", {}, {"chunks"}),
-        ("0.5", DRAFT, {"dtype": ">u2"}, {"chunks"}),
+        ("0.5", "0.6", {"dtype": ">u2"}, {"chunks"}),
         ("0.4", "0.5", {"dtype": ">u2", "order": "F"}, {"values"}),
         ("0.5", "0.4", {"shards": (1, 6, 10, 10)}, {"values"}),
         ("0.4", "0.5", {"dtype": "bool"}, {"values"}),
@@ -248,8 +244,8 @@ def test_transforms_of_the_image_become_those_of_its_levels(tmp_path: Path) -> N
 
 
 def test_registrations_become_attributes_and_come_back(tmp_path: Path) -> None:
-    draft, old, again = (tmp_path / f"{name}.zarr" for name in ("draft", "old", "again"))
-    root = write(draft, DRAFT)
+    new, old, again = (tmp_path / f"{name}.zarr" for name in ("new", "old", "again"))
+    root = write(new, "0.6")
     ome: Any = root.attrs["ome"]
     (image,) = ome["multiscales"]
     image["coordinateSystems"] += [{"name": name, "axes": AXES} for name in ("world", "atlas")]
@@ -261,11 +257,11 @@ def test_registrations_become_attributes_and_come_back(tmp_path: Path) -> None:
     image["coordinateTransformations"][1]["affine"] = [*matrix[:3], [0, 0, 0, 2, 3]]
     root.attrs["ome"] = ome
     with pytest.warns(N5Warning, match="/: the transform to 'atlas' is omitted"):
-        convert(draft, old, "0.4")
+        convert(new, old, "0.4")
     rows = [1, 0, 0, 3, 2, 0.5, 0, 0, 0, 0, 1, 5]  # of x, y, z
     assert zarr.open_group(old, mode="r").attrs["registration"] == rows
-    convert(old, again, DRAFT)
-    check(again, DRAFT)
+    convert(old, again, "0.6")
+    check(again, "0.6")
     ((written,), own) = metadata(again)["multiscales"], zarr.open_group(again, mode="r").attrs
     assert [step["affine"] for step in written["coordinateTransformations"]] == [matrix]
     assert "registration" not in own

@@ -21,7 +21,6 @@ from n5zarr.errors import (
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS
 from n5zarr.images.ome_documents import image_in
-from n5zarr.images.ome_draft import DRAFT
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url
@@ -65,7 +64,7 @@ class Form:
     ----------
     ome : bool
         Whether it is OME-Zarr.
-    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+    ome_version : {"0.5", "0.4", "0.6"}, optional
         The version; None leaves it to the format of the destination.
     labels : list of str
         Patterns of the images that are labels.
@@ -113,9 +112,6 @@ def check_ome(target: Destination, form: Form) -> OmeVersion | None:
         f"{version!r}; without to (--to), the version chooses the format",
         where,
     )
-    if version == DRAFT:
-        message = f"{where}: OME-Zarr {DRAFT} is a draft: few programs read it, and it may change"
-        warnings.warn(message, N5Warning, stacklevel=3)
     return version or of_target
 
 

@@ -146,7 +146,7 @@ def open_destination(
         Where to write.
     to : {"zarr", "zarr2", "n5", "ome-zarr"} or None
         The format; None chooses it by the suffix.
-    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+    ome_version : {"0.5", "0.4", "0.6"}, optional
         The version of OME-Zarr, which chooses the format of Zarr unless ``to`` does.
 
     Raises
