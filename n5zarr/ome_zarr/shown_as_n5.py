@@ -67,6 +67,8 @@ class _Group:
         The name in N5 of each array that is a level of this group or one above, by path in Zarr.
     scene : Scene, optional
         Its scene, or the nearest one above it.
+    named : sequence of str, optional
+        Paths of the nodes below it that its metadata name.
     """
 
     attributes: Mapping[str, JSON] | None
@@ -74,6 +76,7 @@ class _Group:
     levels: Mapping[str, MadeDataset] = field(default_factory=dict)
     taken: Mapping[str, str] = field(default_factory=dict)
     scene: Scene | None = None
+    named: Sequence[str] = ()
 
 
 class OmeImages(MadeDatasets):
@@ -216,6 +219,7 @@ class OmeImages(MadeDatasets):
             {each.name: self._level(holder, each, arrays[each.path]) for each in levels.values()},
             {**above.taken, **own},
             scene,
+            named_nodes(attributes),
         )
 
     async def _scene(self, path: str, attributes: Mapping[str, JSON]) -> Scene | None:
@@ -297,7 +301,7 @@ class OmeImages(MadeDatasets):
             group = await self._node(above)
             if isinstance(group, _Group) and group.attributes is not None:
                 inside = f"{path}/".removeprefix(f"{above}/").lstrip("/")
-                listed = [*named_nodes(group.attributes), *await self._series(above, group)]
+                listed = [*group.named, *await self._series(above, group)]
                 below = [each.removeprefix(inside) for each in listed if each.startswith(inside)]
                 found |= {each.partition("/")[0] for each in below}
         return found
