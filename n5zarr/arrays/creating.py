@@ -23,6 +23,7 @@ from n5zarr.conventions.model import axes_of
 from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import automatic_block_size
+from n5zarr.format.json_values import from_numpy
 from n5zarr.format.order import AxisOrder, from_presented, present
 from n5zarr.metadata.levels import add_to_group, describe_new
 from n5zarr.rooms import needed
@@ -109,7 +110,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         Distance between elements, and position of the first one, in ``units``; written where all
         viewers find them. ``s0``, ``s1``, ... become levels of one image.
     attributes : mapping, optional
-        Other attributes, stored unchanged.
+        Other attributes; numbers and arrays of numpy become those of JSON.
     label_multiset : bool, optional
         Whether to store labels as Paintera's label multisets: the array is one of ``uint64``, and a
         voxel that is written holds its label once.
@@ -173,14 +174,15 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     options |= _codecs(store, parsed, is_block=element.is_native and bool(extent))
     if store.zarr_format == 2 and element.is_native:
         zdtype = _zdtype(element.dtype.newbyteorder(">"))
-    written = _describe_axes(store, node, per_axis, attributes or {})
+    others = from_numpy(attributes or {})
+    written = _describe_axes(store, node, per_axis, others)
     array = zarr.create_array(
         store,
         name=node or None,
         shape=extent,
         chunks=block,
         dtype=zdtype,
-        attributes={**(attributes or {}), **written.attributes, **written.beside},
+        attributes={**others, **written.attributes, **written.beside},
         zarr_format=store.zarr_format,
         overwrite=overwrite,
         **options,

@@ -31,7 +31,7 @@ from n5zarr.format.attributes import (
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import groups_above, join
 from n5zarr.format.raw_json import RawObject
-from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
+from n5zarr.storage.requests import Get, List, Remove, Steps, Update, Warn, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
     NewArray,
@@ -151,7 +151,7 @@ def write_document(
     change = whole if old is None else _since(whole, key, document, old, nodes.options.axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
-    path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
+    path, applied, refused = join(key.path, ATTRIBUTES_JSON), list[Change](), list[str]()
     opened = _opened_dataset(nodes.memory, key.path, change.kind)
 
     def apply(data: bytes | None) -> bytes:
@@ -161,11 +161,12 @@ def write_document(
         if opened is not None:
             _check_document(opened, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
-        return changed(data, applied[-1])
+        return changed(data, applied[-1], refused)
 
     (data,) = yield from _resizing(nodes, key.path, change.kind, Update(path, apply), opened)
     if not applied:
         return None
+    yield _told(key.path, refused)
     if isinstance(kind := applied[-1].kind, NewArray):
         members = kind.members
         made = (members.element.stored, members.block_size, members.record.data_type)
@@ -240,9 +241,20 @@ def update_attributes(
         before = restore_attributes(users, Record.from_json(document.get(ZARR_KEY)))
         made = NewAttributes(change(before), base=before)
         node = NodeContext(is_root=not path, is_group=is_group)
-        return changed(data, Change(node=node, attributes=made))
+        return changed(data, Change(node=node, attributes=made), refused)
 
+    refused: list[str] = []
     yield [Update(join(path, ATTRIBUTES_JSON), apply)]
+    yield _told(path, refused)
+
+
+def _told(path: str, refused: Sequence[str]) -> list[Warn]:
+    """Warn of attributes that are written although tensorstore refuses the dataset for them."""
+    message = (
+        f"{path or '/'}: {', '.join(refused)}: written as given, for the programs that look for it "
+        "there; tensorstore refuses the dataset, as it expects a list with a value for each axis"
+    )
+    return [Warn(message)] if refused else []
 
 
 def _in_place(nodes: Nodes, key: MetadataKey, change: Change, *, is_known: bool) -> Steps[Change]:

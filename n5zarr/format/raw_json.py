@@ -9,10 +9,9 @@ such as one with NaN, are lost when the document is written.
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple, Self
 
+from n5zarr.format.json_values import strict
 from n5zarr.format.lenient_json import (
     BARE,
     JSON,
@@ -27,7 +26,7 @@ from n5zarr.format.lenient_json import (
 if TYPE_CHECKING:
     import re
 
-__all__ = ["RawObject", "as_java", "name_of_nonfinite", "replace_nonfinite"]
+__all__ = ["RawObject"]
 
 
 class _MemberText(NamedTuple):
@@ -118,27 +117,8 @@ class RawObject:
         around = self._around.get(key, _MemberText())
         text = self.texts.get(key)
         if text is None:
-            text = json.dumps(as_java(value), allow_nan=False, separators=(",", ":"))
+            text = json.dumps(strict(value), allow_nan=False, separators=(",", ":"))
         return f"{around.before}{json.dumps(key)}{around.colon}{text}{around.after}"
-
-
-def as_java(value: JSON) -> JSON:
-    """Replace NaN and infinities by strings, as Java does when it rewrites a document."""
-    return replace_nonfinite(value, name_of_nonfinite)
-
-
-def name_of_nonfinite(value: float) -> str:
-    """Return the word for NaN or an infinity in Java's JSON."""
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-
-
-def replace_nonfinite(value: JSON, by: Callable[[float], JSON]) -> JSON:
-    """Replace NaN and infinities, in lists and objects too."""
-    if isinstance(value, Mapping):
-        return {key: replace_nonfinite(member, by) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [replace_nonfinite(item, by) for item in value]
-    return by(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _refuse(token: str) -> JSON:

@@ -10,9 +10,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
-from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names
+from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names, letters_of
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import (
     DATASET_KEYS,
@@ -21,8 +21,9 @@ from n5zarr.format.attributes import (
     is_dataset,
     parse_attributes,
 )
+from n5zarr.format.json_values import json_pointers, nonfinite_in, replace_nonfinite
 from n5zarr.format.order import AxisOrder, from_presented, to_c
-from n5zarr.format.raw_json import RawObject, name_of_nonfinite, replace_nonfinite
+from n5zarr.format.raw_json import RawObject
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.zarr_view.change import (
     N5_KEYS,
@@ -37,7 +38,7 @@ from n5zarr.zarr_view.change import (
     Resized,
     WrittenFormat,
 )
-from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
+from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -47,7 +48,11 @@ if TYPE_CHECKING:
 __all__ = ["changed", "names_n5", "other_format"]
 
 
-def changed(data: bytes | None, change: Change) -> bytes:
+_AS_THEY_ARE = (None, "bool", "float16")
+"""The data types in a record whose dataset has the axes of the array."""
+
+
+def changed(data: bytes | None, change: Change, refused: list[str] | None = None) -> bytes:
     """Apply a change to the document on disk.
 
     N5 spec, "File-system specification", item 3: a new container gets the version.
@@ -58,6 +63,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
         The document on disk; None if it is missing.
     change : Change
         The change to apply.
+    refused : list of str, optional
+        Takes the attributes that are written although tensorstore refuses the dataset for them.
 
     Returns
     -------
@@ -85,7 +92,9 @@ def changed(data: bytes | None, change: Change) -> bytes:
         _check_group(raw, node)
     record = _with_kind(raw, record, change.kind, node)
     if change.attributes is not None:
-        record = _with_attributes(raw, record, change.attributes, node, written.zarr_format)
+        record, odd = _with_attributes(raw, record, change.attributes, node, written.zarr_format)
+        if refused is not None:
+            refused[:] = odd
     if change.names is not None:
         given = {} if change.attributes is None else change.attributes.values
         record = _with_names(raw, record, change.names, given, node)
@@ -167,10 +176,7 @@ def _resize(raw: RawObject, members: Members) -> None:
 def _record_nonfinite(raw: RawObject, record: Record, node: NodeContext) -> Record:
     """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
     respelled = {k: v for k, v in node.users_members(raw).items() if k not in raw.texts}
-    found = json_pointers({**record.attributes, **respelled})
-    nonfinite = {
-        p: name_of_nonfinite(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)
-    }
+    nonfinite = nonfinite_in({**record.attributes, **respelled})
     for key, value in respelled.items():
         raw.set(key, _placeholders(value))
     attributes = {k: _placeholders(v) for k, v in record.attributes.items()}
@@ -230,8 +236,8 @@ def _with_attributes(
     new: NewAttributes,
     node: NodeContext,
     zarr_format: ZarrFormat | None,
-) -> Record:
-    """Apply the changes of users' attributes key by key."""
+) -> tuple[Record, list[str]]:
+    """Apply the changes of users' attributes key by key; also return those of `_is_for_others`."""
     attributes, base = new.values, new.base
     if base is None:
         base = restore_attributes(node.users_members(raw), record)
@@ -244,9 +250,14 @@ def _with_attributes(
         escaped.pop(key, None)
         if key not in attributes and key not in node.own_keys(raw):
             raw.remove(key)
+    odd = []
     for key in (key for key in attributes if key in touched):
         value = _placeholders(attributes[key])
-        if not (node.is_reserved(raw, key, value) or _stops_tensorstore(raw, key, value)):
+        stops = _stops_tensorstore(raw, key, value)
+        if stops and _is_for_others(raw, record, key, value):
+            odd.append(key)
+            stops = False
+        if not (stops or node.is_reserved(raw, key, value)):
             raw.set(key, value)
             continue
         escaped[key] = value
@@ -256,21 +267,41 @@ def _with_attributes(
         # it took the place of other names; without it the array has none
         is_gone = XARRAY_KEY not in attributes
         record = replace(record, dimension_names=[] if is_gone else None)
-    return _with_pointers(replace(record, attributes=escaped), attributes, touched)
+    return _with_pointers(replace(record, attributes=escaped), attributes, touched), odd
 
 
 def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
     """Whether tensorstore would refuse the dataset: it requires one value per axis, of one type."""
     if key not in ("axes", "resolution", "units") or not is_dataset(raw.values):
         return False
-    dimensions = raw.values["dimensions"]
-    rank = len(dimensions) if isinstance(dimensions, list) else -1
-    if not isinstance(value, list | tuple) or len(value) != rank:
-        return True
-    if not all(map(_is_finite if key == "resolution" else _is_text, value)):
+    if not _is_listed(key, value) or len(value) != _rank(raw):
         return True
     names = [name for name in value if name]
     return key == "axes" and len(set(map(str, names))) < len(names)
+
+
+def _is_for_others(raw: RawObject, record: Record, key: str, value: JSON) -> bool:
+    """Whether programs need a value where they look for it, although tensorstore refuses it.
+
+    gunpowder's ``resolution`` and ``units``, which have the axes of space alone, and ilastik's
+    ``axes``, a text.
+    """
+    if record.data_type not in _AS_THEY_ARE:
+        return False
+    if key == AXES_KEY:
+        return letters_of(value, _rank(raw)) is not None
+    return _is_listed(key, value) and 0 < len(value) < _rank(raw)
+
+
+def _rank(raw: RawObject) -> int:
+    dimensions = raw.values["dimensions"]
+    return len(dimensions) if isinstance(dimensions, list) else -1
+
+
+def _is_listed(key: str, value: JSON) -> TypeGuard[Sequence[JSON]]:
+    """Whether a value is a list of finite numbers, or of texts."""
+    fits = _is_finite if key == "resolution" else _is_text
+    return isinstance(value, list | tuple) and all(map(fits, value))
 
 
 def _is_text(value: JSON) -> bool:
@@ -290,12 +321,8 @@ def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[
     nonfinite = {p: token for p, token in record.nonfinite.items() if is_kept(p)}
     nulls = [p for p in record.nulls if is_kept(p)]
     written = {key: attributes[key] for key in attributes if key in touched}
-    for pointer, value in json_pointers(written):
-        if value is None:
-            nulls.append(pointer)
-        elif isinstance(value, float) and not math.isfinite(value):
-            nonfinite[pointer] = name_of_nonfinite(value)
-    return replace(record, nonfinite=nonfinite, nulls=nulls)
+    nulls += [pointer for pointer, value in json_pointers(written) if value is None]
+    return replace(record, nonfinite={**nonfinite, **nonfinite_in(written)}, nulls=nulls)
 
 
 def _placeholders(value: JSON) -> JSON:
