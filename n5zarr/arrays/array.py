@@ -13,7 +13,6 @@ from operator import add
 from typing import TYPE_CHECKING, Self, TypeGuard, override
 
 import numpy as np
-import zarr
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu
 

@@ -23,8 +23,8 @@ from n5zarr.conventions.model import axes_of
 from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.format.json_values import from_numpy
 from n5zarr.format.order import AxisOrder, from_presented, present
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import add_to_group, describe_new
 from n5zarr.rooms import needed
 from n5zarr.storage.place import place_of
@@ -174,15 +174,14 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     options |= _codecs(store, parsed, is_block=element.is_native and bool(extent))
     if store.zarr_format == 2 and element.is_native:
         zdtype = _zdtype(element.dtype.newbyteorder(">"))
-    others = from_numpy(attributes or {})
-    written = _describe_axes(store, node, per_axis, others)
+    written = _describe_axes(store, node, per_axis, attributes or {})
     array = zarr.create_array(
         store,
         name=node or None,
         shape=extent,
         chunks=block,
         dtype=zdtype,
-        attributes={**others, **written.attributes, **written.beside},
+        attributes={**from_numpy(attributes or {}), **written.attributes, **written.beside},
         zarr_format=store.zarr_format,
         overwrite=overwrite,
         **options,

@@ -12,8 +12,8 @@ from n5zarr.arrays.open_dataset import OpenDataset, blocks_of_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
-from n5zarr.format.json_values import from_numpy
 from n5zarr.format.order import N5Tuple
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.store.info import Info
 
 __all__ = ["DescribedArray", "N5Attributes", "own_info"]
@@ -32,7 +31,7 @@ class N5Attributes(Attributes):
     """zarr's attributes of a node whose ``update_attributes`` takes numbers of numpy."""
 
     @override
-    def put(self, d: dict[str, JSON]) -> None:
+    def put(self, d: dict[str, Any]) -> None:
         super().put(from_numpy(d))  # before zarr forgets the present ones
 
 
@@ -59,7 +58,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return N5Attributes(DescribedArray(self.async_array))
 
     @override
-    def update_attributes(self, new_attributes: dict[str, JSON]) -> Self:
+    def update_attributes(self, new_attributes: dict[str, Any]) -> Self:
         return super().update_attributes(from_numpy(new_attributes))
 
     @property

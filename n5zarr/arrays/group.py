@@ -24,8 +24,8 @@ from n5zarr.container import codec_chain
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.json_values import from_numpy
 from n5zarr.format.path import normalize_path
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView

@@ -151,7 +151,7 @@ def write_document(
     change = whole if old is None else _since(whole, key, document, old, nodes.options.axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
-    path, applied, refused = join(key.path, ATTRIBUTES_JSON), list[Change](), list[str]()
+    path, applied, told = join(key.path, ATTRIBUTES_JSON), list[Change](), list[str]()
     opened = _opened_dataset(nodes.memory, key.path, change.kind)
 
     def apply(data: bytes | None) -> bytes:
@@ -161,12 +161,12 @@ def write_document(
         if opened is not None:
             _check_document(opened, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
-        return changed(data, applied[-1], refused)
+        return changed(data, applied[-1], told)
 
     (data,) = yield from _resizing(nodes, key.path, change.kind, Update(path, apply), opened)
     if not applied:
         return None
-    yield _told(key.path, refused)
+    yield [Warn(f"{key.path or '/'}: {each}") for each in told]
     if isinstance(kind := applied[-1].kind, NewArray):
         members = kind.members
         made = (members.element.stored, members.block_size, members.record.data_type)
@@ -241,20 +241,11 @@ def update_attributes(
         before = restore_attributes(users, Record.from_json(document.get(ZARR_KEY)))
         made = NewAttributes(change(before), base=before)
         node = NodeContext(is_root=not path, is_group=is_group)
-        return changed(data, Change(node=node, attributes=made), refused)
+        return changed(data, Change(node=node, attributes=made), told)
 
-    refused: list[str] = []
+    told: list[str] = []
     yield [Update(join(path, ATTRIBUTES_JSON), apply)]
-    yield _told(path, refused)
-
-
-def _told(path: str, refused: Sequence[str]) -> list[Warn]:
-    """Warn of attributes that are written although tensorstore refuses the dataset for them."""
-    message = (
-        f"{path or '/'}: {', '.join(refused)}: written as given, for the programs that look for it "
-        "there; tensorstore refuses the dataset, as it expects a list with a value for each axis"
-    )
-    return [Warn(message)] if refused else []
+    yield [Warn(f"{path or '/'}: {each}") for each in told]
 
 
 def _in_place(nodes: Nodes, key: MetadataKey, change: Change, *, is_known: bool) -> Steps[Change]:

@@ -61,8 +61,8 @@ def letters_of(value: JSON, ndim: int) -> tuple[str, ...] | None:
     >>> letters_of("cxyt", 4), letters_of("cxy", 4), letters_of("xxyz", 4)
     (('c', 'x', 'y', 't'), None, None)
     """
-    is_of_ilastik = isinstance(value, str) and len(value) == len({*value} & {*"txyzc"}) == ndim
-    return tuple(value) if is_of_ilastik else None
+    is_text = isinstance(value, str) and len(value) == ndim == len({*value} & {*"txyzc"})
+    return tuple(value) if is_text else None  # type: ignore[arg-type] # a text
 
 
 def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict[str, JSON]:

@@ -266,12 +266,12 @@ def brief(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
-def n_listed(value: JSON, ndim: int) -> int:
+def n_listed(attributes: Mapping[str, JSON], key: str, ndim: int) -> int:
     """Return how many axes a list of a dataset describes: the first ones in N5 order, or all.
 
-    gunpowder and CNNectome write lists of the axes of space alone, which come first.
+    gunpowder and CNNectome write lists for the axes of space alone, which come first.
     """
-    return len(value) if isinstance(value, list) and 0 < len(value) < ndim else ndim
+    return min(len(items_of(attributes.get(key))) or ndim, ndim)
 
 
 def numbers_at(

@@ -67,8 +67,8 @@ def read(node: Node) -> Geometry | None:
     if resolution is None and names is None:
         return None
     base = resolution or (1.0,) * node.ndim
-    by = (downsampling_factors(node) if is_own else factors_to_first(node)) or (1.0,) * node.ndim
-    by = by[: len(base)]
+    factors = downsampling_factors(node) if is_own else factors_to_first(node)
+    by = (factors or (1.0,) * node.ndim)[: len(base)]
     scale, translation = tuple(map(mul, base, by)), centre_shifts(base, by)
     if is_own:
         scale, translation = level_from(node, base, by)
@@ -93,8 +93,7 @@ def read(node: Node) -> Geometry | None:
 
 def _offset(node: Node, *, is_own: bool) -> tuple[float, ...] | None:
     """Read ``offset`` of the dataset, else of the group whose resolution it has."""
-    n = n_listed(node.attributes.get("offset"), node.ndim)
-    own = numbers_at(node.attributes, "offset", n)
+    own = numbers_at(node.attributes, "offset", n_listed(node.attributes, "offset", node.ndim))
     if own is not None or is_own or node.level is None:
         return own
     group = next((a for a in _groups_above(node) if isinstance(a.get("resolution"), list)), {})
@@ -215,7 +214,7 @@ def _inherited[T](
     """Read a list of the dataset, or of the nearest ancestor that has one of the same rank."""
     # a text belongs to CF (units), or is a remark on the resolution
     if isinstance(node.attributes.get(key), list):
-        n = node.ndim if key == "axes" else n_listed(node.attributes[key], node.ndim)
+        n = node.ndim if key == "axes" else n_listed(node.attributes, key, node.ndim)
         return read_at(node.attributes, key, n)
     for attributes in _groups_above(node):
         listed = attributes.get(key)

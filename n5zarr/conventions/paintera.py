@@ -35,9 +35,9 @@ KEYS = ("resolution", "offset", "downsamplingFactors")
 
 def read(node: Node) -> Geometry | None:
     """Read ``resolution`` of the dataset; None if it is missing."""
-    listed = node.attributes.get("resolution")  # a text is about it
-    n = n_listed(listed, node.ndim)
-    resolution = numbers_at(node.attributes, "resolution", n) if isinstance(listed, list) else None
+    n = n_listed(node.attributes, "resolution", node.ndim)
+    is_list = isinstance(node.attributes.get("resolution"), list)  # and not a text about it
+    resolution = numbers_at(node.attributes, "resolution", n) if is_list else None
     if resolution is None:
         return None
     by = (downsampling_factors(node) or (1.0,) * node.ndim)[:n]
@@ -67,7 +67,7 @@ def _geometry(
     within: str,
 ) -> Geometry:
     """Place a dataset in the unit that attributes have, at their offset if they have one."""
-    unit, n = unit_in(attributes), n_listed(attributes.get("offset"), node.ndim)
+    unit, n = unit_in(attributes), n_listed(attributes, "offset", node.ndim)
     return Geometry(
         convention="paintera",
         axes=axes_of(

@@ -15,8 +15,8 @@ from n5zarr.format.attributes import (
     is_dataset,
     own_keys,
 )
-from n5zarr.format.json_values import from_numpy
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -135,8 +135,7 @@ def set_attribute(
     {'limits': [0, 255]}
     """
     place = place_of(location, storage_options, backend)
-    plain = from_numpy(value, key)
-    _update(place, path, key, lambda users, tokens: insert(users, tokens, plain))
+    _update(place, path, key, lambda users, tokens: insert(users, tokens, from_numpy(value, key)))
 
 
 def remove_attribute(

@@ -14,8 +14,8 @@ from n5zarr.container.options import require
 from n5zarr.errors import option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
-from n5zarr.format.json_values import from_numpy
 from n5zarr.format.order import CTuple
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.zarr_view.compressors import zarr_compressors
 

@@ -18,8 +18,8 @@ from n5zarr.conventions.ngff import has_other_rank
 from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
-from n5zarr.format.json_values import from_numpy
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import describe_group, is_level, warn_of_misread
 from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.encode_variables import encode_new

@@ -7,12 +7,12 @@ difference to the document on disk. Members that other programs wrote keep their
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names, letters_of
+from n5zarr.conventions.model import numbers, texts
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import (
     DATASET_KEYS,
@@ -21,9 +21,13 @@ from n5zarr.format.attributes import (
     is_dataset,
     parse_attributes,
 )
-from n5zarr.format.json_values import json_pointers, nonfinite_in, replace_nonfinite
 from n5zarr.format.order import AxisOrder, from_presented, to_c
-from n5zarr.format.raw_json import RawObject
+from n5zarr.format.raw_json import (
+    RawObject,
+    json_pointers,
+    nonfinite_in,
+    strict,
+)
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.zarr_view.change import (
     N5_KEYS,
@@ -48,11 +52,10 @@ if TYPE_CHECKING:
 __all__ = ["changed", "names_n5", "other_format"]
 
 
-_AS_THEY_ARE = (None, "bool", "float16")
-"""The data types in a record whose dataset has the axes of the array."""
+_AS_THEY_ARE = (None, "bool", "float16")  # recorded types whose datasets have the array's axes
 
 
-def changed(data: bytes | None, change: Change, refused: list[str] | None = None) -> bytes:
+def changed(data: bytes | None, change: Change, told: list[str] | None = None) -> bytes:
     """Apply a change to the document on disk.
 
     N5 spec, "File-system specification", item 3: a new container gets the version.
@@ -63,8 +66,8 @@ def changed(data: bytes | None, change: Change, refused: list[str] | None = None
         The document on disk; None if it is missing.
     change : Change
         The change to apply.
-    refused : list of str, optional
-        Takes the attributes that are written although tensorstore refuses the dataset for them.
+    told : list of str, optional
+        Takes what the user should know.
 
     Returns
     -------
@@ -92,9 +95,8 @@ def changed(data: bytes | None, change: Change, refused: list[str] | None = None
         _check_group(raw, node)
     record = _with_kind(raw, record, change.kind, node)
     if change.attributes is not None:
-        record, odd = _with_attributes(raw, record, change.attributes, node, written.zarr_format)
-        if refused is not None:
-            refused[:] = odd
+        told = [] if told is None else told
+        record = _with_attributes(raw, record, change.attributes, node, written.zarr_format, told)
     if change.names is not None:
         given = {} if change.attributes is None else change.attributes.values
         record = _with_names(raw, record, change.names, given, node)
@@ -236,8 +238,9 @@ def _with_attributes(
     new: NewAttributes,
     node: NodeContext,
     zarr_format: ZarrFormat | None,
-) -> tuple[Record, list[str]]:
-    """Apply the changes of users' attributes key by key; also return those of `_is_for_others`."""
+    told: list[str],
+) -> Record:
+    """Apply the changes of users' attributes key by key."""
     attributes, base = new.values, new.base
     if base is None:
         base = restore_attributes(node.users_members(raw), record)
@@ -250,14 +253,10 @@ def _with_attributes(
         escaped.pop(key, None)
         if key not in attributes and key not in node.own_keys(raw):
             raw.remove(key)
-    odd = []
     for key in (key for key in attributes if key in touched):
         value = _placeholders(attributes[key])
-        stops = _stops_tensorstore(raw, key, value)
-        if stops and _is_for_others(raw, record, key, value):
-            odd.append(key)
-            stops = False
-        if not (stops or node.is_reserved(raw, key, value)):
+        is_reserved = node.is_reserved(raw, key, value)
+        if not (is_reserved or _is_set_aside(raw, record, key, value, told)):
             raw.set(key, value)
             continue
         escaped[key] = value
@@ -267,49 +266,34 @@ def _with_attributes(
         # it took the place of other names; without it the array has none
         is_gone = XARRAY_KEY not in attributes
         record = replace(record, dimension_names=[] if is_gone else None)
-    return _with_pointers(replace(record, attributes=escaped), attributes, touched), odd
+    return _with_pointers(replace(record, attributes=escaped), attributes, touched)
 
 
-def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
-    """Whether tensorstore would refuse the dataset: it requires one value per axis, of one type."""
+def _is_set_aside(raw: RawObject, record: Record, key: str, value: JSON, told: list[str]) -> bool:
+    """Whether an attribute of a user goes into the record, as tensorstore refuses the dataset.
+
+    It requires of ``axes``, ``resolution`` and ``units`` a list with one value for each axis. But
+    gunpowder writes lists for the axes of space alone, and ilastik ``axes`` as text: these stay
+    where they and others look for them.
+    """
     if key not in ("axes", "resolution", "units") or not is_dataset(raw.values):
         return False
-    if not _is_listed(key, value) or len(value) != _rank(raw):
-        return True
-    names = [name for name in value if name]
-    return key == "axes" and len(set(map(str, names))) < len(names)
-
-
-def _is_for_others(raw: RawObject, record: Record, key: str, value: JSON) -> bool:
-    """Whether programs need a value where they look for it, although tensorstore refuses it.
-
-    gunpowder's ``resolution`` and ``units``, which have the axes of space alone, and ilastik's
-    ``axes``, a text.
-    """
-    if record.data_type not in _AS_THEY_ARE:
-        return False
-    if key == AXES_KEY:
-        return letters_of(value, _rank(raw)) is not None
-    return _is_listed(key, value) and 0 < len(value) < _rank(raw)
-
-
-def _rank(raw: RawObject) -> int:
     dimensions = raw.values["dimensions"]
-    return len(dimensions) if isinstance(dimensions, list) else -1
-
-
-def _is_listed(key: str, value: JSON) -> TypeGuard[Sequence[JSON]]:
-    """Whether a value is a list of finite numbers, or of texts."""
-    fits = _is_finite if key == "resolution" else _is_text
-    return isinstance(value, list | tuple) and all(map(fits, value))
-
-
-def _is_text(value: JSON) -> bool:
-    return isinstance(value, str)
-
-
-def _is_finite(value: JSON) -> bool:
-    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+    rank = len(dimensions) if isinstance(dimensions, list) else -1
+    items = value if isinstance(value, list) else []
+    is_listed = (numbers(items) if key == "resolution" else texts(items, len(items))) is not None
+    if is_listed and len(items) == rank:
+        names = [name for name in items if name]
+        return key == AXES_KEY and len({*names}) < len(names)
+    is_short = is_listed and 0 < len(items) < rank
+    is_read = letters_of(value, rank) if key == AXES_KEY else is_short
+    if not is_read or record.data_type not in _AS_THEY_ARE:
+        return True
+    told.append(
+        "tensorstore refuses this dataset, as it expects a value for each axis in lists named axes, "
+        "resolution and units; what was given stays there for the programs that look for it"
+    )
+    return False
 
 
 def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[str]) -> Record:
@@ -325,9 +309,9 @@ def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[
     return replace(record, nonfinite={**nonfinite, **nonfinite_in(written)}, nulls=nulls)
 
 
-def _placeholders(value: JSON) -> JSON:
+def _placeholders(value: JSON) -> Any:  # noqa: ANN401 - any JSON
     """Replace NaN and infinities by null: z5py and tensorstore refuse a node with bare NaN."""
-    return replace_nonfinite(value, lambda _: None)
+    return strict(value, lambda _: None)
 
 
 def _with_names(

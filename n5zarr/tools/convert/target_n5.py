@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast, override
@@ -158,7 +157,7 @@ class N5Destination(Destination):
             units=source.units,
             resolution=source.resolution,
             offset=source.offset,
-            attributes=json.loads(json.dumps(attributes)),
+            attributes=attributes,
             label_multiset=source.label_multiset,
         )
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from n5zarr.errors import N5AttributesError
-from n5zarr.format.json_values import json_pointers
+from n5zarr.format.raw_json import json_pointers
 from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
