@@ -161,7 +161,7 @@ class N5Group(zarr.Group):
 
     @override
     def require_group(self, name: str, **kwargs: Any) -> zarr.Group:
-        return with_fast_path(super().require_group(name, **_plain(kwargs)))
+        return with_fast_path(super().require_group(name, **kwargs))
 
     @override
     def require_groups(self, *names: str) -> tuple[zarr.Group, ...]:

@@ -166,11 +166,11 @@ def write_document(
     (data,) = yield from _resizing(nodes, key.path, change.kind, Update(path, apply), opened)
     if not applied:
         return None
-    yield [Warn(f"{key.path or '/'}: {each}") for each in told]
     if isinstance(kind := applied[-1].kind, NewArray):
         members = kind.members
         made = (members.element.stored, members.block_size, members.record.data_type)
         nodes.memory.create(key.path, document, made)
+    yield [Warn(f"{key.path or '/'}: {each}") for each in told]
     return (yield from nodes.classify(key.path, data))
 
 

@@ -31,6 +31,7 @@ from n5zarr.conventions import (
     paintera,
     render,
 )
+from n5zarr.conventions.axis_names import AXES_KEY, letters_of
 from n5zarr.conventions.levels import (
     by_shapes,
     entries_in,
@@ -229,6 +230,8 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     own = () if geometry is None else _OWN_KEYS.get(geometry.convention, ())
     if funlib.TYPES_KEY in own and "voxel_size" not in attributes:
         own = (*own, "resolution")
+    if geometry is not None and letters_of(attributes.get(AXES_KEY), len(geometry.axes)):
+        own = (*own, AXES_KEY)
     if geometry is None or not geometry.is_stated:
         return {key: value for key, value in attributes.items() if key not in own}
     return {
@@ -253,7 +256,7 @@ def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
 def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
     """Whether a value under this key may belong to a convention; else it is a user's attribute."""
     if isinstance(value, list):
-        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
+        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and 0 < len(value) <= ndim)
     return isinstance(value, Mapping) and key in _OBJECTS
 
 

@@ -95,7 +95,9 @@ class N5Destination(Destination):
     @cached_property
     @override
     def documents_store(self) -> N5Store:
-        return N5Store(self._memory, zarr_format=3)
+        store = N5Store(self._memory, zarr_format=3)
+        store.container.name = str(self.storage)  # in errors and warnings
+        return store
 
     def keep_groups(self, container: N5Store, path: str, below: Sequence[str]) -> None:
         """Take the documents of groups as another container has them."""
