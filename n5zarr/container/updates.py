@@ -123,10 +123,8 @@ def write_document(
 
     Parameters
     ----------
-    nodes : Nodes
-        The container.
-    key : MetadataKey
-        Key of the document.
+    nodes, key : Nodes, MetadataKey
+        The container, and the key of the document.
     document : dict
         See :func:`parse_document`.
     served : bytes or None

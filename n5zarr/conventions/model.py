@@ -269,9 +269,10 @@ def brief(value: object) -> str:
 def n_listed(attributes: Mapping[str, JSON], key: str, ndim: int) -> int:
     """Return how many axes a list of a dataset describes: the first ones in N5 order, or all.
 
-    gunpowder and CNNectome write lists for the axes of space alone, which come first.
+    gunpowder and CNNectome write lists for the axes of space alone; names are those of all axes.
     """
-    return min(len(items_of(attributes.get(key))) or ndim, ndim)
+    n = 0 if key == AXES_KEY else len(items_of(attributes.get(key)))
+    return min(n or ndim, ndim)
 
 
 def numbers_at(

@@ -67,11 +67,10 @@ def read(node: Node) -> Geometry | None:
     if resolution is None and names is None:
         return None
     base = resolution or (1.0,) * node.ndim
-    factors = downsampling_factors(node) if is_own else factors_to_first(node)
-    by = (factors or (1.0,) * node.ndim)[: len(base)]
-    scale, translation = tuple(map(mul, base, by)), centre_shifts(base, by)
+    by = (downsampling_factors(node) if is_own else factors_to_first(node)) or (1.0,) * node.ndim
+    scale, translation = tuple(map(mul, base, by)), centre_shifts(base, by[: len(base)])
     if is_own:
-        scale, translation = level_from(node, base, by)
+        scale, translation = level_from(node, base, by[: len(base)])
     axes = axes_of(
         node.ndim,
         names=names,
@@ -214,8 +213,7 @@ def _inherited[T](
     """Read a list of the dataset, or of the nearest ancestor that has one of the same rank."""
     # a text belongs to CF (units), or is a remark on the resolution
     if isinstance(node.attributes.get(key), list):
-        n = node.ndim if key == "axes" else n_listed(node.attributes, key, node.ndim)
-        return read_at(node.attributes, key, n)
+        return read_at(node.attributes, key, n_listed(node.attributes, key, node.ndim))
     for attributes in _groups_above(node):
         listed = attributes.get(key)
         if isinstance(listed, list) and len(listed) == node.ndim:

@@ -35,11 +35,10 @@ KEYS = ("resolution", "offset", "downsamplingFactors")
 
 def read(node: Node) -> Geometry | None:
     """Read ``resolution`` of the dataset; None if it is missing."""
-    n = n_listed(node.attributes, "resolution", node.ndim)
-    is_list = isinstance(node.attributes.get("resolution"), list)  # and not a text about it
-    resolution = numbers_at(node.attributes, "resolution", n) if is_list else None
-    if resolution is None:
+    if not isinstance(node.attributes.get("resolution"), list):  # it may be a text about it
         return None
+    n = n_listed(node.attributes, "resolution", node.ndim)
+    resolution = numbers_at(node.attributes, "resolution", n) or ()
     by = (downsampling_factors(node) or (1.0,) * node.ndim)[:n]
     scale, translation = level_from(node, resolution, by)
     return _geometry(node, node.attributes, scale, translation, "")

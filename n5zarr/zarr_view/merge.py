@@ -290,8 +290,8 @@ def _is_set_aside(raw: RawObject, record: Record, key: str, value: JSON, told: l
     if not is_read or record.data_type not in _AS_THEY_ARE:
         return True
     told.append(
-        "tensorstore refuses this dataset: it expects axes, resolution and units to be lists with a "
-        "value for each axis; what was given stays there for the programs that look for it"
+        "tensorstore refuses this dataset: it expects axes, resolution and units to be lists with "
+        "a value for each axis; what was given stays there for the programs that look for it"
     )
     return False
 

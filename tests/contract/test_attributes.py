@@ -346,14 +346,17 @@ def set_each(node: Any, attributes: dict[str, Any]) -> None:
         node.attrs[key] = value
 
 
+def set_by_function(node: Any, attributes: dict[str, Any]) -> None:
+    for key, value in attributes.items():
+        n5zarr.set_attribute(node.store, node.path, key, value)
+
+
 CHANGES: dict[str, Callable[[Any, dict[str, Any]], object]] = {
     "each": set_each,
     "update": lambda node, given: node.attrs.update(given),
     "put": lambda node, given: node.attrs.put(given),
     "update_attributes": lambda node, given: node.update_attributes(given),
-    "set_attribute": lambda node, given: [
-        n5zarr.set_attribute(node.store, node.path, key, value) for key, value in given.items()
-    ],
+    "set_attribute": set_by_function,
 }
 WRITERS: dict[str, Any] = {
     "create_array": create,

@@ -985,7 +985,7 @@ def test_lists_for_all_axes_of_elements_with_parts_go_into_the_record(
 ) -> None:
     """The dataset has one axis more than the array: others would take the list for other axes."""
     root = tmp_path / "c.n5"
-    given = {"resolution": [1, 2, 3], "axes": "zyx"}
+    given: dict[str, Any] = {"resolution": [1, 2, 3], "axes": "zyx"}
     n5zarr.create_array(root, path="a", shape=(2, 3, 5), dtype=dtype, attributes=given)
     assert not document(root, "a").keys() & given.keys()
     assert opened(root, "a").attrs.asdict() == given

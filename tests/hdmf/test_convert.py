@@ -107,13 +107,13 @@ def programs() -> Iterator[Programs]:
 
 def test_tensorstore_opens_all_datasets_of_numbers(n5: Path) -> None:
     """pynwb writes ``resolution`` and ``unit`` as single values."""
-    numbers = {name for name in np.sctypeDict if isinstance(name, str)}
+    numbers = [f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)]
     singles = 0
     for path in n5.rglob("attributes.json"):
         document = json.loads(path.read_bytes())
         recorded = document.get("zarr", {}).get("attributes", {})
         singles += len({"resolution", "units", "axes"} & recorded.keys())
-        if document.get("dataType") in numbers:
+        if document.get("dataType") in (*numbers, "float32", "float64"):
             spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path.parent)}}
             tensorstore.open(spec, read=True).result().read().result()
     assert singles > 5

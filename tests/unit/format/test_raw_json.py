@@ -117,7 +117,7 @@ def test_a_name_with_half_of_a_character_is_kept() -> None:
 
 
 def test_numbers_that_json_lacks_are_text_at_any_depth() -> None:
-    value = {"a": [1.5, math.nan, {"b": (math.inf, None)}], "c/d": -math.inf, "e": "NaN"}
+    value: Any = {"a": [1.5, math.nan, {"b": (math.inf, None)}], "c/d": -math.inf, "e": "NaN"}
     text = json.dumps(strict(value), allow_nan=False)
     assert json.loads(text) == {
         "a": [1.5, "NaN", {"b": ["Infinity", None]}], "c/d": "-Infinity", "e": "NaN",
