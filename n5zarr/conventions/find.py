@@ -129,6 +129,7 @@ _BY_LISTED_FACTORS = {
     "bdv", "factors", "funlib", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
 }  # fmt: skip
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
+_OF_FIRST = ("neuroglancer", "paintera")  # their lists may be those of the first axes
 _OF_ANY_LENGTH = {
     "affineTransform", "coordinateTransformations", "downsamplingFactors", "pixelResolution",
     "scales",
@@ -238,7 +239,7 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
         key: value
         for key, value in attributes.items()
         if key not in own
-        and not (key in _KEYS and _describes_axes(key, value, len(geometry.axes)))
+        and not (key in _KEYS and _describes_axes(key, value, geometry))
         and not (key == "unit" and _has_unit(attributes, geometry))
     }
 
@@ -253,10 +254,12 @@ def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
     )
 
 
-def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
+def _describes_axes(key: str, value: JSON, geometry: Geometry) -> bool:
     """Whether a value under this key may belong to a convention; else it is a user's attribute."""
     if isinstance(value, list):
-        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and 0 < len(value) <= ndim)
+        ndim = len(geometry.axes)
+        fits = len(value) == ndim or (geometry.convention in _OF_FIRST and 0 < len(value) < ndim)
+        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and fits)
     return isinstance(value, Mapping) and key in _OBJECTS
 
 
