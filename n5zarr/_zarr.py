@@ -25,7 +25,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 import numpy as np
 import zarr
@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     type ZDType = wrapper.ZDType[wrapper.TBaseDType, wrapper.TBaseScalar]
 else:
     (ArrayV2Metadata,), (ArrayV3Metadata,) = (get_args(a.__value__) for a in (ArrayV2, ArrayV3))
+    Attributes = get_type_hints(zarr.Group.attrs.fget)["return"]
 
 __all__ = [
     "MISSING",

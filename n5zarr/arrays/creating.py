@@ -26,6 +26,7 @@ from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import add_to_group, describe_new
 from n5zarr.rooms import needed
 from n5zarr.storage.place import place_of
@@ -111,7 +112,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         Distance between elements, and position of the first one, in ``units``; written where all
         viewers find them. ``s0``, ``s1``, ... become levels of one image.
     attributes : mapping, optional
-        Other attributes, stored unchanged.
+        Other attributes; numbers and arrays of numpy become those of JSON.
     label_multiset : bool, optional
         Whether to store labels as Paintera's label multisets: the array is one of ``uint64``, and a
         voxel that is written holds its label once.
@@ -182,7 +183,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
             shape=extent,
             chunks=block,
             dtype=zdtype,
-            attributes={**(attributes or {}), **written.attributes, **written.beside},
+            attributes={**from_numpy(attributes or {}), **written.attributes, **written.beside},
             zarr_format=store.zarr_format,
             overwrite=overwrite,
             **options,

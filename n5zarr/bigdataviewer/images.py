@@ -17,7 +17,6 @@ pyramid that is stored in part, are listed, too, if any time point has coarser o
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import RawObject
 from n5zarr.images.display import with_display
 from n5zarr.images.image import Channel, Images
 from n5zarr.images.ome import align_axes, series_metadata
@@ -340,7 +340,7 @@ def with_setups(tree: SourceTree) -> SourceTree:
         group = tree.groups.get(path, {})
         described = describe_setup(group, axes, first.dataset.data_type.value)
         if described.keys() != group.keys():
-            files[join(path, ATTRIBUTES_JSON)] = json.dumps(described).encode()
+            files[join(path, ATTRIBUTES_JSON)] = RawObject(described).to_bytes()
     return replace(tree, files=files)
 
 

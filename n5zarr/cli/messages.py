@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import sys
 from contextvars import ContextVar
@@ -16,6 +15,8 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
+
+from n5zarr.format.raw_json import strict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -160,20 +161,10 @@ def complain(word: str, what: object) -> None:
 
 def print_json(document: object) -> None:
     """Print JSON: NaN and infinities, which it does not have, and errors as text."""
-    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+    typer.echo(json.dumps(strict(document), indent=2, allow_nan=False, default=str))
 
 
 def print_json_line(document: object) -> None:
     """Print JSON in one line, at once, for programs that read it while the command runs."""
-    typer.echo(json.dumps(_finite(document), allow_nan=False))
+    typer.echo(json.dumps(strict(document), allow_nan=False, default=str))
     sys.stdout.flush()
-
-
-def _finite(value: object) -> object:
-    """Replace NaN, infinities and errors by text."""
-    if isinstance(value, dict):
-        return {key: _finite(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    is_odd = isinstance(value, float) and not math.isfinite(value)
-    return str(value) if is_odd or isinstance(value, Exception) else value

@@ -418,8 +418,8 @@ class Container:
         return f"{self.name}: {key if parsed is None else parsed.path or '/'}"
 
     def warn(self, message: str) -> None:
-        """Warn the user, once per message and store object."""
-        if message not in self.memory.warned:
+        """Warn the user, once per message and store object; not at all if there is no message."""
+        if message and message not in self.memory.warned:
             self.memory.warned.add(message)
             warnings.warn(f"{self.name}: {message}", N5Warning, stacklevel=2)
 

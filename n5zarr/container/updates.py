@@ -31,7 +31,7 @@ from n5zarr.format.attributes import (
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import groups_above, join
 from n5zarr.format.raw_json import RawObject
-from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
+from n5zarr.storage.requests import Get, List, Remove, Steps, Update, Warn, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
     NewArray,
@@ -123,10 +123,8 @@ def write_document(
 
     Parameters
     ----------
-    nodes : Nodes
-        The container.
-    key : MetadataKey
-        Key of the document.
+    nodes, key : Nodes, MetadataKey
+        The container, and the key of the document.
     document : dict
         See :func:`parse_document`.
     served : bytes or None
@@ -151,7 +149,7 @@ def write_document(
     change = whole if old is None else _since(whole, key, document, old, nodes.options.axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
-    path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
+    path, applied, told = join(key.path, ATTRIBUTES_JSON), list[Change](), list[str]()
     opened = _opened_dataset(nodes.memory, key.path, change.kind)
 
     def apply(data: bytes | None) -> bytes:
@@ -161,7 +159,7 @@ def write_document(
         if opened is not None:
             _check_document(opened, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
-        return changed(data, applied[-1])
+        return changed(data, applied[-1], told)
 
     (data,) = yield from _resizing(nodes, key.path, change.kind, Update(path, apply), opened)
     if not applied:
@@ -170,6 +168,7 @@ def write_document(
         members = kind.members
         made = (members.element.stored, members.block_size, members.record.data_type)
         nodes.memory.create(key.path, document, made)
+    yield [Warn(f"{key.path or '/'}: {each}") for each in told]
     return (yield from nodes.classify(key.path, data))
 
 
@@ -240,9 +239,11 @@ def update_attributes(
         before = restore_attributes(users, Record.from_json(document.get(ZARR_KEY)))
         made = NewAttributes(change(before), base=before)
         node = NodeContext(is_root=not path, is_group=is_group)
-        return changed(data, Change(node=node, attributes=made))
+        return changed(data, Change(node=node, attributes=made), told)
 
+    told: list[str] = []
     yield [Update(join(path, ATTRIBUTES_JSON), apply)]
+    yield [Warn(f"{path or '/'}: {each}") for each in told]
 
 
 def _in_place(nodes: Nodes, key: MetadataKey, change: Change, *, is_known: bool) -> Steps[Change]:

@@ -31,6 +31,7 @@ from n5zarr.conventions import (
     paintera,
     render,
 )
+from n5zarr.conventions.axis_names import AXES_KEY, letters_of
 from n5zarr.conventions.levels import (
     by_shapes,
     entries_in,
@@ -129,6 +130,7 @@ _BY_LISTED_FACTORS = {
     "bdv", "factors", "funlib", "fused", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
 }  # fmt: skip
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
+_OF_FIRST = ("neuroglancer", "paintera")  # their lists may be those of the first axes
 _OF_ANY_LENGTH = {
     "affineTransform", "coordinateTransformations", "downsamplingFactors", "pixelResolution",
     "scales",
@@ -232,13 +234,15 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     own = () if geometry is None else _OWN_KEYS.get(geometry.convention, ())
     if funlib.TYPES_KEY in own and "voxel_size" not in attributes:
         own = (*own, "resolution")
+    if geometry is not None and letters_of(attributes.get(AXES_KEY), len(geometry.axes)):
+        own = (*own, AXES_KEY)
     if geometry is None or not geometry.is_stated:
         return {key: value for key, value in attributes.items() if key not in own}
     return {
         key: value
         for key, value in attributes.items()
         if key not in own
-        and not (key in _KEYS and _describes_axes(key, value, len(geometry.axes)))
+        and not (key in _KEYS and _describes_axes(key, value, geometry))
         and not (key == "unit" and _has_unit(attributes, geometry))
     }
 
@@ -253,10 +257,12 @@ def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
     )
 
 
-def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
+def _describes_axes(key: str, value: JSON, geometry: Geometry) -> bool:
     """Whether a value under this key may belong to a convention; else it is a user's attribute."""
     if isinstance(value, list):
-        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
+        ndim = len(geometry.axes)
+        fits = len(value) == ndim or (geometry.convention in _OF_FIRST and 0 < len(value) < ndim)
+        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and fits)
     return isinstance(value, Mapping) and key in _OBJECTS
 
 

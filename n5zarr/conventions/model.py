@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.axis_names import derived_names
+from n5zarr.conventions.axis_names import AXES_KEY, derived_names, letters_of
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
@@ -38,6 +38,7 @@ __all__ = [
     "level_of",
     "listed_factors",
     "mapping",
+    "n_listed",
     "numbers",
     "numbers_at",
     "range_of",
@@ -217,7 +218,8 @@ class Node:
         if self.given_names is not None:
             return self.given_names
         names = derived_names(self.attributes, self.ndim)
-        return None if names is None else names[1]
+        letters = letters_of(self.attributes.get(AXES_KEY), self.ndim)
+        return letters if names is None else names[1]
 
 
 def level_of(name: str) -> int | None:
@@ -261,6 +263,15 @@ def brief(value: object) -> str:
     """Shorten a value of a document for a message."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def n_listed(attributes: Mapping[str, JSON], key: str, ndim: int) -> int:
+    """Return how many axes a list of a dataset describes: the first ones in N5 order, or all.
+
+    gunpowder and CNNectome write lists for the axes of space alone; names are those of all axes.
+    """
+    n = 0 if key == AXES_KEY else len(items_of(attributes.get(key)))
+    return min(n or ndim, ndim)
 
 
 def numbers_at(
@@ -423,16 +434,16 @@ def axes_of(
     """
     given = names or [*_DEFAULT_NAMES, *(f"d{i}" for i in range(5, ndim))][:ndim]
     n_scaled = len(scale) if scale else ndim
+    of_each = [units] * ndim if isinstance(units, str | None) else [*units, *[None] * ndim]
     axes = []
     for i, name in enumerate(given):
-        unit = units if isinstance(units, str) or units is None else units[i]
         axes.append(
             Axis(
                 name=name,
                 type=_TYPES.get(name.lower(), ""),
                 scale=scale[i] if i < len(scale) else 1.0,
                 translation=translation[i] if i < len(translation) else 0.0,
-                unit=unit or None if i < n_scaled else None,
+                unit=of_each[i] or None if i < n_scaled else None,
             )
         )
     return tuple(axes)

@@ -26,6 +26,7 @@ from n5zarr.conventions.model import (
     exact_factors,
     is_of_levels,
     mapping,
+    n_listed,
     numbers_at,
     resolution_in,
     texts_at,
@@ -74,7 +75,7 @@ def read(node: Node) -> Geometry | None:
     axes = axes_of(
         node.ndim,
         names=names,
-        scale=scale,
+        scale=(*scale, *(1.0,) * (node.ndim - len(scale))),
         translation=_offset(node, is_own=is_own) or translation,
         units=units,
     )
@@ -92,7 +93,7 @@ def read(node: Node) -> Geometry | None:
 
 def _offset(node: Node, *, is_own: bool) -> tuple[float, ...] | None:
     """Read ``offset`` of the dataset, else of the group whose resolution it has."""
-    own = numbers_at(node.attributes, "offset", node.ndim)
+    own = numbers_at(node.attributes, "offset", n_listed(node.attributes, "offset", node.ndim))
     if own is not None or is_own or node.level is None:
         return own
     group = next((a for a in _groups_above(node) if isinstance(a.get("resolution"), list)), {})
@@ -213,7 +214,7 @@ def _inherited[T](
     """Read a list of the dataset, or of the nearest ancestor that has one of the same rank."""
     # a text belongs to CF (units), or is a remark on the resolution
     if isinstance(node.attributes.get(key), list):
-        return read_at(node.attributes, key, node.ndim)
+        return read_at(node.attributes, key, n_listed(node.attributes, key, node.ndim))
     for attributes in _groups_above(node):
         listed = attributes.get(key)
         if isinstance(listed, list) and len(listed) == node.ndim:

@@ -6,7 +6,7 @@ Images have keys in OME-Zarr, whose values are created on request.
 from __future__ import annotations
 
 import asyncio
-import json
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,10 +20,11 @@ from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.conventions.axis_names import with_names
-from n5zarr.errors import ErrorsAt
+from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.compression import Zstd
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.images.find import ome_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.storage.requests import get_each
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
     type _Chunk = tuple[ArraySource, tuple[int, ...]]
 
-__all__ = ["OmeZarrKeys", "create_group", "create_like", "read_chunks"]
+__all__ = ["OmeZarrKeys", "create_group", "create_like", "read_chunks", "warn_of_text"]
 
 _AT_ONCE = 64  # requests to a server
 
@@ -145,8 +146,14 @@ def create_group(
     zarr_format : {3, 2}, optional
         The format.
     """
-    plain = json.loads(json.dumps(dict(attributes)))
-    zarr.create_group(store, path=path, attributes=plain, zarr_format=zarr_format)
+    zarr.create_group(store, path=path, attributes=strict(attributes), zarr_format=zarr_format)
+
+
+def warn_of_text(name: str, groups: Mapping[str, JSON], arrays: Mapping[str, ArraySource]) -> None:
+    """Warn of NaN and infinities in attributes, which become text in documents of Zarr."""
+    note = nonfinite_note({**groups, **{path: each.attributes for path, each in arrays.items()}})
+    if note:
+        warnings.warn(f"{name}: {note}", N5Warning, stacklevel=4)
 
 
 def create_like(  # noqa: PLR0913 - what may differ from the source
@@ -223,8 +230,7 @@ def _codecs(
 def _attributes(source: ArraySource, zarr_format: ZarrFormat) -> dict[str, JSON]:
     """Return the attributes to write; with Zarr v2 they name the axes, as xarray does."""
     names = with_names({}, source.dimension_names) if zarr_format == 2 else {}
-    plain: dict[str, JSON] = json.loads(json.dumps({**source.attributes, **names}))
-    return plain
+    return dict(strict({**source.attributes, **names}))
 
 
 class _Array(NamedTuple):
@@ -258,6 +264,7 @@ class OmeZarrKeys:
     def __init__(self, found: Images, version: OmeVersion = DEFAULT_VERSION) -> None:
         zarr_format = OME_FORMATS[version]
         tree = ome_tree(found, version)
+        warn_of_text(found.source.name, tree.groups, tree.arrays)
         documents: dict[str, Buffer] = {}
         memory = MemoryStore(documents)
         for path, attributes in tree.groups.items():

@@ -21,8 +21,10 @@ from n5zarr.conventions.ngff import transforms_of
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import groups_above, join
+from n5zarr.format.raw_json import strict
 from n5zarr.images.ome_06 import intrinsic_of, is_06, level_transforms
 from n5zarr.images.ome_documents import image_in, level_paths, ome_part, paths_in, read_levels
+from n5zarr.images.zarr_documents import warn_of_text
 from n5zarr.ome_zarr.location import find_ome
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
@@ -206,11 +208,12 @@ class OmeImage(PyramidImage):
 
         def changed(old: bytes | None) -> bytes:
             document = json.loads(old or b"{}")
+            warn_of_text(str(self.storage), {self.group: document}, {})
             holder = document["attributes"] if self.location.zarr_format == 3 else document
             holder = holder["ome"] if "multiscales" in mapping(holder.get("ome")) else holder
             first, *others = holder["multiscales"]
             holder["multiscales"] = [change(first), *others]
-            return json.dumps(document, indent=2).encode()
+            return json.dumps(strict(document), indent=2).encode()
 
         key = join(self.group, _document(self.location))
         self.storage.run(request_each([Update(key, changed)]))

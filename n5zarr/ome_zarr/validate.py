@@ -20,6 +20,7 @@ from n5zarr.conventions.levels import entries_in, listed_levels, path_of
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
+from n5zarr.format.raw_json import nonfinite_note
 from n5zarr.images.ome_06 import is_06
 from n5zarr.images.ome_documents import (
     arrays_of_images,
@@ -122,6 +123,9 @@ class OmeCheck:
     def _check_node(self, path: str, arrays: dict[str, AnyArray]) -> Iterator[Finding]:
         """Check a node; collect it if it is an array."""
         node = self._read(path)
+        note = nonfinite_note({"attributes": node.attributes})
+        if note:
+            yield finding("json", path, f"expected JSON, which other programs need, got {note}")
         if node.problem:
             yield finding("json", path, node.problem)
         elif node.kind == "array":
@@ -292,7 +296,7 @@ class _Node(NamedTuple):
     attributes : mapping
         Its attributes.
     problem : str, optional
-        What is wrong with its document.
+        Why its document cannot be read.
     """
 
     kind: Literal["array", "group"] | None

@@ -15,6 +15,7 @@ from n5zarr.errors import option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.zarr_view.compressors import compressors_to_write
 
@@ -53,6 +54,7 @@ def encode_new(variable: xr.Variable, compression: Compression, chunks: Chunks) 
         See :func:`~n5zarr.xarray.write.to_n5`.
     """
     new = variable.to_base_variable()
+    new.attrs = from_numpy(variable.attrs)
     block = _block_shape(new, chunks)
     encoding = {key: value for key, value in new.encoding.items() if key in _CF_ENCODING}
     if new.dtype.kind == "f":

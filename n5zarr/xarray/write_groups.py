@@ -19,6 +19,7 @@ from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import describe_group, is_level, warn_of_misread
 from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.encode_variables import encode_new
@@ -269,7 +270,7 @@ class GroupWriter:
         kept = remove_levels(old_attributes, new_names)
         if any(map(is_level, new_names)) and not any(map(is_level, existing)):
             kept = without_levels(kept)  # the described levels no longer exist
-        attributes: dict[str, JSON] = {**kept, **ds.attrs}
+        attributes: dict[str, JSON] = {**kept, **from_numpy(ds.attrs)}
         above = self.store.run(self.store.container.nodes.above(group))
         variables = {
             name: encode_new(variable, self.compression, self.chunks)

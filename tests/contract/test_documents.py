@@ -38,6 +38,7 @@ JAVA = (
 )
 get_codec: Any = numcodecs.get_codec
 NUMBERS = np.arange(35, dtype="i4").reshape(5, 7)
+N5_KEYS = ("dataType", "compression", "blockSize", "dimensions")
 
 
 @pytest.fixture
@@ -878,10 +879,15 @@ def test_a_changed_sign_of_zero_is_a_change(tmp_path: Path) -> None:
 
 
 STOPPING: dict[str, list[Any]] = {
-    "resolution": [-1.0, "4 nm", None, [1, None, 2], [1.0, math.inf, 2], {"x": 1}, True, [1, 2]],
-    "units": ["m", None, ["m", "s", 1], []],
-    "axes": ["zyx", [{"name": "z"}, {"name": "y"}, {"name": "x"}], ["x", "x", "y"], ["x"]],
-}
+    "resolution": [
+        -1.0, "4 nm", None, [1, None], [1.0, math.inf], {"x": 1}, True, [True, 2], [1, 2, 3, 4],
+    ],
+    "units": ["m", None, ["m", 1], [], ["m"] * 4],
+    "axes": [
+        "zy", "xxy", "ZYX", "T Y", [{"name": "z"}, {"name": "y"}, {"name": "x"}], ["x", "x", "y"],
+        ["x"],
+    ],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STOPPING)
@@ -909,6 +915,148 @@ def test_no_attribute_makes_tensorstore_refuse_a_dataset(tmp_path: Path, name: s
     del opened(tmp_path / "c.n5", "a").attrs[name]
     assert "zarr" not in document(tmp_path / "c.n5", "a")
     assert opened(tmp_path / "c.n5", "a").attrs.asdict() == {}
+
+
+def spec_of(root: Path, path: str) -> dict[str, Any]:
+    return {"driver": "n5", "kvstore": {"driver": "file", "path": str(root / path)}}
+
+
+def write_with(root: Path, how: str, attributes: dict[str, Any]) -> None:
+    """Write the dataset ``a`` of rank 4 with attributes, in one of the ways to write them."""
+    like: dict[str, Any] = {"shape": (2, 3, 5, 7), "dtype": "u1"}
+    match how:
+        case "create_array":
+            n5zarr.create_array(root, path="a", **like, attributes=attributes)
+        case "to_n5":
+            positions = {
+                dim: np.arange(n) * 2.0 for dim, n in zip("czyx", (2, 3, 5, 7), strict=True)
+            }
+            variable = (tuple("czyx"), np.ones(like["shape"], "u1"), attributes)
+            n5zarr.to_n5(xr.Dataset({"a": variable}, coords=positions), root)
+        case "convert":
+            reversed_in_zarr = {k: v[::-1] for k, v in attributes.items()}
+            zarr.create_array(
+                root.with_suffix(".zarr"), name="a", **like, attributes=reversed_in_zarr
+            )
+            n5zarr.convert(root.with_suffix(".zarr"), root)
+        case "set_attribute" | "attrs":
+            array = n5zarr.create_array(root, path="a", **like)
+            for key, value in attributes.items():
+                if how == "attrs":
+                    array.attrs[key] = value
+                else:
+                    n5zarr.set_attribute(array.store, "a", key, value)
+        case _:
+            zarr_format: Any = int(how[-1])
+            store = N5Store(root, zarr_format=zarr_format)
+            array = zarr.create_array(store, name="a", **like, zarr_format=zarr_format)
+            array.attrs.update(attributes)
+
+
+@pytest.mark.parametrize(
+    "how", ["zarr 3", "zarr 2", "attrs", "set_attribute", "create_array", "to_n5", "convert"]
+)
+@pytest.mark.parametrize(
+    "attributes",
+    [{"resolution": [4, 4, 40]}, {"resolution": [2.5], "units": ["nm", "um"]}, {"axes": "cxyt"}],
+    ids=str,
+)
+def test_lists_of_the_axes_of_space_and_letters_stay_where_others_read_them(
+    tmp_path: Path, how: str, attributes: dict[str, Any]
+) -> None:
+    """gunpowder, LSD and CNNectome write shorter lists, ilastik ``axes`` as text."""
+    root = tmp_path / "c.n5"
+    with pytest.warns(N5Warning, match="c.n5: a: tensorstore refuses this dataset") as caught:
+        write_with(root, how, {**attributes, "note": [1]})
+    assert len(caught) == 1
+    stored = document(root, "a")
+    assert {key: stored.get(key) for key in attributes} == attributes
+    assert "attributes" not in stored.get("zarr", {})
+    assert {**z5py.File(str(root), "r")["a"].attrs}.items() >= attributes.items()
+    with pytest.raises(ValueError, match=r'Error parsing object member "(axes|resolution|units)"'):
+        tensorstore.open(spec_of(root, "a"), read=True).result()
+    # what stands there stays, without another word
+    for value in ([2], 3):
+        opened(root, "a").attrs["note"] = value
+    assert {key: document(root, "a")[key] for key in attributes} == attributes
+    for key in attributes:
+        del opened(root, "a").attrs[key]
+    # the names of axes that `to_n5` gives take the place of the text
+    assert not document(root, "a").items() >= attributes.items()
+
+
+def test_what_others_wrote_and_what_the_record_has_stays_until_it_is_set_anew(
+    tmp_path: Path,
+) -> None:
+    """A document of Java keeps what tensorstore refuses; an older one its record."""
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", shape=(2, 3, 5), dtype="u1")
+    theirs = {"units": "m", "resolution": -1.0, "axes": "ZYX"}
+    lists = {"resolution": [4, 40], "units": ["nm", "um"]}
+    for plain, recorded in ((theirs, {}), ({}, lists)):
+        more = {"zarr": {"attributes": recorded}} if recorded else {}
+        file = root / "a" / "attributes.json"
+        keys = {k: v for k, v in document(root, "a").items() if k in N5_KEYS}
+        file.write_text(json.dumps(keys | plain | more))
+        assert opened(root, "a").attrs.asdict() == plain | recorded
+        opened(root, "a").attrs["note"] = 1
+        assert document(root, "a") == keys | plain | more | {"note": 1}
+    assert n5zarr.geometry(root, "a").scale == (1, 40, 4)
+    array = opened(root, "a")
+    del array.attrs["resolution"]
+    with pytest.warns(N5Warning, match="tensorstore"):
+        array.attrs["resolution"] = [4, 40]
+    assert document(root, "a")["resolution"] == [4, 40]
+    assert document(root, "a")["zarr"] == {"attributes": {"units": ["nm", "um"]}}
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.parametrize("dtype", ["c8", "S3", "U2"])
+def test_lists_for_all_axes_of_elements_with_parts_go_into_the_record(
+    tmp_path: Path, dtype: str
+) -> None:
+    """The dataset has one axis more than the array: others would take the list for other axes."""
+    root = tmp_path / "c.n5"
+    given: dict[str, Any] = {"resolution": [1, 2, 3], "axes": "zyx"}
+    n5zarr.create_array(root, path="a", shape=(2, 3, 5), dtype=dtype, attributes=given)
+    assert not document(root, "a").keys() & given.keys()
+    assert opened(root, "a").attrs.asdict() == given
+    tensorstore.open(spec_of(root, "a"), read=True).result()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_tensorstore_opens_all_variables_that_xarray_writes(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    """Attributes of CF are single texts and numbers."""
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[ns]")
+    of_air = {
+        "units": "K", "standard_name": "air_temperature", "resolution": "0.25 degree",
+        "axes": "T Z Y X", "valid_range": [150.0, 350.0], "missing_value": -999.0,
+    }  # fmt: skip
+    data = xr.Dataset(
+        {
+            "air": (("time", "lat", "lon"), np.ones((2, 3, 5), "f4"), of_air),
+            "p": (("lat",), np.ones(3), {"units": "Pa", "resolution": -1.0, "axes": 1}),
+            "flag": (("lat", "lon"), np.ones((3, 5), "i2"), {"units": "1", "resolution": 30}),
+            "crs": ((), np.int32(0), {"units": "", "grid_mapping_name": "latitude_longitude"}),
+        },
+        coords={
+            "time": days,
+            "lat": ("lat", [1.0, 2, 3], {"units": "degrees_north", "axis": "Y"}),
+            "lon": ("lon", np.arange(5.0), {"units": "degrees_east", "axis": "X"}),
+        },
+        attrs={"units": "K", "resolution": [1, 2]},
+    )
+    data.to_zarr(N5Store(tmp_path / "c.n5"), zarr_format=zarr_format, consolidated=False)
+    n5zarr.to_n5(data, tmp_path / "d.n5")
+    for root, names in (("c.n5", {*data.variables}), ("d.n5", {*data.data_vars})):
+        written = {p.parent.name for p in (tmp_path / root).rglob("*/attributes.json")}
+        assert written >= names
+        for name in written:
+            tensorstore.open(spec_of(tmp_path / root, name), read=True).result().read().result()
+    again = xr.open_zarr(N5Store(tmp_path / "c.n5"), zarr_format=zarr_format, consolidated=False)
+    assert again["air"].attrs.items() >= {"units": "K", "resolution": "0.25 degree"}.items()
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])

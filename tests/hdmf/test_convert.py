@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+import tensorstore
 import zarr
 from hdmf.backends.hdf5 import H5DataIO
 from hdmf.common import DynamicTable
@@ -102,6 +103,20 @@ def small_n5(small: Path) -> Path:
 def programs() -> Iterator[Programs]:
     with Programs("import n5zarr.hdmf\nfrom n5zarr.cli import app as cli") as found:
         yield found
+
+
+def test_tensorstore_opens_all_datasets_of_numbers(n5: Path) -> None:
+    """pynwb writes ``resolution`` and ``unit`` as single values."""
+    numbers = [f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)]
+    singles = 0
+    for path in n5.rglob("attributes.json"):
+        document = json.loads(path.read_bytes())
+        recorded = document.get("zarr", {}).get("attributes", {})
+        singles += len({"resolution", "units", "axes"} & recorded.keys())
+        if document.get("dataType") in (*numbers, "float32", "float64"):
+            spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path.parent)}}
+            tensorstore.open(spec, read=True).result().read().result()
+    assert singles > 5
 
 
 @pytest.mark.long

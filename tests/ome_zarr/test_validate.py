@@ -219,6 +219,21 @@ def test_broken_documents_and_options(tmp_path: Path) -> None:
     assert (found.kind, found.path) == ("json", "broken")
 
 
+@FORMATS
+def test_numbers_that_json_lacks_are_named(tmp_path: Path, zarr_format: Any) -> None:
+    """zarr-python writes and reads NaN; browsers, and tensorstore in v3, refuse the document."""
+    path = image_of(tmp_path / "a.zarr", zarr_format)
+    group = zarr.open_group(path, mode="r+")
+    group.attrs["fit"] = {"a": [1, float("nan")]}
+    group["0"].attrs["end"] = float("-inf")
+    found = {each.path: each for each in n5zarr.validate(path).findings}
+    assert {where: (each.kind, each.severity) for where, each in found.items()} == {
+        "": ("json", "error"), "0": ("json", "error"),
+    }  # fmt: skip
+    assert found[""].message.endswith("attributes/fit/a/1")
+    assert found["0"].message.endswith("attributes/end")
+
+
 def test_chunks_of_ome_zarr_are_counted(tmp_path: Path) -> None:
     """They are listed if they are decoded, or expected."""
     path = tmp_path / "a.zarr"

@@ -22,7 +22,7 @@ import tensorstore
 import zarr
 
 import n5zarr
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import ome_tree
 from n5zarr.viewing.serve.app import HeldValues, make_app
 from n5zarr.viewing.serve.guard import PatientProtocol
@@ -555,7 +555,10 @@ def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> 
     assert ask(server, BLOCK).status == 200
 
 
-def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("always:.*NaN and infinities:n5zarr.errors.N5Warning")
+def test_documents_are_json_that_browsers_take(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
     """Documents are valid JSON for browsers, also if Java has written NaN into attributes."""
     root = tmp_path / "c.n5"
     shutil.copytree(n5zarr.sample_path(), root)
@@ -568,7 +571,7 @@ def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
 
     with n5zarr.serve(root) as server:
         found = {}
-        for key in ("ome/em/zarr.json", "zarr/em/zarr.json", "zarr/em/s0/zarr.json",
+        for key in 2 * ("ome/em/zarr.json", "zarr/em/zarr.json", "zarr/em/s0/zarr.json",
                     "zarr/em/.zattrs", "zarr/em/s0/.zattrs", "ome04/em/.zattrs"):  # fmt: skip
             with urlopen(server.url + key, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
                 document = json.loads(answer.read(), parse_constant=refuse)
@@ -577,5 +580,9 @@ def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
         assert array[...].any()
         with urlopen(f"{server.url}n5/em/attributes.json", timeout=PATIENCE) as answer:  # noqa: S310
             assert answer.read() == (root / "em/attributes.json").read_bytes()
+    said = [str(each.message) for each in recwarn if each.category is N5Warning]
+    assert len({*said}) == 5  # of Zarr each document, of OME-Zarr all images
+    assert len(said) <= 6  # although each was asked for twice
+    assert all("NaN and infinities" in each for each in said)
     assert {found[key]["fit"] for key in found if "s0" not in key} == {"NaN"}
     assert [found[key]["ends"] for key in found if "s0" in key] == [["-Infinity", "a NaN"]] * 2

@@ -15,6 +15,7 @@ from n5zarr.errors import N5Error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
 from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.images.zarr_documents import warn_of_text
 from n5zarr.storage.files import is_unfinished
 from n5zarr.tools.convert.checks import (
     check_arrays,
@@ -180,6 +181,8 @@ class Plan:
         """
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
+        if not isinstance(target, N5Destination):
+            warn_of_text(str(target), found.groups, found.arrays)
         waits = not (found.is_local and target.storage.supports_sync)
         if waits and options.scheduler is None:
             options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)

@@ -15,6 +15,7 @@ from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.errors import N5FormatError, N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import strict
 from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.metadata.geometry import described
@@ -306,7 +307,7 @@ class _Walk(Found):
             ways = [(a.own(), b.own())]
             if a.is_reversed != b.is_reversed:  # `convert` reverses lists, and zarr copies them
                 ways.append((a.own(as_zarr=True), b.own(as_zarr=True)))
-            yield from min((list(_attributes(path, *way)) for way in ways), key=len)
+            yield from min((list(_attributes(path, *map(strict, way))) for way in ways), key=len)
         for name in sorted({*a.children, *b.children}):
             yield from self._children(join(path, name), a.children.get(name), b.children.get(name))
 
@@ -351,11 +352,11 @@ def _attributes(
 
 
 def _is_same(a: JSON, b: JSON) -> bool:
-    """Whether two values are equal: 1 and 1.0 are, 1 and true are not, NaN and NaN are."""
+    """Whether two values are equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_is_same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(_is_same, a, b))
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
-    return a == b or (a != a and b != b)  # noqa: PLR0124 - NaN
+    return a == b

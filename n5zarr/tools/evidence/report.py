@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import time
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5Warning, option_error
+from n5zarr.format.raw_json import strict
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
 from n5zarr.storage.writing import FileWriter
@@ -150,7 +150,7 @@ class Report:
                 "program": {**programs, **machine},
                 "runs": runs,
             }
-            found.update(self._plain(document))
+            found.update(self._plain(strict(document)))
             return _encoded(json.dumps(found, indent=2, ensure_ascii=False))
 
         with FileWriter("atomic", lambda message: None) as writer:
@@ -227,7 +227,7 @@ class Report:
             return {str(name): self._plain(member) for name, member in value.items()}
         if isinstance(value, list | tuple):
             return [self._plain(each) for each in value]
-        is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        is_number = isinstance(value, int | float)
         return value if value is None or is_number else without_secrets(str(value), self._secrets)
 
 

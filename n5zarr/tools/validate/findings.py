@@ -90,8 +90,9 @@ class Rule(NamedTuple):
 KINDS: Mapping[KindOfFinding, Rule] = {
     "json": Rule(
         "error",
-        "`attributes.json` is not valid JSON: cut off, binary, or empty beside blocks",
-        "write it again, from a copy or another level",
+        "`attributes.json` is not valid JSON: cut off, binary, or empty beside blocks; in OME-Zarr "
+        "also NaN or infinity in attributes",
+        "write it again, from a copy or another level; NaN as text",
     ),
     "not-an-object": Rule(
         "note",

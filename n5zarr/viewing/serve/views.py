@@ -21,6 +21,7 @@ from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
+from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.images.zarr_documents import OmeZarrKeys
 from n5zarr.storage.files import is_unfinished
@@ -269,7 +270,7 @@ class ZarrView(_StoredView):
             if isinstance(parsed, MetadataKey):
                 # from a new store, since a store remembers all documents that it has read
                 document = yield from store.reopened().container.read(key)
-                return _found(_as_strict_json(document), known)
+                return _found(self._strict(key, document), known)
             if isinstance(parsed, ChunkKey):
                 try:
                     found = yield from self._chunk(store, parsed, key, known)
@@ -281,6 +282,15 @@ class ZarrView(_StoredView):
                 if found is not None:
                     return found
         return None
+
+    def _strict(self, key: str, document: BufferLike | None) -> BufferLike | None:
+        """Write NaN and infinities in a document as text, since browsers refuse such documents."""
+        text = bytes(document or b"")
+        if b"NaN" not in text and b"Infinity" not in text:
+            return document
+        found = json.loads(text)
+        self._n5.container.warn(nonfinite_note({key: found}))
+        return json.dumps(strict(found)).encode()
 
     def _chunk(
         self, store: N5Store, chunk: ChunkKey, key: str, known: str | None
@@ -300,16 +310,6 @@ def _files_of(store: N5Store, chunk: ChunkKey) -> Steps[Sequence[str]]:
     return [location.key, join(chunk.path, ATTRIBUTES_JSON)]
 
 
-def _as_strict_json(document: BufferLike | None) -> BufferLike | None:
-    """Write NaN and infinities in a document as text, since browsers refuse such documents."""
-    if document is None:
-        return None
-    text = bytes(document)
-    if b"NaN" not in text and b"Infinity" not in text:
-        return document
-    return json.dumps(json.loads(text, parse_constant=str)).encode()
-
-
 class OmeView(ServedView):
     """The images as OME-Zarr; the first request finds them."""
 
@@ -325,8 +325,6 @@ class OmeView(ServedView):
             if self._keys is None:
                 self._keys = await asyncio.to_thread(self._find)
         data: BufferLike | None = self._keys.documents.get(key)
-        if key.rpartition("/")[2] in _DOCUMENTS:
-            return _found(_as_strict_json(data), known)
         if data is None:  # other threads may encode chunks
             data = await asyncio.to_thread(self._keys.read, key)
         return _found(data, known)

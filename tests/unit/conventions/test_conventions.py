@@ -109,7 +109,9 @@ WRONG: list[dict[str, Any]] = [
         }
     },
     {"spatialTransform": {"transform": {"type": "warp"}}},
-    {"resolution": [1, 2]},
+    {"resolution": [1, 2, 3, 4]},
+    {"resolution": [1, "2"]},
+    {"resolution": []},
     {"resolution": ["1", "2", "3"]},
     {"units": ["nm", "nm", "nm"]},
     {"pixelWidth": 1, "pixelUnit": "um", "numSlices": 1},
@@ -472,6 +474,64 @@ def test_render_says_where_in_its_stack_a_pyramid_begins(own: Any) -> None:
     assert geometry_of(node({"transform": transform}, ancestors=(group,))).convention == "cosem"
     without = {key: value for key, value in group.items() if key != "scales"}
     assert geometry_of(node({}, ancestors=(without,))).convention == "neuroglancer"
+
+
+# ---------------------------------------------------------------------- lists of the axes of space
+
+
+@pytest.mark.parametrize("more", [{}, {"units": ["nm", "um", "mm"]}, {"unit": "nm"}], ids=str)
+def test_lists_of_gunpowder_are_those_of_the_last_axes_in_c_order(more: dict[str, Any]) -> None:
+    """Shorter lists are those of the last axes of the array, as of affinities.
+
+    gunpowder at v1.4.0, ``ZarrSource``: it takes as many axes of space as ``resolution`` has, from
+    the end; in N5 the lists are reversed.
+    """
+    own = {"resolution": [4, 5, 40], "offset": [8, 0, 100], **more}
+    found = geometry_of(node(own, path=("affs",), dimensions=(11, 7, 5, 3)))
+    assert [(a.scale, a.translation) for a in found.axes] == [(4, 8), (5, 0), (40, 100), (1, 0)]
+    units = more.get("units", [more.get("unit")] * 3)
+    assert [a.unit for a in found.axes] == [*units, None]
+    left = other_attributes({**own, "note": [1, 2]}, found)
+    assert {key: left[key] for key in left if key != "unit"} == {"note": [1, 2]}
+    del own["offset"]
+    found = geometry_of(node(own, path=("affs",), dimensions=(11, 7, 5, 3)))
+    assert [a.translation for a in found.axes] == [0] * 4
+
+
+def test_shorter_lists_of_levels() -> None:
+    """A level whose list is the factors times that of ``s0`` has its own, as with all axes."""
+    first: dict[str, Any] = {"resolution": [4, 5]}
+    for own, by in (([8, 15], [2, 3, 1]), ([4, 5], [2, 3])):
+        level = node(
+            {"resolution": own, "downsamplingFactors": by}, path=("g", "s1"), dimensions=(5, 3, 3),
+            ancestors=({"resolution": [4, 5]},) if own == [8, 15] else (),
+            first_level=(11, 7, 3), first_attributes=first,
+        )  # fmt: skip
+        found = geometry_of(level)
+        assert [(a.scale, a.translation) for a in found.axes] == [(8, 2), (15, 5), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("axes", "names"),
+    [
+        ("cxyt", ("c", "x", "y", "t")),  # N5 order
+        ("zyxc", ("z", "y", "x", "c")),
+        ("xyz", None), ("xxyz", None), ("XYZC", None), ("xyzq", None), ("x, y", None),
+    ],
+)  # fmt: skip
+def test_axes_of_ilastik_are_letters_in_n5_order(axes: str, names: Any) -> None:
+    """ilastik at 25d4d67, ``OpStreamingH5N5Reader``: it reverses the text for the shape in C order.
+
+    It changes upper case, too; but tifffile writes such text in C order.
+    """
+    found = geometry_of(node({"axes": axes}, path=("data",), dimensions=(2, 3, 5, 7)))
+    assert (found and tuple(a.name for a in found.axes)) == names
+    if names:
+        assert {a.type for a in found.axes if a.name in "ct"} <= {"channel", "time"}
+        assert other_attributes({"axes": axes, "x": 1}, found) == {"x": 1}
+        scaled = {"axes": axes, "resolution": [1, 2, 3, 4]}
+        found = geometry_of(node(scaled, path=("data",), dimensions=(2, 3, 5, 7)))
+        assert [(a.name, a.scale) for a in found.axes] == [*zip(names, [1, 2, 3, 4], strict=True)]
 
 
 # ---------------------------------------------------------------------- funlib
