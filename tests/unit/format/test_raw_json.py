@@ -150,7 +150,7 @@ def test_numbers_of_numpy_are_those_of_json() -> None:
     [
         1j, np.complex64(1), np.array([1j]), b"x", np.bytes_(b"x"), np.datetime64("2026", "ns"),
         np.timedelta64(1, "s"), np.array("2026", "M8[D]"), np.longdouble(1), np.void(b"x"),
-        np.zeros(2, "i4,f4"), {1, 2}, object(), {("a", 1): 2}, {np.int64(1): 2}, {b"a": 1},
+        np.zeros(2, "i4,f4"), {1, 2}, Ellipsis, {("a", 1): 2}, {np.int64(1): 2}, {b"a": 1},
     ],
     ids=repr,
 )  # fmt: skip
