@@ -124,7 +124,7 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
     for setup, levels in views.items():
         for each in _images(setup, names[setup], levels, description):
             placed = _placed_levels(store, each.levels, description)
-            for problem in next(iter(placed.values())).problems:
+            for problem in dict.fromkeys(p for level in placed.values() for p in level.problems):
                 problems.setdefault(problem, []).append(each.path)
             images.append(_describe(tree, each, placed, description, settings.get(setup)))
     notes = tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items())
@@ -402,4 +402,6 @@ def image_of_view(view: View, name: str, levels: Mapping[int, _ArrayAndAxes]) ->
     axes = {str(n): (*_BEFORE, *each) for n, (_, each) in levels.items()}
     of_time = f"{name}, time point {view[1]}"
     bare = {level: replace(array, attributes={}) for level, array in arrays.items()}
-    return align_axes(axes).image(view_image(*view), of_time, bare, {})
+    image = align_axes(axes).image(view_image(*view), of_time, bare, {})
+    require(not image.mirrored, f"{image.path}: voxelSize in the XML: expected numbers above 0")
+    return image

@@ -13,7 +13,7 @@ reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -49,15 +49,24 @@ from n5zarr.conventions.model import (
     axes_of,
     brief,
     downsampling_factors,
+    items_of,
     level_of,
+    mapping,
     numbers,
 )
-from n5zarr.conventions.units import is_unit, symbol
+from n5zarr.conventions.units import is_unit, ratio, symbol
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["CONVENTIONS", "GeometryAndProblems", "find_geometry", "other_attributes"]
+__all__ = [
+    "CONVENTIONS",
+    "GeometryAndProblems",
+    "find_geometry",
+    "misspelt_units",
+    "other_attributes",
+    "problems_of_scale",
+]
 
 
 def _names_only(node: Node) -> Geometry | None:
@@ -173,6 +182,8 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
         problems += _ignored(node)
     if geometry is not None:
         geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
+        if convention is None and geometry.is_stated and not problems:
+            problems += _problems_of_level(node, geometry)
         problems += _problems_of(node, geometry)
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
 
@@ -182,11 +193,92 @@ def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
         yield from problems_of_list(node)
     if geometry.convention == "cosem":
         yield from cosem.problems_of(node)
+    for image, _ in entries_of(node.path, node.ancestors):
+        yield from misspelt_units(image)
     if geometry.rest:
         yield (
             "the registration turns or shears: positions are along the axes of the view, and "
             "the attribute 'registration' has the matrix that maps them to the world"
         )
+
+
+def _problems_of_level(node: Node, geometry: Geometry) -> Iterator[str]:
+    """Say what contradicts the finest level, if the dataset is another one."""
+    first, finest = node.first, _geometry_of_finest(node)
+    is_placed = finest is not None and finest.is_stated
+    if (
+        first is None
+        or first.ndim != node.ndim
+        or not (is_placed or geometry.convention == "factors")
+    ):
+        return
+    axes = finest.axes if finest is not None and is_placed else axes_of(node.ndim)
+    is_level = node.first_name is not None or any(
+        axis.scale != other.scale for axis, other in zip(axes, geometry.axes, strict=True)
+    )
+    if is_level and not node.is_like_first:
+        yield f"dataType: expected that of {first.path[-1]}, as this is another level of it"
+    # others of the same scale may be no levels, but sections of a series
+    if is_level or (node.is_like_first and ratios(first.dimensions, node.dimensions)):
+        shape = first.dimensions
+        yield from problems_of_scale(node.dimensions, geometry.axes, shape, axes, first.path[-1])
+
+
+# elements by which a level may be larger or smaller than its scale says
+_ROUNDED = 1.0 + 1e-6
+_OFTEN_ROUNDED = 2.0  # from level to level, by factors that are not whole
+_PART = 0.01  # of its extent, the same: scales are rounded, too, as 4.0003 to 4
+
+
+def problems_of_scale(
+    shape: Sequence[int],
+    axes: Sequence[Axis],
+    first_shape: Sequence[int],
+    first_axes: Sequence[Axis],
+    name: str,
+) -> Iterator[str]:
+    """Say that the scale of a level contradicts its shape, if it does.
+
+    Parameters
+    ----------
+    shape, axes : sequence
+        The level: its extent in elements, and its axes in the same order.
+    first_shape, first_axes : sequence
+        The finest level.
+    name : str
+        Name of the finest level.
+    """
+    if not all(map(_agrees, shape, axes, first_shape, first_axes)):
+        yield (
+            f"scale: expected about that of {name} times the ratio of the shapes, "
+            f"{(*first_shape,)} and {(*shape,)}, got {[axis.scale for axis in axes]} and "
+            f"{[axis.scale for axis in first_axes]}"
+        )
+
+
+def _agrees(n: int, axis: Axis, n_first: int, first: Axis) -> bool:
+    """Whether a level has about as many elements along an axis as its scale says.
+
+    One that begins elsewhere shows a part of the image, and may have any number.
+    """
+    unit = ratio(axis.unit, first.unit)
+    by = unit * axis.scale / first.scale if unit and first.scale else 0.0
+    if not (0 < by < math.inf and n and n_first):
+        return True
+    elements = abs(by * axis.translation / axis.scale - first.translation / first.scale)
+    if elements > max(1.0, by, n_first / n):
+        return True
+    most = _ROUNDED if math.isclose(by, round(by), rel_tol=_PART) else _OFTEN_ROUNDED
+    return abs(n - n_first / by) <= max(1.0, 1 / by) * most + _PART * n
+
+
+def misspelt_units(image: Mapping[str, JSON]) -> list[str]:
+    """Say that axes of OME-NGFF have ``units``, which no program reads, for ``unit``."""
+    return [
+        f"multiscales: axes: expected unit, got units: {brief(axis)}"
+        for axis in map(mapping, items_of(image.get("axes")))
+        if "units" in axis and "unit" not in axis
+    ]
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:

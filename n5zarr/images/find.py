@@ -137,7 +137,13 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = (), warns: bool = Tru
 
 def warn_of(found: Images) -> None:
     """Warn of what OME-Zarr cannot express of images, or of what is missing of them."""
-    for note in _once(found.notes):
+    mirrored = [
+        f"/{image.path}: in reverse order along {', '.join(image.mirrored)}, at the same "
+        "positions, as OME-Zarr has no scales below 0"
+        for image in found.images
+        if image.mirrored
+    ]
+    for note in _once([*found.notes, *mirrored]):
         warnings.warn(f"{found.source.name}: {note}", N5Warning, stacklevel=5)
 
 

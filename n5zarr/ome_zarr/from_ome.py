@@ -16,8 +16,9 @@ from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import ErrorsAt, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.images.ome_documents import describe_image, image_in, level_paths, read_levels
+from n5zarr.images.ome_documents import as_05, describe_image, image_in, level_paths, read_levels
 from n5zarr.images.ome_draft import other_systems
+from n5zarr.images.ome_rules import warn_of_levels
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,8 @@ def _ome_levels(
                 stacklevel=3,
             )
         paths = {path: join(group, path) for path in level_paths(image)}
-        shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
-        return read_levels(image, shapes)
+        levels = {path: arrays[full] for path, full in paths.items() if full in arrays}
+        warn_of_levels(group or "/", as_05(image, 0), levels)
+        return read_levels(image, {path: level.shape for path, level in levels.items()})
     except MisfitError as err:
         raise option_error(f"{group or '/'}: {err}") from err

@@ -23,6 +23,7 @@ from n5zarr.images.display import is_label
 from n5zarr.images.ome import METADATA_XML, ome_attributes, series_metadata
 from n5zarr.images.ome_documents import as_05, image_in, level_paths, paths_in, read_levels
 from n5zarr.images.ome_draft import DRAFT, REGISTRATION, is_registration, other_systems
+from n5zarr.images.ome_rules import check_written
 from n5zarr.storage.requests import read_key
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ class _Rewriting:
             {**entries[i], "path": level.path, _TRANSFORMS: _steps(to_c(level.axes))}
             for i, level in levels.items()
         ]
+        check_written(path or "/", new, {below: self.arrays[full[below]] for below in shapes})
         for level in levels.values():
             where = join(path, level.path)
             self.arrays[where] = replace(self.arrays[where], dimension_names=tuple(names))

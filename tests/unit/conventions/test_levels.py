@@ -38,7 +38,8 @@ def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
 
 def test_factors_alone_count_elements_of_the_finest_level() -> None:
     for first in ({}, {"downsamplingFactors": [1, 1, 1]}):
-        assert placed(level({"downsamplingFactors": [2, 3, 1]}, first_attributes=first)) == [
+        own = level({"downsamplingFactors": [2, 3, 1]}, (7, 4, 7), first_attributes=first)
+        assert placed(own) == [
             ("x", 2, 0.5, None),
             ("y", 3, 1, None),
             ("z", 1, 0, None),
@@ -73,9 +74,9 @@ def test_each_level_has_the_factors_to_full_resolution() -> None:
     finest = {"downsamplingFactors": [2, 2, 3], "offset": [7, 8, 9]}
     for own, expected in (
         ({"downsamplingFactors": [4, 6, 3]}, [("x", 4, 1.5), ("y", 6, 2.5), ("z", 3, 1)]),
-        ({}, [("x", 26 / 7, 7), ("y", 22 / 6, 8), ("z", 3, 9)]),
+        ({}, [("x", 26 / 7, 7), ("y", 22 / 4, 8), ("z", 3, 9)]),
     ):
-        found = placed(level(own, first_attributes=finest))
+        found = placed(level(own, (7, 4, 7), first_attributes=finest))
         assert [(name, start) for name, _, start, _ in found] == [(n, s) for n, _, s in expected]
         assert [by for _, by, _, _ in found] == pytest.approx([by for _, by, _ in expected])
 
@@ -117,7 +118,9 @@ def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: s
     assert first.geometry.convention == convention
     axes = [(a.name, a.translation, a.unit) for a in first.geometry.axes]
     (x, x0, u), (y, y0, v), (z, z0, w) = axes
-    by_factors = level({"downsamplingFactors": [2, 3, 1]}, first_attributes=FIRST[convention])
+    by_factors = level(
+        {"downsamplingFactors": [2, 3, 1]}, (7, 4, 7), first_attributes=FIRST[convention]
+    )
     assert placed(by_factors) == [(x, 8, x0 + 2, u), (y, 15, y0 + 5, v), (z, 40, z0, w)]
     by_shapes = level({}, first_attributes=FIRST[convention])
     found = placed(by_shapes)
@@ -255,7 +258,7 @@ def test_voxel_size_of_the_group_is_that_of_full_resolution() -> None:
         how: dict[str, Any] = {"ancestors": ancestors, "first_attributes": first}
         s0 = level(first, S0, path=("em", "s0"), **how)
         assert placed(s0) == [("x", 4, 12, None), ("y", 5, 10, None), ("z", 40, 80, None)]
-        s1 = level({"downsamplingFactors": [2, 3, 1]}, **how)
+        s1 = level({"downsamplingFactors": [2, 3, 1]}, (7, 4, 7), **how)
         assert placed(s1) == [("x", 8, 14, None), ("y", 15, 15, None), ("z", 40, 80, None)]
         bare = level({}, (7, 11, 7), **how)
         x = 4 * 13 / 7
@@ -409,3 +412,114 @@ def test_a_level_of_funlib_without_factors_has_no_size() -> None:
     assert found.geometry is None
     (message,) = found.problems
     assert "voxel_size of full resolution: expected factors of s1, got none" in message
+
+
+# ------------------------------------------------------------ levels that contradict the finest
+
+NM, UM = ["nm"] * 2, ["um"] * 2
+
+
+def of_convention(convention: str, *, by: int, k: int) -> tuple[Any, list[Any]]:
+    """Return the attributes of level ``k`` of two axes, and of its group, with a factor of a level.
+
+    Voxels of full resolution are 4 x 3 nm.
+    """
+    f = by**k
+    scale: Any = [4.0 * f, 3.0 * f]
+    own: Any = {"downsamplingFactors": [f, f]}
+    step = {"type": "scale", "scale": scale}
+    transform = {"axes": ["y", "x"], "scale": scale[::-1], "units": NM}
+    axes = [{"name": name, "unit": "nanometer"} for name in "xy"]
+    entries: list[Any] = [
+        {"path": f"s{n}", "coordinateTransformations": [{"type": "scale", "scale": [4.0 * by**n,
+                                                                                  3.0 * by**n]}]}
+        for n in (0, 1)
+    ]  # fmt: skip
+    listed = {"downsamplingFactors": [[1, 1], [by, by]]}
+    return {
+        "cosem": ({"transform": transform}, [{}]),
+        "n5viewer": ({"pixelResolution": {"dimensions": [4, 3], "unit": "nm"}, **own}, [{}]),
+        "canonical": ({"spatialTransform": {"transform": step, "unit": "nm"}}, [{}]),
+        "ngff": ({}, [{"multiscales": [{"axes": axes, "datasets": entries}]}]),
+        "funlib": ({"voxel_size": scale[::-1], "units": NM}, [{}]),
+        "neuroglancer": ({}, [{"axes": ["x", "y"], "units": NM, "resolution": [4, 3], **listed}]),
+        "paintera": (own, [{"resolution": [4, 3], "multiScale": True}]),
+        "factors": (own if k else {}, [{}]),
+    }[convention]  # fmt: skip
+
+
+CONVENTIONS = [
+    "cosem", "n5viewer", "canonical", "ngff", "funlib", "neuroglancer", "paintera", "factors",
+]  # fmt: skip
+
+
+def in_pyramid(
+    attributes: Any, dimensions: Any, first: Any, first_attributes: Any = (), **how: Any
+) -> Node:
+    given: dict[str, Any] = {"path": ("em", "s1"), "first_level": first} | how
+    return Node(
+        dimensions=dimensions,
+        attributes=attributes,
+        first_attributes=dict(first_attributes),
+        **given,
+    )
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_a_scale_that_contradicts_the_shapes_is_told(convention: str) -> None:
+    (own, above), (first, _) = (of_convention(convention, by=2, k=k) for k in (1, 0))
+    how: dict[str, Any] = {"ancestors": above}
+    if convention == "ngff":
+        how["first_name"] = "s0"
+    right = find_geometry(in_pyramid(own, (49, 24), (97, 47), first, **how))
+    assert right.geometry is not None
+    assert (right.geometry.convention, right.problems) == (convention, ())
+    for dimensions in ((24, 11), (97, 47), (49, 47)):
+        (problem,) = find_geometry(in_pyramid(own, dimensions, (97, 47), first, **how)).problems
+        expected = f"of s0 times the ratio of the shapes, (97, 47) and {dimensions}, got"
+        assert expected in problem, problem
+
+
+def cosem(scale: Any, translate: Any = (0, 0), units: Any = NM) -> Any:
+    """Describe two axes in N5 order."""
+    members = {"scale": scale, "translate": translate, "units": units, "axes": ["x", "y"]}
+    return {"transform": {key: [*value][::-1] for key, value in members.items()}}
+
+
+@pytest.mark.parametrize(
+    ("own", "dimensions"),
+    [
+        (cosem([8, 6]), (48, 23)),  # rounded down
+        (cosem([8, 6]), (49, 24)),  # or up
+        (cosem([8, 6], [2, 1.5]), (49, 24)),  # at the centre of two elements
+        (cosem([16, 6], [6, 1.5]), (25, 24)),
+        (cosem([16.002, 3.0009]), (24, 47)),  # of another program, not rounded
+        (cosem([4 * 1.6**3, 3], [0, 0]), (25, 47)),  # of 97, 61, 39, 25: each rounded up
+        (cosem([0.008, 0.006], [0.002, 0.0015], UM), (48, 23)),
+        (cosem([8, 6], [200, 90]), (11, 5)),  # a part that begins elsewhere
+        (cosem([4, 3]), (61, 43)),  # no level: another section
+        (cosem([-8, 6], [384, 0]), (48, 23)),  # mirrored otherwise: nothing to compare
+        (cosem([8, 6], units=["pixel"] * 2), (7, 5)),  # not comparable
+    ],
+)
+def test_levels_that_are_right_have_no_problem(own: Any, dimensions: Any) -> None:
+    found = find_geometry(in_pyramid(own, dimensions, (97, 47), cosem([4, 3])))
+    assert found.geometry is not None
+    assert found.problems == ()
+
+
+def test_a_level_of_another_type_is_told() -> None:
+    how: dict[str, Any] = {"first_attributes": cosem([4, 3]), "is_like_first": False}
+    (problem,) = find_geometry(in_pyramid(cosem([8, 6]), (49, 24), (97, 47), **how)).problems
+    assert problem == "dataType: expected that of s0, as this is another level of it"
+    # a mask beside it
+    assert find_geometry(in_pyramid(cosem([4, 3]), (97, 47), (97, 47), **how)).problems == ()
+
+
+def test_units_for_unit_are_told() -> None:
+    own, above = of_convention("ngff", by=2, k=0)
+    above[0]["multiscales"][0]["axes"] = [{"name": name, "units": "nm"} for name in "xy"]
+    found = find_geometry(dataset(own, (97, 47), "em", "s0", ancestors=above))
+    assert [problem.partition(": {")[0] for problem in found.problems] == [
+        "multiscales: axes: expected unit, got units"
+    ] * 2
