@@ -65,6 +65,7 @@ __all__ = [
     "find_geometry",
     "misspelt_units",
     "other_attributes",
+    "problems_of_level",
     "problems_of_scale",
 ]
 
@@ -181,9 +182,7 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
     if not problems and convention is None and (geometry is None or not geometry.is_stated):
         problems += _ignored(node)
     if geometry is not None:
-        geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
-        if convention is None and geometry.is_stated and not problems:
-            problems += _problems_of_level(node, geometry)
+        geometry = replace(geometry, axes=_sensible(geometry.axes, problems), node=node)
         problems += _problems_of(node, geometry)
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
 
@@ -193,8 +192,6 @@ def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
         yield from problems_of_list(node)
     if geometry.convention == "cosem":
         yield from cosem.problems_of(node)
-    for image, _ in entries_of(node.path, node.ancestors):
-        yield from misspelt_units(image)
     if geometry.rest:
         yield (
             "the registration turns or shears: positions are along the axes of the view, and "
@@ -202,17 +199,26 @@ def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
         )
 
 
-def _problems_of_level(node: Node, geometry: Geometry) -> Iterator[str]:
-    """Say what contradicts the finest level, if the dataset is another one."""
-    first, finest = node.first, _geometry_of_finest(node)
-    is_placed = finest is not None and finest.is_stated
-    if (
-        first is None
-        or first.ndim != node.ndim
-        or not (is_placed or geometry.convention == "factors")
-    ):
+def problems_of_level(geometry: Geometry | None) -> Iterator[str]:
+    """Say which metadata place a dataset elsewhere than its elements are, as a level of an image.
+
+    Reading needs none of this: checks and conversions ask it.
+    """
+    if geometry is None or geometry.node is None:
         return
-    axes = finest.axes if finest is not None and is_placed else axes_of(node.ndim)
+    node = geometry.node
+    for image, _ in entries_of(node.path, node.ancestors):
+        yield from misspelt_units(image)
+    first = node.first
+    if first is None or first.ndim != node.ndim or not geometry.is_stated:
+        return
+    finest = find_geometry(first).geometry
+    if finest is not None and finest.is_stated:
+        axes = finest.axes
+    elif geometry.convention == "factors":
+        axes = axes_of(node.ndim)  # which factors count
+    else:
+        return
     is_level = node.first_name is not None or any(
         axis.scale != other.scale for axis, other in zip(axes, geometry.axes, strict=True)
     )
@@ -220,8 +226,9 @@ def _problems_of_level(node: Node, geometry: Geometry) -> Iterator[str]:
         yield f"dataType: expected that of {first.path[-1]}, as this is another level of it"
     # others of the same scale may be no levels, but sections of a series
     if is_level or (node.is_like_first and ratios(first.dimensions, node.dimensions)):
-        shape = first.dimensions
-        yield from problems_of_scale(node.dimensions, geometry.axes, shape, axes, first.path[-1])
+        yield from problems_of_scale(
+            node.dimensions, geometry.axes, first.dimensions, axes, first.path[-1]
+        )
 
 
 # elements by which a level may be larger or smaller than its scale says
@@ -265,11 +272,10 @@ def _agrees(n: int, axis: Axis, n_first: int, first: Axis) -> bool:
     by = unit * axis.scale / first.scale if unit and first.scale else 0.0
     if not (0 < by < math.inf and n and n_first):
         return True
-    elements = abs(by * axis.translation / axis.scale - first.translation / first.scale)
-    if elements > max(1.0, by, n_first / n):
-        return True
+    start = abs(by * axis.translation / axis.scale - first.translation / first.scale)
     most = _ROUNDED if math.isclose(by, round(by), rel_tol=_PART) else _OFTEN_ROUNDED
-    return abs(n - n_first / by) <= max(1.0, 1 / by) * most + _PART * n
+    fits = abs(n - n_first / by) <= max(1.0, 1 / by) * most + _PART * n
+    return fits or start > max(1.0, by, n_first / n)
 
 
 def misspelt_units(image: Mapping[str, JSON]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
-from n5zarr.conventions.find import CONVENTIONS
+from n5zarr.conventions.find import CONVENTIONS, problems_of_level
 from n5zarr.conventions.levels import entries_in, images_in, path_of
 from n5zarr.conventions.model import MisfitError, level_of, resolution_in
 from n5zarr.conventions.ngff import misread_images
@@ -120,7 +120,7 @@ def check_dataset(ask: Ask, nodes: Nodes, path: str, view: DatasetView) -> Itera
     except N5Error as err:
         yield _of_document("axes", path, err.message)
         return
-    for problem in placed.problems:
+    for problem in (*placed.problems, *problems_of_level(placed.geometry)):
         is_unusual = problem.startswith("the registration") or problem.endswith("is known")
         yield _of_document("axes", path, problem, "note" if is_unusual else None)
     geometry = placed.geometry
@@ -216,8 +216,11 @@ def _text(sizes: Sequence[_Size]) -> str:
 def check_is_object(path: str, document: JSON) -> Iterator[Finding]:
     """Check that the document of a group is an object, if there is one."""
     if document is not None and not isinstance(document, dict):
-        text = f"expected an object, got {document!r:.40}: a group without attributes"
-        yield _of_document("not-an-object", path, text)
+        yield _of_document(
+            "not-an-object",
+            path,
+            f"expected an object, got {document!r:.40}: a group without attributes",
+        )
 
 
 def check_group(

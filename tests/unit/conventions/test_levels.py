@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from n5zarr.conventions.find import find_geometry, other_attributes
+from n5zarr.conventions.find import find_geometry, other_attributes, problems_of_level
 from n5zarr.conventions.levels import first_listed, ratios
 from n5zarr.conventions.model import Node
 
@@ -38,8 +38,7 @@ def placed(node: Node) -> list[tuple[str, float, float, str | None]]:
 
 def test_factors_alone_count_elements_of_the_finest_level() -> None:
     for first in ({}, {"downsamplingFactors": [1, 1, 1]}):
-        own = level({"downsamplingFactors": [2, 3, 1]}, (7, 4, 7), first_attributes=first)
-        assert placed(own) == [
+        assert placed(level({"downsamplingFactors": [2, 3, 1]}, first_attributes=first)) == [
             ("x", 2, 0.5, None),
             ("y", 3, 1, None),
             ("z", 1, 0, None),
@@ -74,9 +73,9 @@ def test_each_level_has_the_factors_to_full_resolution() -> None:
     finest = {"downsamplingFactors": [2, 2, 3], "offset": [7, 8, 9]}
     for own, expected in (
         ({"downsamplingFactors": [4, 6, 3]}, [("x", 4, 1.5), ("y", 6, 2.5), ("z", 3, 1)]),
-        ({}, [("x", 26 / 7, 7), ("y", 22 / 4, 8), ("z", 3, 9)]),
+        ({}, [("x", 26 / 7, 7), ("y", 22 / 6, 8), ("z", 3, 9)]),
     ):
-        found = placed(level(own, (7, 4, 7), first_attributes=finest))
+        found = placed(level(own, first_attributes=finest))
         assert [(name, start) for name, _, start, _ in found] == [(n, s) for n, _, s in expected]
         assert [by for _, by, _, _ in found] == pytest.approx([by for _, by, _ in expected])
 
@@ -118,9 +117,7 @@ def test_a_level_has_the_scale_of_the_finest_one_times_its_factors(convention: s
     assert first.geometry.convention == convention
     axes = [(a.name, a.translation, a.unit) for a in first.geometry.axes]
     (x, x0, u), (y, y0, v), (z, z0, w) = axes
-    by_factors = level(
-        {"downsamplingFactors": [2, 3, 1]}, (7, 4, 7), first_attributes=FIRST[convention]
-    )
+    by_factors = level({"downsamplingFactors": [2, 3, 1]}, first_attributes=FIRST[convention])
     assert placed(by_factors) == [(x, 8, x0 + 2, u), (y, 15, y0 + 5, v), (z, 40, z0, w)]
     by_shapes = level({}, first_attributes=FIRST[convention])
     found = placed(by_shapes)
@@ -258,7 +255,7 @@ def test_voxel_size_of_the_group_is_that_of_full_resolution() -> None:
         how: dict[str, Any] = {"ancestors": ancestors, "first_attributes": first}
         s0 = level(first, S0, path=("em", "s0"), **how)
         assert placed(s0) == [("x", 4, 12, None), ("y", 5, 10, None), ("z", 40, 80, None)]
-        s1 = level({"downsamplingFactors": [2, 3, 1]}, (7, 4, 7), **how)
+        s1 = level({"downsamplingFactors": [2, 3, 1]}, **how)
         assert placed(s1) == [("x", 8, 14, None), ("y", 15, 15, None), ("z", 40, 80, None)]
         bare = level({}, (7, 11, 7), **how)
         x = 4 * 13 / 7
@@ -436,7 +433,7 @@ def of_convention(convention: str, *, by: int, k: int) -> tuple[Any, list[Any]]:
         for n in (0, 1)
     ]  # fmt: skip
     listed = {"downsamplingFactors": [[1, 1], [by, by]]}
-    return {
+    found: dict[str, Any] = {
         "cosem": ({"transform": transform}, [{}]),
         "n5viewer": ({"pixelResolution": {"dimensions": [4, 3], "unit": "nm"}, **own}, [{}]),
         "canonical": ({"spatialTransform": {"transform": step, "unit": "nm"}}, [{}]),
@@ -445,7 +442,8 @@ def of_convention(convention: str, *, by: int, k: int) -> tuple[Any, list[Any]]:
         "neuroglancer": ({}, [{"axes": ["x", "y"], "units": NM, "resolution": [4, 3], **listed}]),
         "paintera": (own, [{"resolution": [4, 3], "multiScale": True}]),
         "factors": (own if k else {}, [{}]),
-    }[convention]  # fmt: skip
+    }  # fmt: skip
+    return found[convention]  # type: ignore[no-any-return]
 
 
 CONVENTIONS = [
@@ -465,17 +463,22 @@ def in_pyramid(
     )
 
 
+def problems(node: Node, convention: str = "cosem") -> list[str]:
+    found = find_geometry(node)
+    assert found.geometry is not None
+    assert (found.geometry.convention, found.problems) == (convention, ())
+    return [*problems_of_level(found.geometry)]
+
+
 @pytest.mark.parametrize("convention", CONVENTIONS)
 def test_a_scale_that_contradicts_the_shapes_is_told(convention: str) -> None:
     (own, above), (first, _) = (of_convention(convention, by=2, k=k) for k in (1, 0))
     how: dict[str, Any] = {"ancestors": above}
     if convention == "ngff":
         how["first_name"] = "s0"
-    right = find_geometry(in_pyramid(own, (49, 24), (97, 47), first, **how))
-    assert right.geometry is not None
-    assert (right.geometry.convention, right.problems) == (convention, ())
+    assert problems(in_pyramid(own, (49, 24), (97, 47), first, **how), convention) == []
     for dimensions in ((24, 11), (97, 47), (49, 47)):
-        (problem,) = find_geometry(in_pyramid(own, dimensions, (97, 47), first, **how)).problems
+        (problem,) = problems(in_pyramid(own, dimensions, (97, 47), first, **how), convention)
         expected = f"of s0 times the ratio of the shapes, (97, 47) and {dimensions}, got"
         assert expected in problem, problem
 
@@ -503,23 +506,21 @@ def cosem(scale: Any, translate: Any = (0, 0), units: Any = NM) -> Any:
     ],
 )
 def test_levels_that_are_right_have_no_problem(own: Any, dimensions: Any) -> None:
-    found = find_geometry(in_pyramid(own, dimensions, (97, 47), cosem([4, 3])))
-    assert found.geometry is not None
-    assert found.problems == ()
+    assert problems(in_pyramid(own, dimensions, (97, 47), cosem([4, 3]))) == []
 
 
 def test_a_level_of_another_type_is_told() -> None:
     how: dict[str, Any] = {"first_attributes": cosem([4, 3]), "is_like_first": False}
-    (problem,) = find_geometry(in_pyramid(cosem([8, 6]), (49, 24), (97, 47), **how)).problems
+    (problem,) = problems(in_pyramid(cosem([8, 6]), (49, 24), (97, 47), **how))
     assert problem == "dataType: expected that of s0, as this is another level of it"
     # a mask beside it
-    assert find_geometry(in_pyramid(cosem([4, 3]), (97, 47), (97, 47), **how)).problems == ()
+    assert problems(in_pyramid(cosem([4, 3]), (97, 47), (97, 47), **how)) == []
 
 
 def test_units_for_unit_are_told() -> None:
     own, above = of_convention("ngff", by=2, k=0)
     above[0]["multiscales"][0]["axes"] = [{"name": name, "units": "nm"} for name in "xy"]
-    found = find_geometry(dataset(own, (97, 47), "em", "s0", ancestors=above))
-    assert [problem.partition(": {")[0] for problem in found.problems] == [
+    found = problems(dataset(own, (97, 47), "em", "s0", ancestors=above), "ngff")
+    assert [problem.partition(": {")[0] for problem in found] == [
         "multiscales: axes: expected unit, got units"
     ] * 2
