@@ -100,12 +100,15 @@ class Geometry:
         maps the positions, followed by 1, to the world. N5 order.
     names_only : bool, optional
         Whether there are names of axes, and no positions.
+    node : Node, optional
+        The dataset, if its attributes have been read.
     """
 
     convention: str
     axes: tuple[Axis, ...]
     rest: tuple[tuple[float, ...], ...] = ()
     names_only: bool = False
+    node: Node | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_stated(self) -> bool:

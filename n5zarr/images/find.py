@@ -137,7 +137,13 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = (), warns: bool = Tru
 
 def warn_of(found: Images) -> None:
     """Warn of what OME-Zarr cannot express of images, or of what is missing of them."""
-    warn_once(found.source.name, found.notes)
+    mirrored = [
+        f"/{image.path}: in reverse order along {', '.join(image.mirrored)}, at the same "
+        "positions, as OME-Zarr has no scales below 0"
+        for image in found.images
+        if image.mirrored
+    ]
+    warn_once(found.source.name, [*found.notes, *mirrored])
 
 
 def warn_once(name: str, notes: Sequence[str]) -> None:

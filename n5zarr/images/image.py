@@ -208,6 +208,8 @@ class Image:
         All other attributes of its group.
     absent : mapping of str to (tuple of float, tuple of float), optional
         Scale and translation of levels without an array, by path, which OME-Zarr lists, too.
+    mirrored : tuple of str, optional
+        Axes along which positions in the container descend: the elements are in reverse order.
     """
 
     path: str
@@ -220,6 +222,7 @@ class Image:
     omero: Mapping[str, JSON] | None = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     absent: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
+    mirrored: tuple[str, ...] = ()
 
     @property
     def places(self) -> Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]:

@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.conventions.find import problems_of_level
 from n5zarr.conventions.levels import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
 from n5zarr.errors import N5UnrepresentableError, option_error
@@ -215,7 +216,8 @@ def _add_image(
         found.others |= {path if is_alone else join(path, n): p for n, p in levels.items()}
         return
     for placed in levels.values():
-        found.notes += [f"/{placed.path}: {problem}" for problem in placed.problems]
+        each = (*placed.problems, *problems_of_level(placed.geometry))
+        found.notes += [f"/{placed.path}: {problem}" for problem in each]
     if any(placed.coordinates for placed in levels.values()):
         found.notes.append(f"/{first.path}: OME-Zarr cannot express its coordinates")
     name = full.rpartition("/")[2] or "image"

@@ -33,6 +33,7 @@ from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
 from n5zarr.images.ome_06 import REGISTRATION, as_06, is_registration
 from n5zarr.images.ome_documents import without_ome
+from n5zarr.images.ome_rules import check_axes
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
@@ -149,9 +150,14 @@ class Aligned(NamedTuple):
         levels = tuple(
             ImageLevel(
                 path=join(path, level),
-                array=replace(reordered(arrays[level], self.order), dimension_names=names),
-                scale=scale,
-                translation=translation,
+                array=replace(
+                    reordered(arrays[level], self.order, _mirrored(scale)), dimension_names=names
+                ),
+                scale=tuple(map(abs, scale)),
+                translation=tuple(
+                    t + min(s, 0) * (arrays[level].shape[axis] - 1)
+                    for s, t, axis in zip(scale, translation, self.order, strict=True)
+                ),
             )
             for level, (scale, translation) in self.places.items()
             if level in arrays
@@ -167,6 +173,7 @@ class Aligned(NamedTuple):
             channels=(Channel(),) * n_channels,
             attributes=without_ome(attributes),
             absent=absent,
+            mirrored=tuple(names[i] for i in _mirrored(next(iter(self.places.values()))[0])),
         )
 
 
@@ -197,14 +204,20 @@ def align_axes(levels: Mapping[str, Sequence[Axis]]) -> Aligned:
     """
     first = tuple(next(iter(levels.values())))
     kinds = [_type_of(axis) for axis in first]
-    _check(first, kinds)
     order = tuple(sorted(range(len(first)), key=lambda i: _ORDER.get(kinds[i], 1)))
+    problem = next(check_axes([{"name": first[i].name, "type": kinds[i]} for i in order]), None)
+    require(problem is None, f"OME-Zarr: {problem}; n5zarr.set_geometry names axes")
     units = [
         None if kind == "channel" else _unit_of(a) for a, kind in zip(first, kinds, strict=True)
     ]
     places = {}
     for path, axes in levels.items():
         placed = _in_units_of(path, axes, first)
+        require(
+            all(a.scale > 0 or k in _ORDER for a, k in zip(placed, kinds, strict=True)),
+            f"{path}: expected scales below 0 along axes of space and time alone, got {kinds} with "
+            f"{[axis.scale for axis in placed]}",
+        )
         scale = tuple(float(placed[i].scale) for i in order)
         places[path] = scale, tuple(float(placed[i].translation) for i in order)
     return Aligned(
@@ -224,16 +237,9 @@ def _type_of(axis: Axis) -> str:
     return next((kind for base, kind in of_unit.items() if ratio(axis.unit, base)), "")
 
 
-def _check(axes: Sequence[Axis], kinds: Sequence[str]) -> None:
-    n_space, n_time = kinds.count("space"), kinds.count("time")
-    names = [axis.name for axis in axes]
-    n_others = len(kinds) - n_space - n_time
-    each = [f"{n} ({kind or 'other'})" for n, kind in zip(names, kinds, strict=True)]
-    require(
-        n_space in (2, 3) and max(n_time, n_others) <= 1 and len({*names}) == len(names),
-        "OME-Zarr: expected two or three axes of space, at most one of time and one other, each "
-        f"with a distinct name, got {', '.join(each) or 'none'}; n5zarr.set_geometry names axes",
-    )
+def _mirrored(scale: Sequence[float]) -> list[int]:
+    """Return the axes along which positions descend, where the elements are reversed."""
+    return [i for i, size in enumerate(scale) if size < 0]
 
 
 def _unit_of(axis: Axis) -> str | None:

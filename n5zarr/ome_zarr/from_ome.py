@@ -15,7 +15,14 @@ from n5zarr.conventions.model import MisfitError
 from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
-from n5zarr.images.ome_documents import describe_image, images_of, level_paths, read_levels
+from n5zarr.images.ome_documents import (
+    as_05,
+    describe_image,
+    images_of,
+    level_paths,
+    read_levels,
+)
+from n5zarr.images.ome_rules import warn_of_levels
 from n5zarr.ome_zarr.scene import in_scenes
 
 if TYPE_CHECKING:
@@ -92,7 +99,8 @@ def _ome_levels(
     """Read the axes of the existing levels of an image, by number."""
     try:
         paths = {path: join(group, path) for path in level_paths(image)}
-        shapes = {path: arrays[full].shape for path, full in paths.items() if full in arrays}
-        return read_levels(image, shapes)
+        levels = {path: arrays[full] for path, full in paths.items() if full in arrays}
+        warn_of_levels(group or "/", as_05(image, 0), levels)
+        return read_levels(image, {path: level.shape for path, level in levels.items()})
     except MisfitError as err:
         raise option_error(f"{group or '/'}: {err}") from err

@@ -6,6 +6,9 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import zarr
+from zarr.storage import StorePath
+
 from n5zarr._zarr import sync
 from n5zarr.container.foreign import read_node_of_any, read_zarr_node
 from n5zarr.conventions.model import mapping
@@ -23,6 +26,8 @@ from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from zarr.types import AnyArray
+
     from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
 
@@ -76,6 +81,12 @@ class OmeLocation(NamedTuple):
         if not store.read_only:  # else the store of local files would create a missing directory
             store = store.with_read_only(read_only=True)
         return OmeImages(store, str(self.storage), self.zarr_format)
+
+    def array(self, path: str) -> AnyArray:
+        """Open an array of the hierarchy to read it."""
+        return zarr.open_array(
+            StorePath(self.storage.store, path), mode="r", zarr_format=self.zarr_format
+        )
 
     def is_ome(self) -> bool:
         """Whether the node, or a group above it, has metadata of OME-Zarr."""

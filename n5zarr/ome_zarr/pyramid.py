@@ -23,7 +23,15 @@ from n5zarr.format.order import to_c
 from n5zarr.format.path import groups_above, join
 from n5zarr.format.raw_json import strict
 from n5zarr.images.ome_06 import intrinsic_of, is_06, level_transforms
-from n5zarr.images.ome_documents import image_in, level_paths, ome_part, paths_in, read_levels
+from n5zarr.images.ome_documents import (
+    as_05,
+    image_in,
+    level_paths,
+    ome_part,
+    paths_in,
+    read_levels,
+)
+from n5zarr.images.ome_rules import check_written
 from n5zarr.images.zarr_documents import warn_of_text
 from n5zarr.ome_zarr.location import find_ome
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
@@ -151,7 +159,7 @@ class OmeImage(PyramidImage):
         if read_incomplete(self.store, path) is not None:
             return True
         try:
-            open_level(self.location, path)
+            self.location.array(path)
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return sync(_holds_only_chunks(self.store, path))
         return True
@@ -229,11 +237,6 @@ class OmeImage(PyramidImage):
         return found
 
 
-def open_level(location: OmeLocation, path: str) -> AnyArray:
-    place = StorePath(location.storage.store, path)
-    return zarr.open_array(place, mode="r", zarr_format=location.zarr_format)
-
-
 def find_image(place: Place, path: str, convention: str) -> OmeImage | None:
     """Read the image of OME-Zarr at a location: its group, or its finest level; None of others.
 
@@ -255,8 +258,7 @@ def find_image(place: Place, path: str, convention: str) -> OmeImage | None:
             f"convention: expected auto with OME-Zarr, got {convention!r}",
         )
         if storage.read_only or not storage.store.supports_deletes:
-            message = "expected a store that can write and delete"
-            raise N5UnsupportedError(message, kind="read-only")
+            raise N5UnsupportedError("expected a store that can write and delete", kind="read-only")
         try:
             return _read(location)
         except MisfitError as err:
@@ -271,19 +273,23 @@ def _read(location: OmeLocation) -> OmeImage:
     location, paths = location._replace(path=path), level_paths(image)
     require(paths, "multiscales: datasets: expected a level, got none")
     try:
-        first = open_level(location, join(path, paths[0]))
+        first = location.array(join(path, paths[0]))
     except FileNotFoundError as err:
-        message = f"expected the array {paths[0]!r}, which multiscales lists, got none"
-        raise option_error(message) from err
+        raise option_error(
+            f"expected the array {paths[0]!r}, which multiscales lists, got none"
+        ) from err
     except (ValueError, TypeError, KeyError) as err:
-        message = f"{paths[0]}: expected an array of Zarr, got {err}"
-        raise option_error(message) from err
+        raise option_error(f"{paths[0]}: expected an array of Zarr, got {err}") from err
+    image = as_05(image, first.ndim)
     own = {key: value for key, value in image.items() if key != "coordinateTransformations"}
     levels = read_levels(own, {paths[0]: first.shape})
+    check_written(path or "/", {**own, "datasets": entries_in(own)[:1]}, {})
     require(levels, "multiscales: axes: expected those of the first level, got none")
     if first.dtype.kind not in "biuf" or not all(first.shape):
-        message = f"expected numbers with elements, got {first.dtype} of shape {first.shape}"
-        raise N5UnsupportedError(message, kind="data-type")
+        raise N5UnsupportedError(
+            f"expected numbers with elements, got {first.dtype} of shape {first.shape}",
+            kind="data-type",
+        )
     like = replace(zarr_array(first), encoded=first, attributes={})
     return OmeImage(
         storage=location.storage,

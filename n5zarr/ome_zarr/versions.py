@@ -23,6 +23,7 @@ from n5zarr.images.display import is_label
 from n5zarr.images.ome import METADATA_XML, ome_attributes, series_metadata
 from n5zarr.images.ome_06 import REGISTRATION, is_registration
 from n5zarr.images.ome_documents import as_05, image_in, level_paths, paths_in, read_levels
+from n5zarr.images.ome_rules import check_written
 from n5zarr.ome_zarr.scene import in_scenes
 from n5zarr.storage.requests import read_key
 
@@ -160,6 +161,7 @@ class _Rewriting:
             }
             for i, level in levels.items()
         ]
+        check_written(path or "/", new, {below: self.arrays[full[below]] for below in shapes})
         for level in levels.values():
             where = join(path, level.path)
             self.arrays[where] = replace(self.arrays[where], dimension_names=tuple(names))

@@ -7,6 +7,7 @@ schemas, ome-zarr-models and ome-zarr, accept the result.
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -322,3 +323,87 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     ):
         convert(source, tmp_path / "out.zarr", "0.5")
     assert not (tmp_path / "out.zarr").exists()
+
+
+def invalid(
+    path: Path, names: str, scale: float = 1.0, zarr_format: Any = 3
+) -> np.ndarray[Any, Any]:
+    """Write an image of one level with any axes."""
+    kinds = {"t": "time", "c": "channel"} | dict.fromkeys("zyx", "space")
+    data = elements(*(2, 3, 5, 7, 11, 13)[: len(names)])
+    group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+    options: Any = {"dimension_names": list(names)} if zarr_format == 3 else {}
+    group.create_array("0", data=data, **options)
+    axes = [{"name": name} | ({"type": kinds[name]} if name in kinds else {}) for name in names]
+    step = {"type": "scale", "scale": [1.0] * (len(names) - 1) + [scale]}
+    image: dict[str, Any] = {
+        "axes": axes, "datasets": [{"path": "0", "coordinateTransformations": [step]}],
+    }  # fmt: skip
+    image |= {} if zarr_format == 3 else {"version": "0.4"}
+    group.attrs.put(stated("0.5" if zarr_format == 3 else "0.4", {"multiscales": [image]}))
+    return data
+
+
+@pytest.mark.parametrize(
+    ("names", "scale", "message"),
+    [
+        ("ctzyx", 1.0, "expected the order time, channel, space"),
+        ("xcy", 1.0, "expected the order time, channel, space"),
+        ("t", 1.0, "expected a list of 2 to 5 axes"),
+        ("abdefg", 1.0, "expected a list of 2 to 5 axes"),
+        ("zyxc", 1.0, "expected the order time, channel, space"),
+        ("cy", 1.0, "two or three of the type space"),
+        ("yx", -2.0, "expected scales above 0"),
+        ("yx", 0.0, "expected scales above 0"),
+    ],
+)
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_image_that_no_program_opens_is_refused(
+    tmp_path: Path, names: str, scale: float, message: str, target: str
+) -> None:
+    source, out = tmp_path / "in.zarr", tmp_path / "out.zarr"
+    invalid(source, names, scale, zarr_format=TARGETS[target])
+    with pytest.raises(N5UnrepresentableError, match=f"{message}.*; convert it to N5"):
+        convert(source, out, target)
+    assert not out.exists()
+
+
+def test_the_way_out_orders_axes_and_reverses_mirrored_ones(tmp_path: Path) -> None:
+    for names, order, scale in (("ctzyx", (1, 0, 2, 3, 4), 1.0), ("zyx", (0, 1, 2), -2.0)):
+        data = invalid(tmp_path / f"{names}.zarr", names, scale).transpose(order)
+        n5zarr.convert(tmp_path / f"{names}.zarr", tmp_path / f"{names}.n5")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*in reverse order along x", N5Warning)
+            convert(tmp_path / f"{names}.n5", tmp_path / f"{names}out.zarr", "0.5", verify=True)
+        check(tmp_path / f"{names}out.zarr", "0.5")
+        found = zarr.open_array(tmp_path / f"{names}out.zarr/s0", mode="r")[...]
+        np.testing.assert_array_equal(found, data if scale > 0 else data[..., ::-1])
+
+
+@pytest.mark.parametrize("to", ["n5", "ome-zarr"])
+def test_levels_that_contradict_each_other_are_copied_with_a_warning(
+    tmp_path: Path, to: Any
+) -> None:
+    source = tmp_path / "in.zarr"
+    data = elements(96, 48)
+    group = zarr.open_group(source, mode="w", zarr_format=3)
+    for name, level in (("0", data), ("1", data[::4, ::4].astype("u4"))):
+        group.create_array(name, data=level, dimension_names=list("yx"))
+    axes = [{"name": name, "type": "space", "units": "um"} for name in "yx"]
+    image = image_of("0.5", "cells", [[0.25, 0.25], [0.5, 0.5]], [0, 0], axes)
+    group.attrs.put(stated("0.5", {"multiscales": [image]}))
+    wrong = [
+        r"axes: expected unit, got units: .*\"y\"",
+        "1: expected the data type of 0, uint16, got uint32",
+        r"1: scale: .* ratio of the shapes, \(96, 48\) and \(24, 12\), got \[0.5, 0.5\]",
+    ]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        n5zarr.convert(source, tmp_path / "out", to=to, ome=to != "n5")
+    for text in wrong:
+        assert len([w for w in found if re.search(text, str(w.message))]) == 1, (text, found)
+    copied = zarr.open_array(n5zarr.N5Store(tmp_path / "out") if to == "n5" else tmp_path / "out",
+                             path="s1" if to == "n5" else "1", mode="r")  # fmt: skip
+    np.testing.assert_array_equal(copied[...], data[::4, ::4])
+    messages = " ".join(f.message for f in n5zarr.validate(tmp_path / "out").findings)
+    assert re.search(r"scale: .*\(96, 48\) and \(24, 12\)|\(48, 96\) and \(12, 24\)", messages)

@@ -308,6 +308,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "missing": (lambda i: i["datasets"][0].update(path="7"), "expected the array '7', which multi"),
     "axes": (lambda i: i["axes"].pop(), "axes: expected a list of 4 axes"),
     "none": (lambda i: i.update(datasets=[]), "datasets: expected a level, got none"),
+    "order": (lambda i: i["axes"].insert(3, i["axes"].pop(0)), "expected the order time, channel"),
+    "mirrored": (
+        lambda i: i["datasets"][0]["coordinateTransformations"][0].update(scale=[1, 1, -1, 1]),
+        r"expected scales above 0, got \[1.0, 1.0, -1.0, 1.0\]; convert it to N5",
+    ),
 }
 
 

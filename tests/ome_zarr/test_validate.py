@@ -105,6 +105,14 @@ MORE: dict[str, tuple[Any, str]] = {
     "in another": (lambda o, i: i["datasets"][1].update(path="0/1"), "that are not in each other"),
     "itself": (lambda o, i: i["datasets"][1].update(path="."), "path: expected that of an array"),
     "scale and shape": (lambda o, i: steps(i)[0]["scale"].__setitem__(3, 64.0), "scale: expected"),
+    "units": (
+        lambda o, i: i["axes"][1].update(units=i["axes"][1].pop("unit", "um")),
+        "axes: expected unit, got units",
+    ),
+    "infinite scale": (
+        lambda o, i: steps(i, 0)[0]["scale"].__setitem__(3, float("inf")),
+        "scales above 0",
+    ),
     "colour": (lambda o, i: o["omero"]["channels"][0].update(color="red"), "channel 0: color"),
     "short colour": (
         lambda o, i: o["omero"]["channels"][0].update(color="F00"),

@@ -139,7 +139,8 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "axes": Rule(
         "warning",
-        "axis metadata that contradict the dataset or make no sense; a note if only unusual",
+        "axis metadata that contradict the dataset, or the finest level, or make no sense; a note "
+        "if only unusual, such as mirrored",
         "rewrite them with `n5zarr.set_geometry`",
     ),
     "contradiction": Rule(
@@ -149,7 +150,8 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "levels": Rule(
         "warning",
-        "a group lists missing levels, or images that n5-universe cannot read together",
+        "a group lists missing levels, levels twice or in each other, or images that n5-universe "
+        "cannot read together",
         "write the levels, correct the list, or separate the images",
     ),
     "empty-block": Rule(

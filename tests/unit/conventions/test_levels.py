@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from n5zarr.conventions.find import find_geometry, other_attributes
+from n5zarr.conventions.find import find_geometry, other_attributes, problems_of_level
 from n5zarr.conventions.levels import first_listed, ratios
 from n5zarr.conventions.model import Node
 
@@ -500,3 +500,118 @@ def test_a_level_that_no_factor_gives_has_no_place(group: Any) -> None:
     found = find_geometry(level({}, (8, 11, 5), path=("im", "s1"), ancestors=[group]))
     assert found.geometry is None
     assert "a shape that downsampling s0, [13, 11, 7], gives" in found.problems[0]
+
+
+# ------------------------------------------------------------ levels that contradict the finest
+
+NM, UM = ["nm"] * 2, ["um"] * 2
+
+
+def of_convention(convention: str, *, by: int, k: int) -> tuple[Any, list[Any]]:
+    """Return the attributes of level ``k`` of two axes, and of its group, with a factor of a level.
+
+    Voxels of full resolution are 4 x 3 nm.
+    """
+    f = by**k
+    scale: Any = [4.0 * f, 3.0 * f]
+    own: Any = {"downsamplingFactors": [f, f]}
+    step = {"type": "scale", "scale": scale}
+    transform = {"axes": ["y", "x"], "scale": scale[::-1], "units": NM}
+    axes = [{"name": name, "unit": "nanometer"} for name in "xy"]
+    entries: list[Any] = [
+        {"path": f"s{n}", "coordinateTransformations": [{"type": "scale", "scale": [4.0 * by**n,
+                                                                                  3.0 * by**n]}]}
+        for n in (0, 1)
+    ]  # fmt: skip
+    listed = {"downsamplingFactors": [[1, 1], [by, by]]}
+    found: dict[str, Any] = {
+        "cosem": ({"transform": transform}, [{}]),
+        "n5viewer": ({"pixelResolution": {"dimensions": [4, 3], "unit": "nm"}, **own}, [{}]),
+        "canonical": ({"spatialTransform": {"transform": step, "unit": "nm"}}, [{}]),
+        "ngff": ({}, [{"multiscales": [{"axes": axes, "datasets": entries}]}]),
+        "funlib": ({"voxel_size": scale[::-1], "units": NM}, [{}]),
+        "neuroglancer": ({}, [{"axes": ["x", "y"], "units": NM, "resolution": [4, 3], **listed}]),
+        "paintera": (own, [{"resolution": [4, 3], "multiScale": True}]),
+        "factors": (own if k else {}, [{}]),
+    }  # fmt: skip
+    return found[convention]  # type: ignore[no-any-return]
+
+
+CONVENTIONS = [
+    "cosem", "n5viewer", "canonical", "ngff", "funlib", "neuroglancer", "paintera", "factors",
+]  # fmt: skip
+
+
+def in_pyramid(
+    attributes: Any, dimensions: Any, first: Any, first_attributes: Any = (), **how: Any
+) -> Node:
+    given: dict[str, Any] = {"path": ("em", "s1"), "first_level": first} | how
+    return Node(
+        dimensions=dimensions,
+        attributes=attributes,
+        first_attributes=dict(first_attributes),
+        **given,
+    )
+
+
+def problems(node: Node, convention: str = "cosem") -> list[str]:
+    found = find_geometry(node)
+    assert found.geometry is not None
+    assert (found.geometry.convention, found.problems) == (convention, ())
+    return [*problems_of_level(found.geometry)]
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_a_scale_that_contradicts_the_shapes_is_told(convention: str) -> None:
+    (own, above), (first, _) = (of_convention(convention, by=2, k=k) for k in (1, 0))
+    how: dict[str, Any] = {"ancestors": above}
+    if convention == "ngff":
+        how["first_name"] = "s0"
+    assert problems(in_pyramid(own, (49, 24), (97, 47), first, **how), convention) == []
+    for dimensions in ((24, 11), (97, 47), (49, 47)):
+        (problem,) = problems(in_pyramid(own, dimensions, (97, 47), first, **how), convention)
+        expected = f"of s0 times the ratio of the shapes, (97, 47) and {dimensions}, got"
+        assert expected in problem, problem
+
+
+def cosem(scale: Any, translate: Any = (0, 0), units: Any = NM) -> Any:
+    """Describe two axes in N5 order."""
+    members = {"scale": scale, "translate": translate, "units": units, "axes": ["x", "y"]}
+    return {"transform": {key: [*value][::-1] for key, value in members.items()}}
+
+
+@pytest.mark.parametrize(
+    ("own", "dimensions"),
+    [
+        (cosem([8, 6]), (48, 23)),  # rounded down
+        (cosem([8, 6]), (49, 24)),  # or up
+        (cosem([8, 6], [2, 1.5]), (49, 24)),  # at the centre of two elements
+        (cosem([16, 6], [6, 1.5]), (25, 24)),
+        (cosem([16.002, 3.0009]), (24, 47)),  # of another program, not rounded
+        (cosem([4 * 1.6**3, 3], [0, 0]), (25, 47)),  # of 97, 61, 39, 25: each rounded up
+        (cosem([0.008, 0.006], [0.002, 0.0015], UM), (48, 23)),
+        (cosem([8, 6], [200, 90]), (11, 5)),  # a part that begins elsewhere
+        (cosem([4, 3]), (61, 43)),  # no level: another section
+        (cosem([-8, 6], [384, 0]), (48, 23)),  # mirrored otherwise: nothing to compare
+        (cosem([8, 6], units=["pixel"] * 2), (7, 5)),  # not comparable
+    ],
+)
+def test_levels_that_are_right_have_no_problem(own: Any, dimensions: Any) -> None:
+    assert problems(in_pyramid(own, dimensions, (97, 47), cosem([4, 3]))) == []
+
+
+def test_a_level_of_another_type_is_told() -> None:
+    how: dict[str, Any] = {"first_attributes": cosem([4, 3]), "is_like_first": False}
+    (problem,) = problems(in_pyramid(cosem([8, 6]), (49, 24), (97, 47), **how))
+    assert problem == "dataType: expected that of s0, as this is another level of it"
+    # a mask beside it
+    assert problems(in_pyramid(cosem([4, 3]), (97, 47), (97, 47), **how)) == []
+
+
+def test_units_for_unit_are_told() -> None:
+    own, above = of_convention("ngff", by=2, k=0)
+    above[0]["multiscales"][0]["axes"] = [{"name": name, "units": "nm"} for name in "xy"]
+    found = problems(dataset(own, (97, 47), "em", "s0", ancestors=above), "ngff")
+    assert [problem.partition(": {")[0] for problem in found] == [
+        "multiscales: axes: expected unit, got units"
+    ] * 2

@@ -124,6 +124,23 @@ def change(root: Path, target: str, by: Callable[[bytes], bytes]) -> None:
     write(root, target, by((root / target).read_bytes()))
 
 
+LEVELS = [{"path": f"s{k}"} for k in range(3)]
+
+
+def transform_of(scale: Any, translate: Any) -> dict[str, Any]:
+    """Describe the axes z, y, x by COSEM's convention."""
+    axes = {"axes": ["z", "y", "x"], "units": ["nm"] * 3}
+    return {**axes, "scale": scale, "translate": translate}
+
+
+def mirror(root: Path) -> None:
+    """Turn the positions of all levels along y around."""
+    for k in range(3):
+        by, start = 2**k, (2**k - 1) / 2
+        transform = transform_of([20 * by, -8 * by, 8 * by], [20 * start, -8 * start, 8 * start])
+        rewrite(root, f"em/s{k}", transform=transform)
+
+
 EMPTY = ("em/s0/0/0/0", b"")
 DATASET = {"dimensions": [5, 7], "dataType": "uint8", "compression": {"type": "raw"}}
 DEFECTS: dict[str, tuple[Callable[[Path], object], set[tuple[str, str]]]] = {
@@ -231,6 +248,25 @@ DEFECTS: dict[str, tuple[Callable[[Path], object], set[tuple[str, str]]]] = {
         lambda r: rewrite(r, "em/s0", pixelResolution={"unit": "nm", "dimensions": [8, 8, 30]}),
         {("contradiction", "em/s0")},
     ),
+    "scale of a level": (
+        lambda r: rewrite(r, "em/s2", transform=transform_of([40, 16, 16], [10, 4, 4])),
+        {("axes", "em/s2"), ("contradiction", "em/s2")},  # its other attributes are right
+    ),
+    "type of a level": (lambda r: rewrite(r, "em/s2", dataType="int8"), {("axes", "em/s2")}),
+    "units for unit": (
+        lambda r: rewrite(
+            r, "em", multiscales=[{"axes": [{"name": "x", "units": "nm"}], "datasets": LEVELS}]
+        ),
+        {("axes", f"em/s{k}") for k in range(3)},
+    ),
+    "levels in each other": (
+        lambda r: rewrite(r, "em", multiscales=[{"datasets": [*LEVELS, {"path": "s1/s0"}]}]),
+        {("levels", "em")},
+    ),
+    "a level listed twice": (
+        lambda r: rewrite(r, "em", multiscales=[{"datasets": [*LEVELS, {"path": "./s0"}]}]),
+        {("levels", "em")},
+    ),
     "axes that cannot be meant": (
         lambda r: rewrite(r, "em/s0", transform={"axes": ["z", "y", "x"], "scale": ["4", 4, 4]}),
         {("axes", "em/s0")},
@@ -246,6 +282,17 @@ def test_a_defect_is_found_where_it_is(
     plant(root)
     assert found(root) == expected
     assert not n5zarr.validate(root).ok
+
+
+def test_a_mirrored_image_is_noted(root: Path) -> None:
+    """A negative scale beside the voxel size of another convention is no contradiction."""
+    mirror(root)
+    rewrite(root, "em/s0", pixelResolution={"unit": "nm", "dimensions": [8, 8, 20]})
+    assert found(root) == set()
+    notes = [f for f in n5zarr.validate(root).findings if "a scale below 0" in f.message]
+    assert [(f.severity, f.kind, f.path) for f in notes] == [
+        ("note", "axes", f"em/s{k}") for k in range(3)
+    ]
 
 
 def test_a_block_that_is_flipped_inside_is_found_by_decoding(root: Path) -> None:

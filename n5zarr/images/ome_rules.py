@@ -1,54 +1,45 @@
 """Rules for the metadata of OME-Zarr 0.4 to 0.6, on documents alone.
 
 Sources: https://ngff.openmicroscopy.org/0.4/ and /0.5/, "axes", "multiscales", "omero", "labels",
-"plate" and "well", as far as wrong metadata make a reader fail or show something else.
+"plate" and "well", as far as wrong metadata make a reader fail or show something else. What writes
+OME-Zarr asks them before it writes anything, ``validate`` of what is there.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from typing import TYPE_CHECKING, NamedTuple
+import warnings
+from typing import TYPE_CHECKING
 
+from n5zarr.container.options import require
+from n5zarr.conventions.find import misspelt_units, problems_of_scale
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, brief, mapping, numbers
+from n5zarr.conventions.model import MisfitError, axes_of, brief, items_of, mapping, numbers
+from n5zarr.errors import N5Warning
 from n5zarr.images.ome_documents import is_inside, level_paths, ome_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     import numpy as np
+    from zarr.types import AnyArray
 
+    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
+    from n5zarr.images.source import ArraySource
 
 __all__ = [
-    "ArrayFacts",
+    "check_axes",
     "check_image",
     "check_lists",
     "check_version",
+    "check_written",
     "paths_out",
+    "warn_of_levels",
 ]
 
 _ORDER = {"time": 0, "channel": 1, "space": 2}
-_CLOSE = 1.0 + 1e-6  # elements by which a level may be larger or smaller than its scale says
-
-
-class ArrayFacts(NamedTuple):
-    """What the rules need to know of an array of a level.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Its extent in elements.
-    dtype : numpy.dtype
-        Of its elements.
-    names : sequence of str or None, optional
-        Its ``dimension_names``; None in Zarr v2.
-    """
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    names: Sequence[str | None] | None = None
 
 
 def check_version(attributes: Mapping[str, JSON], zarr_format: int) -> Iterator[str]:
@@ -65,64 +56,99 @@ def check_version(attributes: Mapping[str, JSON], zarr_format: int) -> Iterator[
             yield f"multiscales: version: expected one up to '0.4' in Zarr v2, got {brief(version)}"
 
 
-def check_image(
-    image: JSON, arrays: Mapping[str, ArrayFacts | None], *, is_old: bool = False
-) -> Iterator[str]:
+def check_image(image: Mapping[str, JSON], arrays: Mapping[str, AnyArray | None]) -> Iterator[str]:
     """Yield what is wrong with an image of ``multiscales``.
 
     Parameters
     ----------
-    image : JSON
+    image : mapping
         The image.
-    arrays : mapping of str to ArrayFacts or None
+    arrays : mapping of str to zarr.Array or None
         The arrays by path below the group; None for a missing one.
-    is_old : bool, optional
-        Whether it is of 0.1 to 0.3, which have no types of axes and no transforms.
     """
-    members = mapping(image)
     paths: list[str] = []
     try:
-        paths = level_paths(members)
+        paths = level_paths(image)
         if not paths:
-            yield f"multiscales: datasets: expected levels, got {brief(members.get('datasets'))}"
+            yield f"multiscales: datasets: expected levels, got {brief(image.get('datasets'))}"
     except MisfitError as err:
         yield str(err)
-    axes = members.get("axes")
-    listed, n_axes = axes if isinstance(axes, list) else [], None
-    names = [axis if isinstance(axis, str) else mapping(axis).get("name") for axis in listed]
-    if not is_old:
-        yield from _check_axes(axes)
-        n_axes = len(axes) if isinstance(axes, list) else None
-        yield from _check_transforms(members, n_axes)
+    yield from _check_document(image)
+    axes = image.get("axes")
+    names = [a if isinstance(a, str) else mapping(a).get("name") for a in items_of(axes)]
     for path in paths:
-        facts = arrays.get(path)
-        if facts is None:
+        array = arrays.get(path)
+        own = getattr(getattr(array, "metadata", None), "dimension_names", None)  # of Zarr v3
+        if array is None:
             yield f"multiscales: path: expected an array at {path!r}, got none"
-        elif n_axes is not None and len(facts.shape) != n_axes:
-            yield f"{path}: expected {n_axes} axes, as multiscales has, got {len(facts.shape)}"
-        elif facts.names is not None and [*facts.names] != names:
-            yield f"{path}: dimension_names: expected {names}, as axes has, got {[*facts.names]}"
-    known = [(path, facts) for path in paths if (facts := arrays.get(path)) is not None]
-    yield from _check_levels(members, known)
+        elif isinstance(axes, list) and array.ndim != len(axes):
+            yield f"{path}: expected {len(axes)} axes, as multiscales has, got {array.ndim}"
+        elif own is not None and [*own] != names:
+            yield f"{path}: dimension_names: expected {names}, as axes has, got {[*own]}"
+    there = ((path, array) for path in paths if (array := arrays.get(path)) is not None)
+    yield from _check_levels(image, [(path, array.shape, array.dtype) for path, array in there])
 
 
-def _check_axes(axes: JSON) -> Iterator[str]:
+def check_written(where: str, image: Mapping[str, JSON], arrays: Mapping[str, ArraySource]) -> None:
+    """Check an image before it is written, and warn as :func:`warn_of_levels`.
+
+    Parameters
+    ----------
+    where : str
+        Path of its group, for messages.
+    image : mapping
+        As in 0.5.
+    arrays : mapping of str to ArraySource
+        Its arrays by path.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        No program would open it, or show it where it is (``kind="option"``).
+    """
+    problem = next(_check_document(image), None)
+    require(
+        problem is None,
+        f"{where}: {problem}; convert it to N5, and this with ome=True (--ome), which orders the "
+        "axes, and reverses mirrored ones",
+    )
+    warn_of_levels(where, image, arrays)
+
+
+def warn_of_levels(
+    where: str, image: Mapping[str, JSON], arrays: Mapping[str, ArraySource]
+) -> None:
+    """Warn of what programs open, but show in part, or elsewhere; see :func:`check_written`."""
+    levels = [(path, array.shape, array.native_dtype) for path, array in arrays.items()]
+    for problem in _check_levels(image, levels):
+        warnings.warn(f"{where}: {problem}", N5Warning, stacklevel=6)
+
+
+def _check_document(image: Mapping[str, JSON]) -> Iterator[str]:
+    """Check axes and transforms, which images have since 0.4."""
+    if image.get("version") not in ("0.1", "0.2", "0.3"):
+        axes = image.get("axes")
+        yield from (f"multiscales: {problem}" for problem in check_axes(axes))
+        yield from _check_transforms(image, len(axes) if isinstance(axes, list) else None)
+
+
+def check_axes(axes: JSON) -> Iterator[str]:
     """Check names, types and order of the axes of 0.4 and 0.5."""
     if not isinstance(axes, list) or not 2 <= len(axes) <= 5:
-        yield f"multiscales: axes: expected a list of 2 to 5 axes, got {brief(axes)}"
+        yield f"axes: expected a list of 2 to 5 axes, got {brief(axes)}"
         return
     names = [mapping(axis).get("name") for axis in axes]
     if not all(isinstance(n, str) for n in names) or len({*map(str, names)}) < len(names):
-        yield f"multiscales: axes: expected axes with distinct names, got {brief(names)}"
+        yield f"axes: expected axes with distinct names, got {brief(names)}"
     kinds = [mapping(axis).get("type") for axis in axes]
     order = [_ORDER.get(str(kind), 1) for kind in kinds]
     if order.count(2) not in (2, 3) or order.count(0) > 1 or order.count(1) > 1:
         yield (
-            "multiscales: axes: expected two or three of the type space, at most one of time and "
+            "axes: expected two or three of the type space, at most one of time and "
             f"one other, got {brief(kinds)}"
         )
     if order != sorted(order):
-        yield f"multiscales: axes: expected the order time, channel, space, got {brief(kinds)}"
+        yield f"axes: expected the order time, channel, space, got {brief(kinds)}"
 
 
 def _check_transforms(image: Mapping[str, JSON], n_axes: int | None) -> Iterator[str]:
@@ -146,46 +172,38 @@ def _check_steps(steps: JSON, n_axes: int | None) -> Iterator[str]:
         if found is None or (n_axes is not None and len(found) != n_axes):
             got = brief(mapping(step).get(str(kind)))
             yield f"{what} {'numbers' if n_axes is None else f'{n_axes} numbers'}, got {got}"
-        elif kind == "scale" and not all(n > 0 for n in found):
+        elif kind == "scale" and not all(0 < n < math.inf for n in found):
             yield f"{what} scales above 0, got {brief([*found])}"
 
 
 def _check_levels(
-    image: Mapping[str, JSON], levels: Sequence[tuple[str, ArrayFacts]]
+    image: Mapping[str, JSON], levels: Sequence[tuple[str, tuple[int, ...], np.dtype]]
 ) -> Iterator[str]:
-    """Check that levels have one type and get smaller, as their scales say."""
-    scales = {path_of(entry): _scale(entry) for entry in entries_in(image)}
-    for (path, facts), (_, before) in zip(levels[1:], levels, strict=False):
-        first_path, first = levels[0]
+    """Check units, and that levels have one type and get smaller, as their scales say."""
+    yield from misspelt_units(image)
+    places = {path_of(entry): _place(entry) for entry in entries_in(image)}
+    for (path, shape, dtype), (_, before, _) in zip(levels[1:], levels, strict=False):
+        first_path, first, kind = levels[0]
         expected = f"{path}: expected"
-        if facts.dtype != first.dtype:
-            yield f"{expected} the data type of {first_path}, {first.dtype}, got {facts.dtype}"
-        if len(facts.shape) != len(first.shape):
-            yield f"{expected} the axes of {first_path}, {first.shape}, got {facts.shape}"
+        if dtype.newbyteorder("=") != kind.newbyteorder("="):
+            yield f"{expected} the data type of {first_path}, {kind}, got {dtype}"
+        if len(shape) != len(first):
+            yield f"{expected} the axes of {first_path}, {first}, got {shape}"
             continue
-        if any(n > m for n, m in zip(facts.shape, before.shape, strict=False)):
-            yield f"{expected} no larger shape than {before.shape} before it, got {facts.shape}"
-        own, whole = scales.get(path), scales.get(first_path)
-        if own and whole and len(own) == len(whole) == len(facts.shape):
-            each = zip(facts.shape, first.shape, own, whole, strict=True)
-            if not all(_fits(n, m, a / b) for n, m, a, b in each if b > 0):
-                yield (
-                    f"{path}: scale: expected about that of {first_path} times the ratio of the "
-                    f"shapes, {first.shape} and {facts.shape}, got {[*own]} and {[*whole]}"
-                )
+        if any(n > m for n, m in zip(shape, before, strict=False)):
+            yield f"{expected} no larger shape than {before} before it, got {shape}"
+        own, whole = places.get(path, ()), places.get(first_path, ())
+        if len(own) == len(whole) == len(shape):
+            problems = problems_of_scale(shape, own, first, whole, first_path)
+            yield from (f"{path}: {problem}" for problem in problems)
 
 
-def _fits(n: int, finest: int, ratio: float) -> bool:
-    """Whether a level has as many elements as its scale says, rounded up or down."""
-    return not math.isfinite(ratio) or ratio <= 0 or abs(n - finest / ratio) <= _CLOSE
-
-
-def _scale(entry: JSON) -> tuple[float, ...] | None:
-    steps = mapping(entry).get("coordinateTransformations")
-    for step in steps if isinstance(steps, list) else ():
-        if "scale" in mapping(step):
-            return numbers(mapping(step)["scale"])
-    return None
+def _place(entry: JSON) -> tuple[Axis, ...]:
+    """Return the axes of a level with scale and translation; none without a scale."""
+    steps = map(mapping, items_of(mapping(entry).get("coordinateTransformations")))
+    found = {key: numbers(step.get(key)) or () for step in steps for key in step}
+    scale = found.get("scale", ())
+    return axes_of(len(scale), scale=scale, translation=found.get("translation", ()))
 
 
 def check_lists(attributes: Mapping[str, JSON]) -> Iterator[str]:
