@@ -30,14 +30,14 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
-from n5zarr.hdmf.rows import check_rows, guard_rows, tables_in
+from n5zarr.hdmf.rows import StoredRows, check_rows, tables_in
 from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from pynwb import NWBFile
 
@@ -61,7 +61,7 @@ def not_warned_of_consolidation() -> Iterator[None]:
 class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
     """Open stores where hdmf-zarr opens paths, and keep the rows of tables complete."""
 
-    _settle: Sequence[Callable[[], None]] = ()  # of the tables that were read
+    _guarded: Sequence[StoredRows] = ()  # of the tables that were read
 
     def _open_store(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the path in the arguments of a constructor by an opened store."""
@@ -121,21 +121,23 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
             err.add_note(f"linked from {self.source}, as {source!r}")
             raise
 
-    def read(self, **kwargs: object) -> Any:  # noqa: ANN401 - hdmf has no types
+    def read(self, **kwargs: object) -> Any:
         """Read a container; see :meth:`hdmf_zarr.ZarrIO.read`."""
         try:
             container = super().read(**kwargs)
         except ConstructError as err:
-            err.add_note(f"{self.source}: docs/nwb.md says how to remove an incomplete row of a table")
+            err.add_note(
+                f"{self.source}: docs/nwb.md says how to remove an incomplete row of a table"
+            )
             raise
         if self.mode in _CHANGES:
-            self._settle = [*map(guard_rows, tables_in(container))]
+            self._guarded = [*map(StoredRows, tables_in(container))]
         return container
 
     def close(self) -> None:
         """Close the container; see :meth:`hdmf_zarr.ZarrIO.close`."""
-        for settle in self._settle:
-            settle()
+        for rows in self._guarded:
+            rows.settle()
         super().close()
 
     @not_warned_of_consolidation()

@@ -17,12 +17,12 @@ from n5zarr._zarr import wait_for_loop
 from n5zarr.container.options import require
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
-__all__ = ["check_rows", "guard_rows", "tables_in"]
+__all__ = ["StoredRows", "check_rows", "tables_in"]
 
 
-def tables_in(container: Any) -> list[DynamicTable]:  # noqa: ANN401 - hdmf has no types
+def tables_in(container: Any) -> list[DynamicTable]:
     """Return the tables in a container."""
     return [each for each in container.all_children() if isinstance(each, DynamicTable)]
 
@@ -41,8 +41,8 @@ def check_rows(table: DynamicTable, where: str) -> None:
     lengths = _lengths(table, *unlisted)
     require(
         len({*lengths.values()}) < 2,
-        f"table {table.name!r}: expected columns of one length, got {lengths}, as in a row that was "
-        "refused; open the file again, or make the table anew",
+        f"table {table.name!r}: expected columns of one length, got {lengths}, as of a row that "
+        "was refused; open the file again, or make the table anew",
         where,
         kind="member",
     )
@@ -55,44 +55,48 @@ def _lengths(table: DynamicTable, *others: VectorData) -> dict[str, int]:
     return {name: shape[0] for name, shape in shapes.items() if shape[0] is not None}
 
 
-def guard_rows(table: DynamicTable) -> Callable[[], None]:
+class StoredRows:
     """Let a stored table take back all of a row that one of its columns refuses.
 
-    Returns
-    -------
-    callable
-        Takes back what an interruption between two columns has left.
+    Parameters
+    ----------
+    table : hdmf.common.DynamicTable
+        The table; the rows of tables that are aligned to it are parts of its rows.
     """
-    parts = [table, *getattr(table, "category_tables", {}).values()]
-    columns = [column for part in parts for column in (part.id, *part.columns)]
-    arrays = [getattr(column.data, "dataset", column.data) for column in columns]
-    before: list[tuple[Any, tuple[int, ...]]] = []
 
-    def take_back() -> None:
+    def __init__(self, table: DynamicTable) -> None:
+        self._id = table.id
+        self._parts = [table, *getattr(table, "category_tables", {}).values()]
+        self._before: list[tuple[Any, tuple[int, ...]]] = []  # arrays with their shapes
+        columns = [column for part in self._parts for column in (part.id, *part.columns)]
+        stored = [getattr(column.data, "dataset", column.data) for column in columns]
+        self._arrays = [array for array in stored if isinstance(array, zarr.Array)]
+        for column in columns:
+            for name in ("append", "add_row", "add_vector"):
+                if hasattr(column, name):
+                    setattr(column, name, partial(self._append, getattr(column, name)))
+
+    def settle(self) -> None:
+        """Take back what an interruption between two columns has left."""
+        if not self._is_even:
+            self._take_back()
+
+    @property
+    def _is_even(self) -> bool:
+        return len({n for part in self._parts for n in _lengths(part).values()}) < 2
+
+    def _take_back(self) -> None:
         wait_for_loop()
-        for array, shape in before:
+        for array, shape in self._before:
             array.resize(shape)
 
-    def is_even() -> bool:
-        return len({n for part in parts for n in _lengths(part).values()}) < 2
-
-    def settle() -> None:
-        if not is_even():
-            take_back()
-
-    def guarded(append: Callable[..., object], *args: object, **options: object) -> object:
-        if getattr(append, "__self__", None) is table.id:  # a row begins
-            settle()
-        if is_even():
-            before[:] = [(each, each.shape) for each in arrays if isinstance(each, zarr.Array)]
+    def _append(self, append: Callable[..., object], *args: object, **options: object) -> object:
+        if getattr(append, "__self__", None) is self._id:  # a row begins
+            self.settle()
+        if self._is_even:
+            self._before = [(array, array.shape) for array in self._arrays]
         try:
             return append(*args, **options)
         except BaseException:
-            take_back()
+            self._take_back()
             raise
-
-    for column in columns:
-        for name in ("append", "add_row", "add_vector"):
-            if hasattr(column, name):
-                setattr(column, name, partial(guarded, getattr(column, name)))
-    return settle
