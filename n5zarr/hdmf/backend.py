@@ -127,7 +127,7 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
             container = super().read(**kwargs)
         except ConstructError as err:
             err.add_note(
-                f"{self.source}: docs/nwb.md says how to remove an incomplete row of a table"
+                f"{self.source}: the cookbook says how to repair a table with an incomplete row"
             )
             raise
         if self.mode in _CHANGES:

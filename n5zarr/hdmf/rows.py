@@ -9,12 +9,13 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import zarr
 from hdmf.common import DynamicTable, VectorData
 from hdmf.utils import get_data_shape
+from zarr import Array
 
 from n5zarr._zarr import wait_for_loop
 from n5zarr.container.options import require
+from n5zarr.hdmf.file_contents import stored
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,13 +37,13 @@ def check_rows(table: DynamicTable, where: str) -> None:
         They do (``kind="member"``).
     """
     listed = {column.name for column in table.columns}
-    columns = [each for each in table.children if isinstance(each, VectorData)]
-    unlisted = [each for each in columns if each.name not in listed]  # by a row that was refused
-    lengths = _lengths(table, *unlisted)
+    children = [each for each in table.children if isinstance(each, VectorData)]
+    # a row that is refused may leave a column that the table does not list, but is written
+    lengths = _lengths(table, *(each for each in children if each.name not in listed))
     require(
         len({*lengths.values()}) < 2,
         f"table {table.name!r}: expected columns of one length, got {lengths}, as of a row that "
-        "was refused; open the file again, or make the table anew",
+        "was refused; nothing is written: open the file again, or make the table anew",
         where,
         kind="member",
     )
@@ -69,8 +70,7 @@ class StoredRows:
         self._parts = [table, *getattr(table, "category_tables", {}).values()]
         self._before: list[tuple[Any, tuple[int, ...]]] = []  # arrays with their shapes
         columns = [column for part in self._parts for column in (part.id, *part.columns)]
-        stored = [getattr(column.data, "dataset", column.data) for column in columns]
-        self._arrays = [array for array in stored if isinstance(array, zarr.Array)]
+        self._arrays: list[Any] = [each for each in map(stored, columns) if isinstance(each, Array)]
         for column in columns:
             for name in ("append", "add_row", "add_vector"):
                 if hasattr(column, name):

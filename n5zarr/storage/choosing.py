@@ -17,7 +17,7 @@ from zarr.storage import ObjectStore, ZipStore
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, option_error
 from n5zarr.storage.forks import FORKS
 from n5zarr.storage.held import AS_ASKED
-from n5zarr.storage.secrets import is_ambiguous, named, secrets_in, without_secrets
+from n5zarr.storage.secrets import ODD_USER, named, secrets_in, without_secrets
 from n5zarr.storage.served import served
 from n5zarr.storage.translated import (
     NotTranslatedError,
@@ -90,6 +90,8 @@ def _open_store(
     store: Any = location
     why = ""
     if isinstance(location, str):
+        if ODD_USER.search(location):
+            raise option_error(f"{named(location)}: expected / ? # in a password as %2F %3F %23")
         backend = backend or place.backend
         if backend is None:
             store, why = chosen_store(location, options, read_only=read_only)
@@ -200,8 +202,6 @@ def store_of_url(
     scheme, _, rest = url.partition(":")
     scheme = scheme.lower()
     url = f"{scheme}:{rest}"
-    if is_ambiguous(url):
-        raise option_error(f"{named(url)}: expected / ? # in a password as %2F %3F %23")
     if backend == "obstore":
         return ObjectStore(_object_store(url, dict(storage_options or {})), read_only=read_only)
     if scheme == "zip" and not is_chain(url):

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 __all__ = [
+    "ODD_USER",
     "cause_to_show",
-    "is_ambiguous",
     "is_secret",
     "named",
     "secrets_in",
@@ -27,8 +27,8 @@ __all__ = [
 ]
 
 _USER = re.compile(r"(https?://|://(?=[^/?#@\s]*:))[^/?#\s\"'<>]*@", re.IGNORECASE)
-# a user and a password with "/", "?" or "#", which should be quoted; no host and port
-_ODD_USER = re.compile(r"://([^/?#@\s:\[]+:(?!:|\d*(?:[/?#\s]|$))[^/?#@\s]*[/?#][^\s\"'<>]*)@")
+ODD_USER = re.compile(r"://([^/?#@\s:\[]+:(?!:|\d*(?:[/?#\s]|$))[^/?#@\s]*[/?#][^\s\"'<>]*)@")
+"""A user and a password that holds "/", "?" or "#" as such; not a host and a port."""
 _QUERY = re.compile(r"(https?://[^?\"'<>]*?)\?[^\s\"'<>]*", re.IGNORECASE)
 _NAME = (
     "(?<!skip_)(?:key|secret|token|passw|pwd|sas|sig|credential|auth|cookie|params|header|"
@@ -61,7 +61,7 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     >>> without_secrets("GET https://host/c?list=1: 404 Not Found, in me:word's", ["me:word"])
     "GET https://host/c 404 Not Found, in ***'s"
     """
-    text = _QUERY.sub(r"\1", _ODD_USER.sub("://", _USER.sub(r"\1", text)))
+    text = _QUERY.sub(r"\1", ODD_USER.sub("://", _USER.sub(r"\1", text)))
     text = _PARAMETER.sub(r"\1***", text)
     forms = {form for s in secrets for form in (s, quote(s, safe=""), quote(s), unquote(s))}
     forms |= {b64encode(unquote(s).encode()).decode() for s in secrets}  # as in a header
@@ -80,17 +80,6 @@ def secrets_in(*sources: object) -> frozenset[str]:
     ['me', 'me:word', 'ticket', 'word']
     """
     return frozenset(secret for source in sources for secret in _each(source, is_secret=False))
-
-
-def is_ambiguous(url: str) -> bool:
-    """Whether a URL holds a password with a character that begins a path, a query or a fragment.
-
-    Examples
-    --------
-    >>> is_ambiguous("http://me:wo/rd@host/a.n5"), is_ambiguous("http://host:80/a@b.n5")
-    (True, False)
-    """
-    return _ODD_USER.search(url) is not None
 
 
 def is_secret(name: str) -> bool:
@@ -128,8 +117,6 @@ def _in_url(url: str) -> Iterator[str]:
         user, at, _ = place.partition("/")[0].rpartition("@")
         if at and (":" in user or scheme.lower().startswith("http")):
             yield from (user, *user.split(":", 1))
-        for odd in _ODD_USER.findall(each):
-            yield from (odd, *re.split("[:/?#@]", odd), odd.partition(":")[2])
         if mark and scheme.lower().startswith("http"):
             yield from (query, *(value for _, value in parse_qsl(query)))
 
