@@ -185,8 +185,8 @@ def server_error(
     elif cause_to_show(err, secrets) is err:
         return err
     else:
-        kind = FileNotFoundError if is_missing else ValueError
-        made = kind(f"{where}: {words_of(err, secrets)}")
+        kind, what = (FileNotFoundError, "not found: ") if is_missing else (ValueError, "")
+        made = kind(f"{where}: {what}{words_of(err, secrets)}")
     made.__cause__ = cause_to_show(err, secrets)
     return made
 
