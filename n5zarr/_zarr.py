@@ -112,6 +112,7 @@ __all__ = [
     "same_data",
     "spelled",
     "sync",
+    "wait_for_loop",
     "with_attributes",
     "with_zarrs_pipeline",
     "wrapped",
@@ -142,6 +143,16 @@ def sync[T](coroutine: Coroutine[object, object, T]) -> T:
     """Run a coroutine on zarr's event loop, to which remote stores are bound, and wait for it."""
     group: Any = zarr.Group(cast("Any", _Task(coroutine)))
     return cast("T", group.nmembers())
+
+
+def wait_for_loop() -> None:
+    """Wait until zarr's event loop has nothing to do: it goes on after a ``KeyboardInterrupt``."""
+
+    async def others() -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    sync(others())
 
 
 async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:

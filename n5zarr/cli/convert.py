@@ -7,6 +7,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -19,6 +20,8 @@ from n5zarr.cli.many import outputs_of, run_each
 from n5zarr.cli.messages import next_step
 from n5zarr.cli.options import ACCESS, AsJson, Progress, options_of
 from n5zarr.format.path import join
+from n5zarr.storage.not_found import NotFoundError, local_root_message
+from n5zarr.storage.url import is_url, local_path
 from n5zarr.store.info import bytes_text, counted
 
 if TYPE_CHECKING:
@@ -320,6 +323,9 @@ def convert_nwb(
     DESTINATION appears only when it is complete and verified: every group, dataset, link,
     attribute, data type, value and specification. Targets of links into other files are copied.
     """
+    path = Path(local_path(source)).expanduser()
+    if not is_url(source) and not path.exists():  # hdmf and pynwb take seconds to import
+        raise NotFoundError(local_root_message(path))
     from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
 
     hdmf.convert(source, destination, to=to, overwrite=overwrite, verify=verify, progress=progress)

@@ -128,6 +128,8 @@ class Memory:
         Whether the version of the container has been checked.
     has_root : bool
         Whether the root of the container is known to exist.
+    before : dict or None
+        Documents before they were written, by path, while :meth:`FlowRunner.undoing` needs them.
     """
 
     def __init__(self, assumed: Mapping[str, bytes] | None = None) -> None:
@@ -145,6 +147,7 @@ class Memory:
         self._last_shard: tuple[str, bytes, BufferLike] | None = None
         self.version_checked = False
         self.has_root = False
+        self.before: dict[str, bytes | None] | None = None
 
     def for_copy(self) -> Memory:
         """Make the memory of another store object that serves the same open arrays."""

@@ -158,6 +158,8 @@ def write_document(
             return data
         if opened is not None:
             _check_document(opened, data)
+        if nodes.memory.before is not None:
+            nodes.memory.before.setdefault(key.path, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
         return changed(data, applied[-1], told)
 

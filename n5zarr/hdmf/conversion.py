@@ -9,10 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import time
 import uuid
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from hdmf_zarr import NWBZarrIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
 
+from n5zarr._zarr import wait_for_loop
 from n5zarr.container.options import require
 from n5zarr.errors import (
     N5Error,
@@ -137,7 +137,8 @@ def convert(
         if not lines:  # somebody may have created it in the meantime
             _check_target(source, destination, target_name, overwrite=overwrite)
     except BaseException as err:
-        _remove_after_failure(unfinished)
+        wait_for_loop()
+        _remove(unfinished)
         # HDF5's own message has 300 characters
         if isinstance(err, OSError) and err.errno == errno.ENOSPC:
             raise OSError(err.errno, os.strerror(err.errno), target_name) from err
@@ -211,18 +212,6 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
             replaced.rename(target)
         raise
     _remove(replaced)
-
-
-def _remove_after_failure(path: Path) -> None:
-    """Remove the written files, repeatedly until zarr's threads have stopped writing."""
-    end = time.monotonic() + 10
-    quiet_until = time.monotonic() + 0.5 if path.exists() else 0.0
-    while time.monotonic() < min(quiet_until, end):
-        if path.exists():
-            quiet_until = time.monotonic() + 0.5
-            with suppress(OSError):
-                _remove(path)
-        time.sleep(0.05)
 
 
 @contextmanager

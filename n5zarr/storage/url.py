@@ -43,7 +43,9 @@ _NOT_MISSING = re.compile(
     "|RequestTimeTooSkewed|AccountProblem|InvalidSecurity|NotSignedUp"
 )
 # have errors of their own
-_LIBRARIES = {"obstore", "aiohttp", "botocore", "aiobotocore", "gcsfs", "azure", "google"}
+_LIBRARIES = {
+    "obstore", "aiohttp", "botocore", "aiobotocore", "gcsfs", "azure", "google", "requests",
+}  # fmt: skip
 _OF_OBSTORE = {"PermissionDeniedError": 403, "UnauthenticatedError": 401}
 _OF_GCSFS = {401: "Unauthorized", 403: "Forbidden", 410: "Gone"}
 # as obstore, as s3fs
@@ -146,8 +148,9 @@ def _refused_credentials(err: Exception) -> str | None:
 # of obstore, aiohttp and botocore
 _NOT_REACHED = re.compile(
     r"error sending request()|Cannot connect to host (\S+)|Could not connect to the endpoint()"
+    r"|Max retries exceeded()"
 )
-_HOST = re.compile(r"(?:https?://(?:[^@/\s]*@)?|Cannot connect to host )([^/\s\"']+)")
+_HOST = re.compile(r"(?:https?://(?:[^@/\s]*@)?|Cannot connect to host |\(host=')([^/\s\"']+)")
 
 # of S3, Google and Azure
 _NO_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist|ContainerNotFound")
@@ -172,18 +175,22 @@ def server_error(
         What its text must not contain; see :func:`~n5zarr.storage.secrets.secrets_of_store`.
     """
     is_told = str(getattr(err, "strerror", "")).startswith(f"{where}: ")
-    is_key = isinstance(err, FileNotFoundError) and not _NO_BUCKET.search(str(err))
-    if is_told or is_key or isinstance(err, N5Error):
+    if is_told or isinstance(err, N5Error):
         return err
     is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
     is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
-    made: OSError
-    if _is_forbidden(err):
+    made: Exception
+    is_bucket = bool(_NO_BUCKET.search(str(err)))
+    is_missing = isinstance(err, FileNotFoundError) and not is_bucket
+    if not is_missing and _is_forbidden(err):
         made = _refusal(where, err, is_read=is_read)
-    elif is_of_library or is_lost or _status(err):
+    elif not is_missing and (is_of_library or is_lost or is_bucket or _status(err)):
         made = _failure(where, err, secrets, is_of_library=is_of_library)
-    else:
+    elif cause_to_show(err, secrets) is err:
         return err
+    else:
+        kind, what = (FileNotFoundError, "not found: ") if is_missing else (ValueError, "")
+        made = kind(f"{where}: {what}{words_of(err, secrets)}")
     made.__cause__ = cause_to_show(err, secrets)
     return made
 

@@ -5,17 +5,20 @@ Also read its root, or describe what exists instead.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr import sync
+from n5zarr._zarr import sync, wait_for_loop
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
-from n5zarr.format.path import normalize_path
+from n5zarr.format.path import join, normalize_path
 from n5zarr.storage.not_found import NotFoundError, local_root_message
-from n5zarr.storage.requests import Get, Steps
+from n5zarr.storage.requests import Get, Steps, put_each
 from n5zarr.store.info import read_version
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from n5zarr.container.container import Container
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
@@ -37,6 +40,30 @@ class FlowRunner:
     async def run_async[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container with await."""
         return await self.storage.run_async(steps, self.container.warn)
+
+    @contextmanager
+    def undoing(self) -> Iterator[None]:
+        """Undo what Zarr writes through this store in a context that an error ends.
+
+        Documents are put back, and new nodes removed. Blocks of older arrays stay.
+        """
+        container, memory = self.container, self.container.memory
+        memory.before = before = dict[str, bytes | None]()
+        try:
+            yield
+        except BaseException:
+            wait_for_loop()
+            for path, data in reversed(before.items()):
+                if data is not None:
+                    self.run(put_each([(join(path, ATTRIBUTES_JSON), data)]))
+                    memory.keep(path, None)
+                elif path in memory.created:
+                    self.run(container.delete_dir(path))
+                else:
+                    self.run(container.delete(join(path, "zarr.json")))
+            raise
+        finally:
+            memory.before = None
 
     def node(self, path: str) -> Node | None:
         """Read the node at a path again, not from memory; see :meth:`Container.node`."""

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -1139,6 +1140,18 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (status, json.loads(out)) == (
         0, {"source": "a.n5", "destination": "c.h5", "verified": True},
     )  # fmt: skip
+
+
+def test_the_command_says_at_once_that_there_is_no_source(tmp_path: Path) -> None:
+    script = "import sys, n5zarr.cli.app; sys.argv[0] = 'n5zarr'; app = n5zarr.cli.app.app\n"
+    script += "try: app()\nfinally: print({'hdmf', 'pynwb', 'h5py'} & sys.modules.keys())"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "nwb", "convert", "none.nwb", "b.n5"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == "set()\n"
+    assert done.stderr.startswith("n5zarr: error: none.nwb does not exist; the nearest existing")
 
 
 def test_the_command_shows_how_far_it_is(tmp_path: Path, programs: Programs) -> None:

@@ -360,14 +360,25 @@ def test_a_container_that_is_itself_a_link_is_served(container: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("host", "status"),
     [("127.0.0.1", 200), ("localhost", 200), ("LOCALHOST:80", 200), ("[::1]:9", 200),
-     ("[0:0:0:0:0:0:0:1]:9", 200), ("[::2]", 421), ("[::1].evil.example", 421),
+     ("[0:0:0:0:0:0:0:1]:9", 200), ("[::2]", 421), ("[::1].evil.example", 400),
      ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost.", 421), ("", 421),
-     ("evil.example:127.0.0.1", 421), ("me.example:8080", 200)],
+     ("evil.example:127.0.0.1", 400), ("me.example:8080", 200),
+     # RFC 9112, section 3.2, and RFC 3986, section 3.2
+     ("localhost:80a", 400), ("me@localhost", 400), ("localhost/", 400), ("[::1", 400),
+     ("localhost localhost", 400), ("localhost, localhost", 400),
+     ("localhost\r\nHost: localhost", 400), ("evil.example\r\nHost: localhost", 400),
+     ("localhost\r\nhOST: evil.example", 400)],
 )  # fmt: skip
 def test_names_of_other_hosts_are_refused(container: Path, host: str, status: int) -> None:
     with n5zarr.serve(container, allow_hosts=["me.example"]) as server:
         request = f"GET {BLOCK} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         assert send_raw(server, request.encode()).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+@pytest.mark.parametrize(("version", "status"), [("1.1", b"400"), ("1.0", b"421")])
+def test_a_request_names_its_host(server: Server, version: str, status: bytes) -> None:
+    request = f"GET {BLOCK} HTTP/{version}\r\nConnection: close\r\n\r\n"
+    assert send_raw(server, request.encode()).split(b" ")[1] == status
 
 
 @pytest.mark.parametrize("host", ["0:0:0:0:0:0:0:1", "[::1]", "127.3.5.7"])

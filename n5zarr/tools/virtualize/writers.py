@@ -193,8 +193,8 @@ class IcechunkWriter(Writer):
             store = before.readonly_session("main").store
             require(
                 overwrite or sync(store.is_empty("")),
-                f"{out}: expected no repository, or an empty one; overwrite=True (--overwrite) "
-                "adds a commit that replaces its content",
+                f"{named(out)}: expected no repository, or an empty one; overwrite=True "
+                "(--overwrite) adds a commit that replaces its content",
             )
             config = before.config  # earlier commits refer to containers of their own
         config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, place))
