@@ -239,7 +239,7 @@ def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
             os._exit(0)
 
     try:
-        with path.open("rb") as file, locks.reading(file.fileno()):
+        with locks.reading(locks.HeldFile(path, os.O_RDONLY)):
             fork()
 
         def change(data: bytes | None) -> bytes:
