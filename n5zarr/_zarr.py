@@ -11,7 +11,8 @@ Private are, each with what it gives:
   ``zarr.storage.LocalStore`` by a class that opens N5, as tests of hdmf-zarr do.
 - ``xarray.core.indexing``: selections that read only what they need. xarray's guide for backends
   names it, and no public module has its classes.
-- Types of signatures, for the type checker alone: they are not imported when a program runs.
+- Types of signatures, for the type checker alone: they are not imported when a program runs, but
+  for `Attributes`, which the signature of `Group.attrs` names.
 """
 
 from __future__ import annotations
