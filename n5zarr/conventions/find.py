@@ -358,8 +358,8 @@ def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
 def _describes_axes(key: str, value: JSON, geometry: Geometry) -> bool:
     """Whether a value under this key may belong to a convention; else it is a user's attribute."""
     if isinstance(value, list):
-        ndim = len(geometry.axes)
-        fits = len(value) == ndim or (geometry.convention in _OF_FIRST and 0 < len(value) < ndim)
+        least = 1 if geometry.convention in _OF_FIRST else len(geometry.axes)
+        fits = least <= len(value) <= len(geometry.axes)
         return key in _OF_ANY_LENGTH or (key not in _OBJECTS and fits)
     return isinstance(value, Mapping) and key in _OBJECTS
 

@@ -7,6 +7,7 @@ difference to the document on disk. Members that other programs wrote keep their
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -369,10 +370,4 @@ def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
 
 def _same(first: JSON, second: JSON) -> bool:
     """Whether two values are the same JSON: 1, 1.0 and true differ, NaN equals NaN."""
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
-    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
-        return len(first) == len(second) and all(map(_same, first, second))
-    if isinstance(first, float) and isinstance(second, float):
-        return repr(first) == repr(second)  # distinguishes -0.0, and equates NaN
-    return type(first) is type(second) and first == second
+    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)

@@ -307,7 +307,7 @@ class _Walk(Found):
             ways = [(a.own(), b.own())]
             if a.is_reversed != b.is_reversed:  # `convert` reverses lists, and zarr copies them
                 ways.append((a.own(as_zarr=True), b.own(as_zarr=True)))
-            yield from min((list(_attributes(path, *map(strict, way))) for way in ways), key=len)
+            yield from min((list(_attributes(path, *way)) for way in ways), key=len)
         for name in sorted({*a.children, *b.children}):
             yield from self._children(join(path, name), a.children.get(name), b.children.get(name))
 
@@ -347,7 +347,7 @@ def _attributes(
         name = above + key.replace("/", "\\/")
         if isinstance(one, dict) and isinstance(two, dict):
             yield from _attributes(path, one, two, f"{name}/")
-        elif key not in a or key not in b or not _is_same(one, two):
+        elif key not in a or key not in b or not _is_same(strict(one), strict(two)):
             yield Difference(path=path, what="attribute", key=name, first=one, second=two)
 
 
