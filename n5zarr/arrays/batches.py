@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import math
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
@@ -170,7 +171,13 @@ class Batches:
     ) -> None:
         """Write chunks from a buffer, as ``CodecPipeline.write``."""
         batch = host_batch(batch_info)
-        value = host_buffer(value, copy=True)
+        call = batch[0][0].store.call if batch else None
+        with nullcontext() if call is None else call.current():
+            await self._write(batch, host_buffer(value, copy=True), drop_axes)
+
+    async def _write(
+        self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
+    ) -> None:
         dataset = await self._dataset(batch, to_write=True)
         if dataset is None:
             await self._write_coded(batch, value, drop_axes)

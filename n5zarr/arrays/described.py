@@ -13,6 +13,7 @@ from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
 from n5zarr.format.order import N5Tuple
+from n5zarr.storage.ending import ending
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -35,6 +36,18 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return NotImplemented
 
     __hash__ = None  # type: ignore[assignment] # as zarr.Array
+
+    # zarr's event loop would go on after an interruption of the thread that waits for it
+    append = ending()(zarr.Array.append)
+    get_basic_selection = ending()(zarr.Array.get_basic_selection)
+    get_orthogonal_selection = ending()(zarr.Array.get_orthogonal_selection)
+    get_mask_selection = ending()(zarr.Array.get_mask_selection)
+    get_block_selection = ending()(zarr.Array.get_block_selection)
+    set_basic_selection = ending()(zarr.Array.set_basic_selection)
+    set_orthogonal_selection = ending()(zarr.Array.set_orthogonal_selection)
+    set_coordinate_selection = ending()(zarr.Array.set_coordinate_selection)
+    set_mask_selection = ending()(zarr.Array.set_mask_selection)
+    set_block_selection = ending()(zarr.Array.set_block_selection)
 
     def __repr__(self) -> str:
         return f"<N5Array {self.store_path} shape={self.shape} dtype={self.dtype}>"
@@ -62,6 +75,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return own_info(self.store, self.path, size=True) or super().info_complete()
 
     @override
+    @ending()
     def get_coordinate_selection(
         self,
         selection: CoordinateSelection,

@@ -18,7 +18,18 @@ from typing import TYPE_CHECKING, cast
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-__all__ = ["Call", "check_wanted", "ended_by", "ending", "on_thread", "within_call"]
+__all__ = [
+    "Call",
+    "check_wanted",
+    "ended_by",
+    "ending",
+    "on_thread",
+    "patiently",
+    "unbroken",
+    "within_call",
+]
+
+_LAST_WAIT = 5.0  # seconds for a request that is under way when its call is cancelled
 
 
 class Call:
@@ -45,13 +56,24 @@ class Call:
 
     def end(self) -> None:
         """Stop the call, and wait until nothing is under way, whatever interrupts this thread."""
-        try:
-            self.stop()
-            while self.stops:
-                time.sleep(0.001)
-        except BaseException:
-            self.end()
-            raise
+        patiently(self._end)
+
+    def _end(self) -> None:
+        self.stop()
+        while self.stops:
+            time.sleep(0.001)
+
+    def __reduce__(self) -> tuple[type[Call]]:
+        return (Call,)  # what is under way belongs to this process
+
+
+def patiently(wait: Callable[[], object]) -> None:
+    """Wait for an end, also if interruptions come; raise them afterwards."""
+    try:
+        wait()
+    except BaseException:
+        patiently(wait)
+        raise
 
 
 _call: ContextVar[Call | None] = ContextVar("n5zarr_call", default=None)
@@ -111,23 +133,39 @@ async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P
 
     So it neither writes nor uses memory of the caller whose call has ended.
     """
-    call, context, cancelled = Call(), copy_context(), None
+    call, context = Call(), copy_context()
     context.run(_call.set, call)
     run = partial(context.run, function, *args, **kwargs)
-    # no task, which the end of an event loop would cancel
-    running = asyncio.get_running_loop().run_in_executor(None, run)
-    # or asyncio logs that nobody has asked for the error of a call that was cancelled
-    running.add_done_callback(lambda done: done.cancelled() or done.exception())
-    try:
-        with ended_by(call.stop):
-            while not running.done():
-                try:
-                    await asyncio.wait([running])
-                except asyncio.CancelledError as err:
-                    call.stop()
-                    cancelled = err
-    finally:
-        call.stop()  # also if the coroutine is thrown away
+    with ended_by(call.stop):
+        # no task, which the end of an event loop would cancel
+        running = asyncio.get_running_loop().run_in_executor(None, run)
+        try:
+            return await _end_of(running, call.stop)
+        finally:
+            call.stop()  # also if the coroutine is thrown away
+
+
+async def unbroken[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Await a request that writes; if cancelled, await its end for some seconds.
+
+    Else it might take effect after a later one.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.Task(coroutine, loop=loop, eager_start=True)
+    return await _end_of(task, partial(loop.call_later, _LAST_WAIT, task.cancel))
+
+
+async def _end_of[T](future: asyncio.Future[T], stop: Callable[[], object]) -> T:
+    """Await the end of a future, also if cancelled, which then stops it."""
+    cancelled = None
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError as err:
+            # or asyncio logs that nobody has asked for the error
+            future.add_done_callback(lambda done: done.cancelled() or done.exception())
+            cancelled = err
+            stop()
     if cancelled is not None:
         raise cancelled
-    return running.result()
+    return future.result()

@@ -16,7 +16,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import Cache, CacheOptions
-from n5zarr.storage.ending import on_thread, within_call
+from n5zarr.storage.ending import on_thread, unbroken, within_call
 from n5zarr.storage.held import HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
@@ -360,7 +360,7 @@ class ZarrStorage(Storage):
                 return await on_thread(function)
             case Put(key, data):
                 async with holding_async(self._held.name_of(key), replaces=True):
-                    await store.set(key, cpu.Buffer.from_bytes(data))
+                    await unbroken(store.set(key, cpu.Buffer.from_bytes(data)))
             case Exists(key) if self._cache is not None:
                 return await self._cache.get(key, self._service.fetch) is not None
             case Exists(key):
@@ -371,10 +371,10 @@ class ZarrStorage(Storage):
                 return await self._service.take_keys(path, take)
             case Update(key, change):
                 async with holding_async(self._held.name_of(key)):
-                    return await self._service.update(key, change)
+                    return await unbroken(self._service.update(key, change))
             case Remove(key):
                 async with holding_async(self._held.name_of(key), replaces=True):
-                    await store.delete(key)
+                    await unbroken(store.delete(key))
             case RemoveTree(path):
                 await self._remove_tree(path, warn)
             case Warn(message):

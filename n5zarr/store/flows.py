@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from n5zarr._zarr import sync
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.format.path import normalize_path
-from n5zarr.storage.ending import check_wanted, within_call
+from n5zarr.storage.ending import Call, check_wanted, within_call
 from n5zarr.storage.not_found import NotFoundError, local_root_message
 from n5zarr.storage.requests import Get, Steps
 from n5zarr.store.info import read_version
@@ -30,6 +30,7 @@ class FlowRunner:
 
     storage: Storage  # of the container's keys
     container: Container  # its methods return flows, for `run` and `run_async`
+    call: Call | None = None  # of which all writes of chunks are a part, on any thread
 
     def run[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container, and wait for its result; not for code on an event loop."""

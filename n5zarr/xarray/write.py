@@ -131,7 +131,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         store.axis_order == "C" and store.zarr_format != 2 and not store.coords,
         f"location: expected a location of Zarr v3 in C order, got {store!r}",
     )
-    store = store.showing(3)
+    store = store.showing(3).with_read_only(read_only=False)  # of this call alone
     parsed = check_compression("raw" if compression is None else compression)
     targets = _targets(data, path)
     _check_dims(chunks, targets)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from n5zarr.container.options import require
 from n5zarr.errors import import_optional, option_error
+from n5zarr.storage.ending import Call, ended_by, patiently
 from n5zarr.tools.jobs.parts import WHOLE, WORKERS
 
 if TYPE_CHECKING:
@@ -229,8 +230,8 @@ def run_tasks[T, R](
     """Run a function for each task, some at a time, and yield the results as they come.
 
     Tasks are taken as workers become free, so that their number costs no memory. If the caller
-    stops, or a task fails, waiting tasks are dropped and running ones are waited for; with dask
-    both are waited for, at most two for each thread.
+    stops, or a task fails, waiting tasks are dropped and running ones are waited for, on threads up
+    to the blocks at hand; with dask both are waited for, at most two for each thread.
 
     Parameters
     ----------
@@ -260,9 +261,12 @@ def run_tasks[T, R](
         A process ended before its task was done; the scheduler of dask has gone.
     """
     n_workers = _n_cores() if n_workers is None else n_workers
-    with _executor(scheduler, n_workers) as (executor, n_at_once, drops):
+    call = Call()
+    with ended_by(call.stop), _executor(scheduler, n_workers) as (executor, n_at_once, drops):
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)
+        elif isinstance(executor, ThreadPoolExecutor):
+            work = call.current()(work)
         remaining = iter(tasks)
         running: dict[Future[R], T] = {}
         try:
@@ -274,9 +278,11 @@ def run_tasks[T, R](
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
         finally:
+            call.end()
             if drops():
                 for future in running:
                     future.cancel()
+                patiently(partial(wait, running))
             wait(running)
 
 
