@@ -37,18 +37,6 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
 
     __hash__ = None  # type: ignore[assignment] # as zarr.Array
 
-    # zarr's event loop would go on after an interruption of the thread that waits for it
-    append = ending()(zarr.Array.append)
-    get_basic_selection = ending()(zarr.Array.get_basic_selection)
-    get_orthogonal_selection = ending()(zarr.Array.get_orthogonal_selection)
-    get_mask_selection = ending()(zarr.Array.get_mask_selection)
-    get_block_selection = ending()(zarr.Array.get_block_selection)
-    set_basic_selection = ending()(zarr.Array.set_basic_selection)
-    set_orthogonal_selection = ending()(zarr.Array.set_orthogonal_selection)
-    set_coordinate_selection = ending()(zarr.Array.set_coordinate_selection)
-    set_mask_selection = ending()(zarr.Array.set_mask_selection)
-    set_block_selection = ending()(zarr.Array.set_block_selection)
-
     def __repr__(self) -> str:
         return f"<N5Array {self.store_path} shape={self.shape} dtype={self.dtype}>"
 
@@ -98,6 +86,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return sum(map(len, stored_rows(found.store.run, found.path, found.view.dataset.grid)))
 
     @override
+    @ending()
     def resize(self, new_shape: ShapeLike) -> None:
         """Change the shape, and remove the chunks that are outside of it.
 
@@ -117,6 +106,15 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
         now = view.with_other_axes(self.shape, view.dataset.dimensions)
         store.run(remove_outside(path, view.dataset, N5Tuple(now)))
+
+
+# zarr's event loop would go on if the thread that waits for it is interrupted
+for _name in (
+    "append", "get_basic_selection", "get_orthogonal_selection", "get_mask_selection",
+    "get_block_selection", "set_basic_selection", "set_orthogonal_selection",
+    "set_coordinate_selection", "set_mask_selection", "set_block_selection",
+):  # fmt: skip
+    setattr(DescribedArray, _name, ending()(getattr(zarr.Array, _name)))
 
 
 def _dataset_of(array: AnyArray) -> OpenDataset | None:

@@ -2,32 +2,25 @@
 
 A call that is cancelled or interrupted ends when each of its threads has finished its block. Later
 it reads no memory of the caller, and writes nothing. Code that shares out work says by
-:func:`ended_by` how the rest is dropped; :class:`Call` finds that code through a context variable,
-which coroutines and their threads inherit.
+:func:`ended_by` how the rest is dropped. It finds its call in a context variable, which coroutines
+and the threads of :func:`on_thread` inherit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
 __all__ = [
-    "Call",
-    "check_wanted",
-    "ended_by",
-    "ending",
-    "on_thread",
-    "patiently",
-    "unbroken",
-    "within_call",
-]
+    "Call", "check_wanted", "ended_by", "ending", "entering", "on_thread", "unbroken", "within_call"
+]  # fmt: skip
 
 _LAST_WAIT = 5.0  # seconds for a request that is under way when its call is cancelled
 
@@ -39,15 +32,6 @@ class Call:
         self.is_stopped = False
         self.stops: list[Callable[[], object]] = []  # of the work under way
 
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Make what this thread or coroutine begins a part of this call."""
-        token = _call.set(self)
-        try:
-            yield
-        finally:
-            _call.reset(token)
-
     def stop(self) -> None:
         """Let the work under way end after the blocks at hand, and let none follow."""
         self.is_stopped = True
@@ -56,35 +40,34 @@ class Call:
 
     def end(self) -> None:
         """Stop the call, and wait until nothing is under way, whatever interrupts this thread."""
-        patiently(self._end)
-
-    def _end(self) -> None:
-        self.stop()
-        while self.stops:
-            time.sleep(0.001)
-
-    def __reduce__(self) -> tuple[type[Call]]:
-        return (Call,)  # what is under way belongs to this process
+        try:
+            self.stop()
+            while self.stops:
+                time.sleep(0.001)
+        except BaseException:
+            self.end()
+            raise
 
 
-def patiently(wait: Callable[[], object]) -> None:
-    """Wait for an end, also if interruptions come; raise them afterwards."""
+_call: ContextVar[Call] = ContextVar("n5zarr_call", default=Call())  # noqa: B039 - never stopped
+
+
+@contextmanager
+def entering(call: Call | None) -> Iterator[None]:
+    """Make what this thread or coroutine begins a part of a call; None: of the current one."""
+    token = _call.set(call or _call.get())
     try:
-        wait()
-    except BaseException:
-        patiently(wait)
-        raise
-
-
-_call: ContextVar[Call | None] = ContextVar("n5zarr_call", default=None)
+        yield
+    finally:
+        _call.reset(token)
 
 
 @contextmanager
 def ending() -> Iterator[Call]:
-    """Make a call; if it fails or is interrupted, what it has begun ends with it."""
+    """Make a call; if it fails or is interrupted, what it has begun ends first."""
     call = Call()
     try:
-        with ended_by(call.stop), call.current():
+        with ended_by(call.stop), entering(call):
             yield call
     except BaseException:
         call.end()
@@ -101,9 +84,6 @@ def ended_by(stop: Callable[[], object]) -> Iterator[None]:
         The call is stopped; raised at the end.
     """
     call = _call.get()
-    if call is None:
-        yield
-        return
     call.stops.append(stop)
     try:
         if call.is_stopped:
@@ -116,15 +96,14 @@ def ended_by(stop: Callable[[], object]) -> Iterator[None]:
 
 def check_wanted() -> None:
     """Raise :class:`asyncio.CancelledError` if the current call is stopped."""
-    call = _call.get()
-    if call is not None and call.is_stopped:
+    if _call.get().is_stopped:
         raise asyncio.CancelledError
 
 
 async def within_call[T](coroutine: Coroutine[object, object, T]) -> T:
     """Await a coroutine, which is cancelled if the current call is stopped."""
-    loop, task = asyncio.get_running_loop(), cast("asyncio.Task[object]", asyncio.current_task())
-    with ended_by(partial(loop.call_soon_threadsafe, task.cancel)):
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    with ended_by(partial(loop.call_soon_threadsafe, cast("Any", task).cancel)):
         return await coroutine
 
 
@@ -133,19 +112,17 @@ async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P
 
     So it neither writes nor uses memory of the caller whose call has ended.
     """
-    call, context = Call(), copy_context()
-    context.run(_call.set, call)
-    run = partial(context.run, function, *args, **kwargs)
+    call = Call()
+    run = partial(copy_context().run, entering(call)(function), *args, **kwargs)
     with ended_by(call.stop):
-        # no task, which the end of an event loop would cancel
-        running = asyncio.get_running_loop().run_in_executor(None, run)
         try:
-            return await _end_of(running, call.stop)
+            # no task, which the end of an event loop would cancel
+            return await _end_of(asyncio.get_running_loop().run_in_executor(None, run), call.stop)
         finally:
             call.stop()  # also if the coroutine is thrown away
 
 
-async def unbroken[T](coroutine: Coroutine[object, object, T]) -> T:
+async def unbroken[T](coroutine: Coroutine[Any, Any, T]) -> T:
     """Await a request that writes; if cancelled, await its end for some seconds.
 
     Else it might take effect after a later one.
@@ -157,15 +134,11 @@ async def unbroken[T](coroutine: Coroutine[object, object, T]) -> T:
 
 async def _end_of[T](future: asyncio.Future[T], stop: Callable[[], object]) -> T:
     """Await the end of a future, also if cancelled, which then stops it."""
-    cancelled = None
-    while not future.done():
-        try:
-            await asyncio.wait([future])
-        except asyncio.CancelledError as err:
-            # or asyncio logs that nobody has asked for the error
-            future.add_done_callback(lambda done: done.cancelled() or done.exception())
-            cancelled = err
-            stop()
-    if cancelled is not None:
-        raise cancelled
+    try:
+        await asyncio.wait([future])
+    except asyncio.CancelledError:
+        stop()
+        with suppress(Exception, asyncio.CancelledError):
+            await _end_of(future, stop)
+        raise
     return future.result()

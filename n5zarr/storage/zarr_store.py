@@ -16,7 +16,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import Cache, CacheOptions
-from n5zarr.storage.ending import on_thread, unbroken, within_call
+from n5zarr.storage.ending import ending, on_thread, unbroken, within_call
 from n5zarr.storage.held import HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
@@ -189,7 +189,7 @@ class ZarrStorage(Storage):
             if not isinstance(done, Paused):
                 return done
             requests = done.requests
-        with waited_for():
+        with waited_for(), ending():
             return sync(within_call(self.run_async(steps, warn, requests)))
 
     @override

@@ -123,10 +123,19 @@ class UpdatePlan:
             with ending() as self.store.call:
                 return _store(arrays, self.changes, compute=compute)
         except BaseException:
-            for array, shape in zip(arrays, shapes, strict=True):
-                if array.shape != shape:
-                    array.resize(shape)
+            _restore(arrays, shapes)
             raise
+
+
+def _restore(arrays: Sequence[AnyArray], shapes: Sequence[tuple[int, ...]]) -> None:
+    """Undo the growth of arrays, whatever interrupts this thread."""
+    try:
+        for array, shape in zip(arrays, shapes, strict=True):
+            if array.shape != shape:
+                array.resize(shape)
+    except KeyboardInterrupt:
+        _restore(arrays, shapes)
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from n5zarr.conventions.describe import WRITTEN
 from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.ending import ending
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
 from n5zarr.xarray.lazy_arrays import check_not_read
@@ -44,6 +45,7 @@ __all__ = ["to_n5"]
 type Convention = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
 
 
+@ending()
 def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     data: xr.Dataset | xr.DataArray | xr.DataTree,
     location: Location,

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from n5zarr.container.options import require
 from n5zarr.errors import import_optional, option_error
-from n5zarr.storage.ending import Call, ended_by, patiently
+from n5zarr.storage.ending import Call, ended_by, entering
 from n5zarr.tools.jobs.parts import WHOLE, WORKERS
 
 if TYPE_CHECKING:
@@ -266,7 +266,7 @@ def run_tasks[T, R](
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)
         elif isinstance(executor, ThreadPoolExecutor):
-            work = call.current()(work)
+            work = entering(call)(work)
         remaining = iter(tasks)
         running: dict[Future[R], T] = {}
         try:
@@ -282,7 +282,6 @@ def run_tasks[T, R](
             if drops():
                 for future in running:
                     future.cancel()
-                patiently(partial(wait, running))
             wait(running)
 
 
