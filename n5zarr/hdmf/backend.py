@@ -29,6 +29,7 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.storage.ending import ending
 from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
 from n5zarr.store.n5_store import N5Store
@@ -116,11 +117,13 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
             err.add_note(f"linked from {self.source}, as {source!r}")
             raise
 
+    @ending()
     @not_warned_of_consolidation()
     def write(self, *args: object, **kwargs: object) -> None:
         """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`."""
         super().write(*args, **kwargs)
 
+    @ending()
     @not_warned_of_consolidation()
     def export(self, *args: object, **kwargs: object) -> None:
         """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""

@@ -34,7 +34,6 @@ from n5zarr.errors import ErrorsAt, N5Error
 from n5zarr.format.grid import block_path
 from n5zarr.images.zarr_documents import read_chunks
 from n5zarr.rooms import needed
-from n5zarr.storage.ending import check_wanted
 from n5zarr.tools.convert.copies import (
     BATCH,
     ArrayCopy,
@@ -302,7 +301,6 @@ class BlockCopy(ArrayCopy):
 
     def _written(self, position: N5Tuple, stored: BufferLike) -> BufferLike:
         """Return a block as it is written; raise if it is a shard, which the copy would not say."""
-        check_wanted()
         dataset = self.blocks.view.dataset
         chunks = self.blocks.store.container.chunks
         with ErrorsAt(partial(chunks.block_name, self.blocks.path, position)):
