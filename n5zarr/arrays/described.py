@@ -14,6 +14,7 @@ from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.raw_json import from_numpy
+from n5zarr.storage.ending import ending
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -81,6 +82,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return own_info(self.store, self.path, size=True) or super().info_complete()
 
     @override
+    @ending()
     def get_coordinate_selection(
         self,
         selection: CoordinateSelection,
@@ -103,6 +105,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return sum(map(len, stored_rows(found.store.run, found.path, found.view.dataset.grid)))
 
     @override
+    @ending()
     def resize(self, new_shape: ShapeLike) -> None:
         """Change the shape, and remove the chunks that are outside of it.
 
@@ -122,6 +125,15 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
         now = view.with_other_axes(self.shape, view.dataset.dimensions)
         store.run(remove_outside(path, view.dataset, N5Tuple(now)))
+
+
+# zarr's event loop would go on if the thread that waits for it is interrupted
+for _name in (
+    "append", "get_basic_selection", "get_orthogonal_selection", "get_mask_selection",
+    "get_block_selection", "set_basic_selection", "set_orthogonal_selection",
+    "set_coordinate_selection", "set_mask_selection", "set_block_selection",
+):  # fmt: skip
+    setattr(DescribedArray, _name, ending()(getattr(zarr.Array, _name)))
 
 
 def _dataset_of(array: AnyArray) -> OpenDataset | None:

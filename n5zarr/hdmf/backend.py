@@ -31,6 +31,7 @@ from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.hdmf.rows import StoredRows, check_rows, tables_in
+from n5zarr.storage.ending import ending
 from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
 from n5zarr.store.n5_store import N5Store
@@ -149,16 +150,18 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
         for table in tables_in(args[0] if args else kwargs["container"]):
             check_rows(table, self.source)
         if self.mode not in _CHANGES:
-            super().write(*args, **kwargs)
+            with ending():
+                super().write(*args, **kwargs)
             return
         try:
-            with self.path.undoing():
+            with self.path.undoing(), ending():
                 super().write(*args, **kwargs)
         except BaseException as err:
             err.add_note(f"{self.source}: nothing of this write is kept; open it again")
             self.close()  # hdmf would take for written what is undone
             raise
 
+    @ending()
     @not_warned_of_consolidation()
     def export(self, *args: object, **kwargs: object) -> None:
         """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""

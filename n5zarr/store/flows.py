@@ -12,6 +12,7 @@ from n5zarr._zarr import sync, wait_for_loop
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.ending import Call, check_wanted, within_call
 from n5zarr.storage.not_found import NotFoundError, local_root_message
 from n5zarr.storage.requests import Get, Steps, put_each
 from n5zarr.store.info import read_version
@@ -32,6 +33,7 @@ class FlowRunner:
 
     storage: Storage  # of the container's keys
     container: Container  # its methods return flows, for `run` and `run_async`
+    call: Call | None = None  # of which all writes of chunks are a part, on any thread
 
     def run[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container, and wait for its result; not for code on an event loop."""
@@ -39,7 +41,8 @@ class FlowRunner:
 
     async def run_async[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container with await."""
-        return await self.storage.run_async(steps, self.container.warn)
+        check_wanted()
+        return await within_call(self.storage.run_async(steps, self.container.warn))
 
     @contextmanager
     def undoing(self) -> Iterator[None]:

@@ -21,6 +21,7 @@ from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
 from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import describe_group, is_level, warn_of_misread
+from n5zarr.storage.ending import ending
 from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.encode_variables import encode_new
 from n5zarr.xarray.positions import EncodedAxes, check_positions, encode_axes
@@ -376,12 +377,13 @@ class GroupWriter:
 
     def write(self, group: str, ds: xr.Dataset) -> Delayed | None:
         """Create datasets; without ``compute``, return an object that writes."""
-        stored = ds.to_zarr(  # type: ignore[call-overload] # `compute` is not a literal
-            self.store,
-            group=group or None,
-            consolidated=False,
-            zarr_format=3,
-            mode="a",
-            compute=self.compute,
-        )
+        with ending() as self.store.call:  # threads of dask, too
+            stored = ds.to_zarr(  # type: ignore[call-overload] # `compute` is not a literal
+                self.store,
+                group=group or None,
+                consolidated=False,
+                zarr_format=3,
+                mode="a",
+                compute=self.compute,
+            )
         return None if self.compute else cast("Delayed", stored)

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from n5zarr.container.options import require
 from n5zarr.cores import usable_cores
 from n5zarr.errors import import_optional, option_error
+from n5zarr.storage.ending import Call, check_wanted, ended_by, entering
 from n5zarr.tools.jobs.parts import WHOLE, WORKERS
 
 if TYPE_CHECKING:
@@ -221,8 +222,8 @@ def run_tasks[T, R](
     """Run a function for each task, some at a time, and yield the results as they come.
 
     Tasks are taken as workers become free, so that their number costs no memory. If the caller
-    stops, or a task fails, waiting tasks are dropped and running ones are waited for; with dask
-    both are waited for, at most two for each thread.
+    stops, or a task fails, waiting tasks are dropped, and blocks at hand of threads, or tasks of
+    processes, are waited for; with dask all that was sent, at most two tasks for each thread.
 
     Parameters
     ----------
@@ -232,8 +233,7 @@ def run_tasks[T, R](
         The tasks.
     scheduler : optional
         ``"threads"`` or ``"processes"`` of this machine, the address of a dask scheduler such as
-        ``"tcp://host:8786"``, or a ``distributed.Client``. By default the active client of dask,
-        if there is one, else threads.
+        ``"tcp://host:8786"``, or a ``distributed.Client``. By default the active one, or threads.
     n_workers : int, optional
         How many threads or processes; by default one for each core.
 
@@ -252,9 +252,12 @@ def run_tasks[T, R](
         A process ended before its task was done; the scheduler of dask has gone.
     """
     n_workers = usable_cores() if n_workers is None else n_workers
-    with _executor(scheduler, n_workers) as (executor, n_at_once, drops):
+    call = Call()
+    with ended_by(call.stop), _executor(scheduler, n_workers) as (executor, n_at_once, drops):
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)
+        elif isinstance(executor, ThreadPoolExecutor):
+            work = partial(_as_part_of, call, work)
         remaining = iter(tasks)
         running: dict[Future[R], T] = {}
         try:
@@ -266,10 +269,18 @@ def run_tasks[T, R](
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
         finally:
+            call.end()
             if drops():
                 for future in running:
                     future.cancel()
             wait(running)
+
+
+def _as_part_of[T, R](call: Call, work: Callable[[T], R], task: T) -> R:
+    """Run a task of a call, which waits for its end; the pool may have lost its thread."""
+    with entering(call), ended_by(lambda: None):
+        check_wanted()
+        return work(task)
 
 
 def _with_errors_that_pickle[T, R](work: Callable[[T], R], task: T) -> R:

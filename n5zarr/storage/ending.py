@@ -1,0 +1,168 @@
+"""End what a call has begun on threads and event loops together with the call.
+
+A call that is cancelled or interrupted ends when each of its threads has finished its block. Later
+it reads no memory of the caller, and writes nothing. Code that shares out work says by
+:func:`ended_by` how the rest is dropped. It finds its call in a context variable, which coroutines
+and the threads of :func:`on_thread` inherit.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, cast
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterator
+
+__all__ = [
+    "Call", "check_wanted", "ended_by", "ending", "entering", "on_thread", "unbroken", "within_call"
+]  # fmt: skip
+
+_LAST_WAIT = 5.0  # seconds for a request that is under way when its call is cancelled
+
+
+class Call:
+    """A call, which any thread may stop."""
+
+    def __init__(self) -> None:
+        self.is_stopped = False
+        # of the work under way, with the numbers of their threads
+        self.stops: list[tuple[Callable[[], object], int]] = []
+
+    def stop(self) -> None:
+        """Let the work under way end after the blocks at hand, and let none follow."""
+        self.is_stopped = True
+        for stop, _ in [*self.stops]:
+            stop()
+
+    def end(self) -> None:
+        """Stop the call, and wait until nothing is under way, whatever interrupts this thread."""
+        try:
+            self.stop()
+            # an interruption may have left what is this thread's own
+            while any(thread != get_ident() for _, thread in [*self.stops]):
+                time.sleep(0.001)
+        except BaseException:
+            self.end()
+            raise
+
+
+_call: ContextVar[Call] = ContextVar("n5zarr_call", default=Call())  # noqa: B039 - never stopped
+
+
+@contextmanager
+def entering(call: Call | None) -> Iterator[None]:
+    """Make what this thread or coroutine begins a part of a call; None: of the current one."""
+    token = _call.set(call or _call.get())
+    try:
+        yield
+    finally:
+        _call.reset(token)
+
+
+@contextmanager
+def ending() -> Iterator[Call]:
+    """Make a call; if it fails or is interrupted, what it has begun ends first."""
+    call = Call()
+    try:
+        with ended_by(call.stop), entering(call):
+            yield call
+    except BaseException:
+        call.end()
+        raise
+
+
+class ended_by:  # noqa: N801 - a context manager; made by `contextlib`, it takes thrice the time
+    """Call ``stop`` if the current call is stopped meanwhile, or was stopped before.
+
+    Raises
+    ------
+    asyncio.CancelledError
+        The call is stopped; raised at the end.
+    """
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self._under_way, self._call = (stop, get_ident()), _call.get()
+
+    def __enter__(self) -> None:
+        self._call.stops.append(self._under_way)
+        if self._call.is_stopped:
+            self._under_way[0]()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._call.stops.remove(self._under_way)
+        if kind is None:
+            check_wanted()
+
+
+def check_wanted() -> None:
+    """Raise :class:`asyncio.CancelledError` if the current call is stopped."""
+    if _call.get().is_stopped:
+        raise asyncio.CancelledError
+
+
+async def within_call[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Await a coroutine, which is cancelled if the current call is stopped."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    with ended_by(partial(loop.call_soon_threadsafe, cast("Any", task).cancel)):
+        return await coroutine
+
+
+async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function on a thread, as ``asyncio.to_thread``; if cancelled, stop it and await it.
+
+    So it neither writes nor uses memory of the caller whose call has ended.
+    """
+    call, under_way = Call(), list[bool]()
+
+    def run() -> T:
+        under_way.append(True)
+        _call.set(call)  # in a context of its own
+        try:
+            return function(*args, **kwargs)
+        finally:
+            under_way.clear()
+
+    with ended_by(call.stop):
+        try:
+            # no task, which the end of an event loop would cancel
+            return await asyncio.get_running_loop().run_in_executor(None, copy_context().run, run)
+        except asyncio.CancelledError:
+            call.stop()
+            is_left = True
+            while is_left:
+                with suppress(asyncio.CancelledError):
+                    await asyncio.sleep(0.001)  # meanwhile, what has not begun is called off
+                is_left = bool(under_way)
+            raise
+
+
+async def unbroken[T](coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await a request that writes; if cancelled, await its end for some seconds.
+
+    Else it might take effect after a later one.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.Task(coroutine, loop=loop, eager_start=True)
+    return await _end_of(task, partial(loop.call_later, _LAST_WAIT, task.cancel))
+
+
+async def _end_of[T](future: asyncio.Future[T], stop: Callable[[], object]) -> T:
+    """Await the end of a future, also if cancelled, which then stops it."""
+    cancelled = None
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError as err:
+            cancelled = err
+            stop()
+    if cancelled is None:
+        return future.result()
+    with suppress(BaseException):  # or asyncio logs that nobody has asked for its error
+        future.result()
+    raise cancelled
