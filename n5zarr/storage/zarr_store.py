@@ -328,8 +328,8 @@ class ZarrStorage(Storage):
                 raise
             return _answered(self._meaning(request, err))
         finally:
-            if self._cache is not None and isinstance(request, Put | Update | Remove | RemoveTree):
-                self._cache.forget(request.path if isinstance(request, RemoveTree) else request.key)
+            if self._cache is not None and isinstance(request, Put | Update | Remove):
+                self._cache.forget(request.key)
 
     def _meaning(self, request: Request, err: Exception) -> Any:  # noqa: ANN401 - of the request
         """Return the answer that an error of a remote store means, or a better error."""
@@ -394,6 +394,9 @@ class ZarrStorage(Storage):
 
         await asyncio.gather(*map(remove, documents))
         await store.delete_dir(path)
+        if self._cache is not None:
+            for key in sizes:
+                self._cache.forget(key)
         if 0 in sizes.values():  # objects `a/`, which obstore lists as `a`, and cannot remove
             if (other := self._held.through_fsspec()) is not None:
                 await other.delete_dir(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from bisect import bisect
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -84,12 +85,20 @@ def _message(store: N5Store, path: str, expected: str) -> str:
 
 
 def _nearest(store: N5Store, path: str) -> tuple[str, Node | None]:
-    """Return the nearest node above a path."""
-    for above in reversed(groups_above(path)):
-        node = store.node(above)
-        if node is not None:
-            return above, node
-    return "", None
+    """Return the nearest node above a path: the parent, or one found by halves.
+
+    What is above a node exists, too, except on servers that list nothing.
+    """
+    nodes: dict[str, Node | None] = {}
+
+    def is_missing(above: str) -> bool:
+        nodes[above] = store.node(above)
+        return nodes[above] is None
+
+    *groups, parent = groups_above(path) or [""]
+    if is_missing(parent):
+        bisect(groups, 0, key=is_missing)
+    return max((each for each in nodes.items() if each[1] is not None), default=("", None))
 
 
 def datasets_below(store: N5Store, path: str) -> str:
