@@ -25,6 +25,7 @@ from n5zarr import N5Store, _zarr
 from n5zarr.arrays.chunk_updates import merged
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.viewing.serve.views import from_other_loop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -302,12 +303,12 @@ async def failing() -> None:
 
 def test_coroutines_run_on_the_loop_of_zarr() -> None:
     assert _zarr.sync(running()) is sync._get_loop()
-    assert asyncio.run(_zarr.from_other_loop(running())) is sync._get_loop()
+    assert asyncio.run(from_other_loop(running())) is sync._get_loop()
     assert _zarr.on_own_loop(running()) is not sync._get_loop()
     with pytest.raises(LookupError, match="a"):
         _zarr.sync(failing())
     with pytest.raises(LookupError, match="a"):
-        asyncio.run(_zarr.from_other_loop(failing()))
+        asyncio.run(from_other_loop(failing()))
 
 
 @pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited")

@@ -7,7 +7,6 @@ zarr's codecs, and why.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import math
 from dataclasses import dataclass
@@ -16,18 +15,18 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from n5zarr._zarr import PRESENT, max_workers
+from n5zarr._zarr import PRESENT, max_workers, one_chunk_after_another
 from n5zarr.arrays import kernel
 from n5zarr.arrays.chunk_updates import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.arrays.placing import fill, host_batch, host_buffer
-from n5zarr.arrays.python_blocks import BlockReader, read_blocks
+from n5zarr.arrays.python_blocks import BlockReader, read_blocks, share_out
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, write_remote
 from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
-from n5zarr.arrays.workers import on_thread
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
+from n5zarr.storage.ending import on_thread
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
@@ -152,7 +151,7 @@ class Batches:
     ) -> tuple[GetResult, ...]:
         """Read chunks in zarr's own way; if a codec refuses one, name its block."""
         try:
-            return await self.pipeline.zarr_pipeline.read(batch, out, drop_axes)
+            return await self._by_zarr("read", batch, out, drop_axes)
         except N5Error:
             raise
         except Exception:
@@ -178,12 +177,12 @@ class Batches:
             return
         writer = BlockWriter(dataset, value)
         if is_local(dataset.store):
-            left = await asyncio.to_thread(_write_local, writer, batch, drop_axes)
+            left = await on_thread(_write_local, writer, batch, drop_axes)
         else:
             left = await write_remote(writer, batch, drop_axes)
         if left:
             _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
-            await self.pipeline.zarr_pipeline.write(left, value, drop_axes)
+            await self._by_zarr("write", left, value, drop_axes)
 
     async def _write_coded(
         self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
@@ -198,7 +197,24 @@ class Batches:
             await update_chunks(self.pipeline.zarr_pipeline, parts, value, drop_axes)
         whole = [item for item, is_one in zip(batch, is_part, strict=True) if not is_one]
         if whole:
-            await self.pipeline.zarr_pipeline.write(whole, value, drop_axes)
+            await self._by_zarr("write", whole, value, drop_axes)
+
+    async def _by_zarr(
+        self, name: str, items: Sequence[BatchItem], array: NDBuffer, drop_axes: tuple[int, ...]
+    ) -> tuple[GetResult, ...]:
+        """Read or write chunks through zarr's codecs; return the results of reading.
+
+        Without awaiting, zarr goes on to the end of a batch that is cancelled.
+        """
+        pipeline = self.pipeline.zarr_pipeline
+        one = one_chunk_after_another(pipeline, f"{name}_sync")
+        if one is None or not items or not items[0][0].store.storage.supports_sync:
+            return await getattr(pipeline, name)(items, array, drop_axes)  # type: ignore[no-any-return]
+
+        def work(lot: Iterable[BatchItem]) -> list[GetResult]:
+            return [result for item in lot for result in one([item], array, drop_axes) or ()]
+
+        return tuple(await on_thread(share_out, work, items, max_workers()))
 
     # ------------------------------------------------------------------ the dataset
 

@@ -29,6 +29,7 @@ from n5zarr.codecs.compress import codec_of, decompress_reused
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import N5Tuple, from_presented
+from n5zarr.storage.ending import check_wanted
 from n5zarr.storage.interface import Durability
 from n5zarr.storage.writing import sync_directories
 
@@ -415,8 +416,8 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
             unpack = _or_none(partial(decompress_reused, compression=compression, memory=memory))
             return function(directory, *arguments, taken, stored, elements, unpack, *more(memory))
 
-    # asking for the number of cores takes longer
-    if n_blocks == 1 or n_blocks * n_bytes < _WORTH_THREADS:
+    check_wanted()
+    if n_blocks == 1:
         return work()
     left: list[N5Tuple] = []
 
@@ -426,5 +427,7 @@ def _on_threads(  # noqa: PLR0913 - what the three functions of the kernel need
     def stop() -> None:
         taken[0] = n_blocks
 
+    if n_blocks * n_bytes < _WORTH_THREADS:  # asking for the number of cores takes longer
+        n_workers = 1
     work_together(take, min(max_workers() if n_workers is None else n_workers, n_blocks), stop)
     return left

@@ -5,7 +5,6 @@ Many boxes of one shape: for training, meshes, points. Cells: a coarser level of
 
 from __future__ import annotations
 
-import threading
 from operator import index, mod
 from typing import TYPE_CHECKING, Any, cast
 
@@ -253,33 +252,8 @@ def _read_blocks(
     shape: tuple[int, ...],
     out: np.ndarray,
 ) -> None:
-    """Read blocks through zarr, some at a time; nothing is written after this has ended."""
-    output = _Output(out)
-    try:
-        sync(_read_each(array, groups, chunk_shape, shape, output))
-    finally:  # the event loop continues if an exception ends this thread's waiting
-        output.end()
-
-
-class _Output:
-    """An array that is written until reading ends, and no longer."""
-
-    def __init__(self, out: np.ndarray) -> None:
-        self._out = out
-        self._lock = threading.Lock()
-        self.has_ended = False
-
-    def put(self, member: int, part: tuple[slice, ...], values: np.ndarray) -> None:
-        """Write a part of a box."""
-        place: Any = (member, *part)
-        with self._lock:
-            if not self.has_ended:
-                self._out[place] = values
-
-    def end(self) -> None:
-        """Wait for a part that is being written, and let no other follow."""
-        with self._lock:
-            self.has_ended = True
+    """Read blocks through zarr, some at a time."""
+    sync(_read_each(array, groups, chunk_shape, shape, out))
 
 
 async def _read_each(
@@ -287,7 +261,7 @@ async def _read_each(
     groups: Groups,
     chunk_shape: tuple[int, ...],
     shape: tuple[int, ...],
-    output: _Output,
+    out: np.ndarray,
 ) -> None:
     """Read of each block the part that its boxes want; an error ends the other reads."""
     store = array.store
@@ -300,8 +274,6 @@ async def _read_each(
             corner = groups.places[k] * chunk_shape
             begins, ends = np.maximum(begins, corner), np.minimum(ends, corner + chunk_shape)
         origin, stop = begins.min(axis=0), ends.max(axis=0)
-        if output.has_ended:
-            return
         try:
             values: Any = await array.async_array.getitem(
                 _slices(origin, stop), prototype=cpu.buffer_prototype
@@ -312,8 +284,8 @@ async def _read_each(
             raise
         for member, begin, end in zip(members.tolist(), begins, ends, strict=True):
             start = groups.starts[member]
-            part = _slices(begin - start, end - start)
-            output.put(member, part, values[_slices(begin - origin, end - origin)])
+            place: Any = (member, *_slices(begin - start, end - start))
+            out[place] = values[_slices(begin - origin, end - origin)]
 
     await run_each(read, len(groups.ends), n_at_once or zarr.config.get("async.concurrency"))
 

@@ -15,6 +15,7 @@ import zarr
 from zarr.buffer import cpu, default_buffer_prototype, gpu
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.ending import ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -63,8 +64,9 @@ class ArrayMemory:
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        """Read a selection by one of zarr's methods into this memory."""
-        return read(selection, out=out, fields=fields, prototype=prototype)
+        """Read a selection by one of zarr's methods into this memory; what it begins ends, too."""
+        with ending():
+            return read(selection, out=out, fields=fields, prototype=prototype)
 
     def set(
         self,
@@ -75,7 +77,8 @@ class ArrayMemory:
         prototype: BufferPrototype | None,
     ) -> None:
         """Write a value of the host or this memory by one of zarr's methods."""
-        write(selection, value, fields=fields, prototype=prototype)
+        with ending():
+            write(selection, value, fields=fields, prototype=prototype)
 
 
 class _ZarrsMemory(ArrayMemory):
@@ -139,7 +142,7 @@ class _OtherMemory(ArrayMemory):
     ) -> NDArrayLikeOrScalar:
         del prototype
         on_host = None if out is None else cpu.NDBuffer(self.empty(out.shape, out.dtype))
-        found = read(selection, out=on_host, fields=fields, prototype=cpu.buffer_prototype)
+        found = super().get(read, selection, on_host, fields, cpu.buffer_prototype)
         if out is not None and on_host is not None:
             fill(out, on_host)
         if not isinstance(found, np.ndarray):  # a scalar, on the host in zarr, too
@@ -158,7 +161,7 @@ class _OtherMemory(ArrayMemory):
         prototype: BufferPrototype | None,
     ) -> None:
         del prototype
-        write(selection, self.on_host(value), fields=fields, prototype=cpu.buffer_prototype)
+        super().set(write, selection, self.on_host(value), fields, cpu.buffer_prototype)
 
 
 def _native(dtype: np.dtype) -> np.dtype:

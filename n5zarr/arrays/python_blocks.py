@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from itertools import chain
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -28,7 +28,7 @@ from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from zarr.abc.codec import GetResult
 
@@ -61,9 +61,11 @@ def read_blocks(
 
 
 def share_out[Item, Result](
-    work: Callable[[Sequence[Item]], list[Result]], items: Sequence[Item], n_workers: int
+    work: Callable[[Iterator[Item]], list[Result]], items: Sequence[Item], n_workers: int
 ) -> list[Result]:
     """Call a function with batches of items, on threads if there are several workers.
+
+    If an exception or the end of the call stops it, a batch ends after the item at hand.
 
     Returns
     -------
@@ -75,29 +77,38 @@ def share_out[Item, Result](
     N5Error
         That of the first items that have one.
     """
-    if n_workers < 2 or len(items) < 2:
-        return work(items)
     size = max(1, -(-len(items) // (_LOTS_PER_WORKER * n_workers)))
     lots = deque(range(0, len(items), size))
     done: dict[int, list[Result]] = {}
     failed: dict[int, N5Error] = {}
+    stopped: list[bool] = []
+
+    def stop() -> None:
+        stopped.append(True)
+        lots.clear()
 
     def take() -> None:
-        while True:
+        for first in _each_left(lots):
+            lot = takewhile(lambda _: not stopped, items[first : first + size])
             try:
-                first = lots.popleft()
-            except IndexError:
-                return
-            try:
-                done[first] = work(items[first : first + size])
+                done[first] = work(lot)
             except N5Error as err:
                 failed[first] = err
                 lots.clear()  # the lots before this one have been taken, and are worked through
 
-    work_together(take, n_workers, lots.clear)
+    work_together(take, n_workers, stop)
     if failed:
         raise failed[min(failed)]
     return list(chain.from_iterable(done[first] for first in sorted(done)))
+
+
+def _each_left[T](lots: deque[T]) -> Iterator[T]:
+    """Yield what no other thread has taken."""
+    while True:
+        try:
+            yield lots.popleft()
+        except IndexError:
+            return
 
 
 class BlockReader:
@@ -138,7 +149,7 @@ class BlockReader:
         self.is_raw = isinstance(self._compression, Raw)
         self.has_slabs = self.is_raw and self._n_bytes >= _SLAB_BLOCK
 
-    def read(self, items: Sequence[BatchItem]) -> list[GetResult | None]:
+    def read(self, items: Iterable[BatchItem]) -> list[GetResult | None]:
         """Read blocks of local files into the output; see :func:`read_blocks`."""
         directory = self.dataset.directory
         with scratch() as memory:

@@ -18,9 +18,10 @@ from n5zarr.arrays import kernel
 from n5zarr.arrays.chunk_updates import run_each
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of
 from n5zarr.arrays.python_blocks import BlockReader
-from n5zarr.arrays.workers import NoThreadError, on_thread, wait_for, wait_together
+from n5zarr.arrays.workers import NoThreadError, wait_for, wait_together
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.format.compression import Raw
+from n5zarr.storage.ending import on_thread
 from n5zarr.storage.requests import Ends, Get, get_each, request_each
 
 if TYPE_CHECKING:

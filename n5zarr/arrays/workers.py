@@ -19,10 +19,12 @@ from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
+from n5zarr.storage.ending import ended_by
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["NoThreadError", "on_thread", "wait_for", "wait_together", "work_together"]
+__all__ = ["NoThreadError", "wait_for", "wait_together", "work_together"]
 
 _LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way
 
@@ -100,8 +102,8 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
     n_workers : int
         Number of threads, this one included.
     stop : callable
-        Removes the remaining shares. Called when this thread is done, also after an error or an
-        interruption, so that no thread continues after this function has returned.
+        Ends the other threads early. Called after an error or an interruption of this thread, and
+        if the call is stopped: this function returns when all threads have ended.
 
     Raises
     ------
@@ -110,14 +112,17 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
     """
     tasks = [_Task(take) for _ in range(n_workers - 1)]
     errors: list[BaseException | None] = []
-    try:
-        for task in tasks:
-            _THREADS.ask(task, len(tasks))
-        take()
-    finally:
-        stop()
-        begun = [task for task in tasks if not task.is_called_off()]
-        errors += map(_result_of, begun)
+    with ended_by(stop):
+        try:
+            for task in tasks:
+                _THREADS.ask(task, len(tasks))
+            take()
+        except BaseException:
+            stop()
+            raise
+        finally:
+            begun = [task for task in tasks if not task.is_called_off()]
+            errors += map(_result_of, begun)
     for error in errors:
         if error is not None:
             raise error
@@ -246,7 +251,7 @@ async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable
         Number of threads, at least one.
     stop : callable
         Removes the remaining shares. Called at the end, after the first error, if the caller is
-        cancelled, and if the process ends; shares that threads have begun then end later.
+        cancelled or stopped, and if the process ends; shares that threads have begun end later.
 
     Raises
     ------
@@ -288,32 +293,14 @@ def wait_for(take: Callable[[], None], n_threads: int, stop: Callable[[], None])
 def _stopping(stop: Callable[[], None]) -> Iterator[None]:
     """Remove the remaining shares at the end, unless no thread could start."""
     try:
-        yield
+        with ended_by(stop):
+            yield
     except NoThreadError:
         raise
     except BaseException:
         stop()
         raise
     stop()
-
-
-async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """Call a function on a thread, as ``asyncio.to_thread``; if cancelled, wait for its end.
-
-    So it never writes into an output whose reading has ended.
-    """
-    call = asyncio.ensure_future(asyncio.to_thread(function, *args, **kwargs))
-    cancelled = None
-    while not call.done():
-        try:
-            await asyncio.wait([call])
-        except asyncio.CancelledError as err:
-            cancelled = err
-    if cancelled is None:
-        return call.result()
-    if not call.cancelled():
-        call.exception()  # or asyncio logs that nobody has asked for it
-    raise cancelled
 
 
 def _result_of(task: _Task) -> BaseException | None:

@@ -16,6 +16,7 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import join
 from n5zarr.storage import files, removing
 from n5zarr.storage.confined import ConfinedStore, is_confined
+from n5zarr.storage.ending import check_wanted, on_thread
 from n5zarr.storage.interface import Durability, Storage, ignore_warning
 from n5zarr.storage.not_found import check_local_root
 from n5zarr.storage.requests import (
@@ -144,7 +145,7 @@ class LocalFiles(Storage):
         done = drive(steps, self.answer_with(warn), pauses_at=_reads_files)
         if isinstance(done, Paused):
             # one thread for the rest of the flow is cheaper than one for each request
-            return await asyncio.to_thread(self.run, steps, warn, done.requests)
+            return await on_thread(self.run, steps, warn, done.requests)
         await asyncio.sleep(0)  # let other tasks run: zarr opens all nodes of a group at once
         return done
 
@@ -200,6 +201,7 @@ class LocalFiles(Storage):
         self, request: Put | Update | Remove | RemoveTree, warn: Callable[[str], None]
     ) -> object:
         """Answer a request that changes files; documents are always replaced atomically."""
+        check_wanted()
         durability = self.durability
         if isinstance(request, Update) and request.key.endswith(ATTRIBUTES_JSON):
             durability = "durable" if durability == "durable" else "atomic"

@@ -16,6 +16,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import Cache, CacheOptions
+from n5zarr.storage.ending import on_thread, within_call
 from n5zarr.storage.held import HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
@@ -189,7 +190,7 @@ class ZarrStorage(Storage):
                 return done
             requests = done.requests
         with waited_for():
-            return sync(self.run_async(steps, warn, requests))
+            return sync(within_call(self.run_async(steps, warn, requests)))
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -356,7 +357,7 @@ class ZarrStorage(Storage):
             case Stamp() | FileThatNames():
                 return None
             case Work(function):
-                return await asyncio.to_thread(function)
+                return await on_thread(function)
             case Put(key, data):
                 async with holding_async(self._held.name_of(key), replaces=True):
                     await store.set(key, cpu.Buffer.from_bytes(data))

@@ -12,7 +12,6 @@ not know where the array ends.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,6 +27,7 @@ from n5zarr.format.attributes import DatasetAttributes
 from n5zarr.format.compression import Compression, Gzip, compression_to_json, parse_compression
 from n5zarr.format.data_type import DataType
 from n5zarr.format.order import AxisOrder, CTuple, N5Tuple, from_presented, to_n5
+from n5zarr.storage.ending import on_thread
 from n5zarr.zarr_view.dataset_view import BLOCK_CODEC, NUMCODECS_BLOCK, DatasetView
 
 if TYPE_CHECKING:
@@ -176,10 +176,10 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         )
 
     async def _decode_single(self, chunk_data: Buffer, chunk_spec: ArraySpec) -> NDBuffer:
-        return await asyncio.to_thread(self._decode_sync, chunk_data, chunk_spec)
+        return await on_thread(self._decode_sync, chunk_data, chunk_spec)
 
     async def _encode_single(self, chunk_data: NDBuffer, chunk_spec: ArraySpec) -> Buffer:
-        return await asyncio.to_thread(self._encode_sync, chunk_data, chunk_spec)
+        return await on_thread(self._encode_sync, chunk_data, chunk_spec)
 
     # zarr passes the source of the bytes only to codecs that decode partially; errors need it to
     # name the block
@@ -190,9 +190,7 @@ class N5BlockCodec(ArrayBytesCodec, ArrayBytesCodecPartialDecodeMixin):
         stored = await byte_getter.get(chunk_spec.prototype)
         if stored is None:
             return None
-        return await asyncio.to_thread(
-            self._decode_part, stored, byte_getter, selection, chunk_spec
-        )
+        return await on_thread(self._decode_part, stored, byte_getter, selection, chunk_spec)
 
     def _decode_partial_sync(
         self,

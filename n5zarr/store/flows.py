@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from n5zarr._zarr import sync
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.format.path import normalize_path
+from n5zarr.storage.ending import check_wanted, within_call
 from n5zarr.storage.not_found import NotFoundError, local_root_message
 from n5zarr.storage.requests import Get, Steps
 from n5zarr.store.info import read_version
@@ -36,7 +37,8 @@ class FlowRunner:
 
     async def run_async[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container with await."""
-        return await self.storage.run_async(steps, self.container.warn)
+        check_wanted()
+        return await within_call(self.storage.run_async(steps, self.container.warn))
 
     def node(self, path: str) -> Node | None:
         """Read the node at a path again, not from memory; see :meth:`Container.node`."""

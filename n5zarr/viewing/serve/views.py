@@ -12,11 +12,11 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from functools import partial
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, override
 
-from n5zarr._zarr import from_other_loop
+from n5zarr._zarr import sync
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
@@ -30,17 +30,41 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Coroutine, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.requests import Steps
     from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["VIEWS", "Found", "N5View", "ServedView", "is_shown", "requested_part"]
+__all__ = [
+    "VIEWS",
+    "Found",
+    "N5View",
+    "ServedView",
+    "from_other_loop",
+    "is_shown",
+    "requested_part",
+]
 
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
+
+
+async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on zarr's event loop, and wait for it on another one."""
+    loop = _zarrs_loop(os.getpid())
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+
+@lru_cache(maxsize=1)
+def _zarrs_loop(_: int) -> asyncio.AbstractEventLoop:
+    """Return zarr's event loop in this process; a forked one has another."""
+
+    async def running() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    return sync(running())
 
 
 def _tag_of_bytes(data: bytes | memoryview) -> str:

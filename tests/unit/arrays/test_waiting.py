@@ -20,8 +20,9 @@ import n5zarr
 from n5zarr import N5Store
 from n5zarr.arrays import workers
 from n5zarr.arrays.python_blocks import BlockReader
-from n5zarr.arrays.workers import on_thread, wait_together
+from n5zarr.arrays.workers import wait_together
 from n5zarr.storage import objects, services
+from n5zarr.storage.ending import on_thread
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
