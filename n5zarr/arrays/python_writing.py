@@ -11,7 +11,7 @@ from zarr.buffer import cpu
 
 from n5zarr.arrays.chunk_updates import merged
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
-from n5zarr.arrays.python_blocks import share_out
+from n5zarr.arrays.workers import share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.errors import ErrorsAt, N5BlockError

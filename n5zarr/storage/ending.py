@@ -15,6 +15,8 @@ from contextvars import ContextVar, copy_context
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
+from n5zarr.storage.threads import WORK
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
@@ -115,7 +117,7 @@ async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P
     context.run(_call.set, call)
     run = partial(context.run, function, *args, **kwargs)
     # no task, which the end of an event loop would cancel
-    running = asyncio.get_running_loop().run_in_executor(None, run)
+    running = asyncio.wrap_future(WORK.submit(run))
     # or asyncio logs that nobody has asked for the error of a call that was cancelled
     running.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
 
 
+from n5zarr.storage.ending import on_thread
 from n5zarr.storage.ranges import Sent, bounds, check_sent
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import says_missing
@@ -166,7 +167,7 @@ async def update_object(
         old, mode, updates = await _read_version(store, key)
         if mine in updates:
             return old
-        new = change(old)
+        new = await on_thread(change, old)  # of a block, which may take seconds
         if new == old:
             return new
         if new is None:

@@ -85,20 +85,12 @@ def _message(store: N5Store, path: str, expected: str) -> str:
 
 
 def _nearest(store: N5Store, path: str) -> tuple[str, Node | None]:
-    """Return the nearest node above a path: the parent, or one found by halves.
-
-    What is above a node exists, too, except on servers that list nothing.
-    """
-    nodes: dict[str, Node | None] = {}
-
-    def is_missing(above: str) -> bool:
-        nodes[above] = store.node(above)
-        return nodes[above] is None
-
-    *groups, parent = groups_above(path) or [""]
-    if is_missing(parent):
-        bisect(groups, 0, key=is_missing)
-    return max((each for each in nodes.items() if each[1] is not None), default=("", None))
+    """Return the nearest node above a path; what is above a node exists, too, if servers list."""
+    groups = groups_above(path) or [""]
+    above = groups[-1]
+    if store.node(above) is None:
+        above = groups[max(0, bisect(groups, 0, key=lambda path: store.node(path) is None) - 1)]
+    return above, store.node(above)
 
 
 def datasets_below(store: N5Store, path: str) -> str:
