@@ -26,7 +26,7 @@ from n5zarr.codecs.buffers import REUSED, Scratch
 from n5zarr.codecs.shard import check_stored_size
 from n5zarr.errors import ErrorsAt, N5FormatError
 from n5zarr.format.grid import is_block_name
-from n5zarr.storage.locks import PAUSE, reading
+from n5zarr.storage.locks import PAUSE, HeldFile, reading
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +36,6 @@ __all__ = [
     "CREATE",
     "READ",
     "UPDATE",
-    "HeldFile",
     "check_is_file",
     "check_no_dangling_link",
     "check_readable",
@@ -75,34 +74,6 @@ def patiently[T](do: Callable[..., T], *arguments: object) -> T:
         except PermissionError:
             time.sleep(PAUSE)
     return do(*arguments)
-
-
-class HeldFile:
-    """An open file whose lock this thread holds.
-
-    Parameters
-    ----------
-    file : int
-        Its descriptor.
-    """
-
-    def __init__(self, file: int) -> None:
-        self.file = file
-        self._is_open = True
-
-    def close(self) -> None:
-        """Close the file, unless it is closed."""
-        if self._is_open:
-            self._is_open = False
-            os.close(self.file)
-
-    def close_on_windows(self) -> None:
-        """Close the file on Windows, which cannot replace or remove an open file.
-
-        There the lock is not on the file, so it is still held afterwards.
-        """
-        if os.name == "nt":
-            self.close()
 
 
 def is_unfinished(name: str) -> bool:
@@ -235,10 +206,11 @@ def _read_with[T](
     BlockingIOError
         The file still changes after many attempts: another program writes without a lock.
     """
-    file = _opened(path)
-    if file is None:
+    held = _opened(path)
+    if held is None:
         return None
     try:
+        file = held.file
         before = os.fstat(file)
         (check_readable if is_whole else check_is_file)(file, path, before)
         is_old = abs(time.time_ns() - before.st_mtime_ns) >= _RECENT
@@ -248,7 +220,7 @@ def _read_with[T](
                 return taken
         n_tries = 0
         while n_tries < _TRIES:
-            with reading(file, path) as is_sound:
+            with reading(held, path) as is_sound:
                 os.lseek(file, 0, os.SEEK_SET)
                 before = os.fstat(file)
                 taken = take(file, before.st_size)
@@ -260,17 +232,17 @@ def _read_with[T](
     except IsADirectoryError:
         return None
     finally:
-        os.close(file)
+        held.close()
     message = "another program keeps writing into the file without a lock; read it later"
     raise BlockingIOError(errno.EBUSY, message, os.fspath(path))
 
 
-def _opened(path: Path | str) -> int | None:
+def _opened(path: Path | str) -> HeldFile | None:
     """Open a file to read it; None if it is missing."""
     if os.name == "nt" and os.path.isdir(path):
         return None  # Windows refuses to open it
     try:
-        return patiently(os.open, path, READ)
+        return patiently(HeldFile, path, READ)
     except OSError as err:
         if not _means_missing(err):
             raise

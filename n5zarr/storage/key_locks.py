@@ -2,6 +2,10 @@
 
 One lock excludes threads, tasks of any event loop, and all stores of the same data. Who wants it
 polls: so it blocks no event loop, and whatever ends a wait, or forks, leaves nothing behind.
+
+A signal handler may raise between any two steps of Python, also of those that give a lock back. So
+a lock is held as long as the coroutine runs that holds it, which the interpreter knows; giving it
+back only saves others from looking.
 """
 
 from __future__ import annotations
@@ -13,11 +17,13 @@ import os
 import sys
 import threading
 import time
-from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from contextvars import ContextVar, copy_context
+from functools import partial
+from typing import TYPE_CHECKING, Any
+from weakref import ref
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
 __all__ = ["HeldError", "holding", "holding_async", "waited_for"]
 
@@ -43,19 +49,50 @@ class HeldError(TimeoutError):
 
 
 class _Holder:
-    """Code that holds the lock of a name."""
+    """Code that holds the lock of a name, or tries to take it."""
 
-    def __init__(self, *, replaces: bool, loop: asyncio.AbstractEventLoop | None = None) -> None:
+    def __init__(
+        self, name: str, *, replaces: bool, loop: asyncio.AbstractEventLoop | None = None
+    ) -> None:
+        self.name = name
         self.thread = threading.get_ident()
         self.replaces = replaces
         self._loop = loop
-        self._left = [None]
         self._looked = self._ran = 0.0
+
+    def begin[T](
+        self,
+        stuck: tuple[int, ...],
+        sleep: Callable[[float], Awaitable[None]],
+        change: Callable[[], Awaitable[T]],
+    ) -> Coroutine[Any, Any, T]:
+        """Return a coroutine that takes the lock, and holds it during a change."""
+        code = self._hold(stuck, sleep, change)
+        self._code = ref(code)  # no cycle
+        return code
+
+    async def _hold[T](
+        self,
+        stuck: tuple[int, ...],
+        sleep: Callable[[float], Awaitable[None]],
+        change: Callable[[], Awaitable[T]],
+    ) -> T:
+        before = _inside.set((*_inside.get(), self))
+        try:
+            for pause in _pauses(self, stuck):
+                await sleep(pause)
+            return await change()
+        finally:
+            _held.pop(self, None)
+            with contextlib.suppress(ValueError):  # ended elsewhere, as the event loop has ended
+                _inside.reset(before)
 
     @property
     def is_gone(self) -> bool:
-        """Whether it cannot go on, as its event loop has ended."""
-        return self._loop is not None and not self._loop.is_running()
+        """Whether it has ended, or cannot go on, as its event loop has ended."""
+        code = self._code()
+        has_ended = code is None or code.cr_frame is None
+        return has_ended or (self._loop is not None and not self._loop.is_running())
 
     @property
     def is_blocked(self) -> bool:
@@ -72,13 +109,6 @@ class _Holder:
             self._ran = now
         return now - self._ran > _BLOCKED
 
-    def leave(self, name: str) -> None:
-        """Free the lock, once: another thread may do so meanwhile, and a third one take it."""
-        with contextlib.suppress(IndexError):
-            self._left.pop()
-            if _held.get(name) is self:
-                del _held[name]
-
 
 def _is_waiting(thread: int) -> bool:
     """Whether a thread waits for another one, as zarr's own calls do for zarr's event loop."""
@@ -86,19 +116,20 @@ def _is_waiting(thread: int) -> bool:
     return frame is None or frame.f_code is threading.Condition.wait.__code__
 
 
-_held: dict[str, _Holder] = {}
+_held: dict[_Holder, None] = {}  # of several with one name, the first holds the lock
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_held.clear)  # the threads of the parent hold them
 
 
-@contextlib.contextmanager
-def holding(name: str, *, replaces: bool = False) -> Iterator[None]:
-    """Hold the lock of a value, and block this thread until it is free.
+def holding[T](name: str, change: Callable[[], T], *, replaces: bool = False) -> T:
+    """Call a function while holding the lock of a value; block this thread until it is free.
 
     Parameters
     ----------
     name : str
         Full name of the value: the place of its store, and its key.
+    change : callable
+        Changes the value; its result is returned.
     replaces : bool, optional
         Whether the value is only replaced or removed. If code that cannot go on before this code
         ends holds the lock, and one of both only replaces the value, this code does not wait.
@@ -109,62 +140,59 @@ def holding(name: str, *, replaces: bool = False) -> Iterator[None]:
         Code that cannot go on before this code ends is changing the value, or blocks its event
         loop, or other code has held the lock for five minutes.
     """
-    me = _Holder(replaces=replaces)
+    me = _Holder(name, replaces=replaces)
     stuck = (me.thread, *_waiting.get())
-    with _holds(name, me):
-        for pause in _pauses(name, me, stuck):
-            time.sleep(pause)
-        yield
-
-
-@contextlib.asynccontextmanager
-async def holding_async(name: str, *, replaces: bool = False) -> AsyncIterator[None]:
-    """Hold the lock of a value, and await it; see :func:`holding`."""
-    me = _Holder(replaces=replaces, loop=asyncio.get_running_loop())
-    with _holds(name, me):
-        for pause in _pauses(name, me, _waiting.get()):
-            await asyncio.sleep(pause)
-        yield
-
-
-@contextlib.contextmanager
-def waited_for() -> Iterator[None]:
-    """Say that this thread waits for tasks on other event loops, and runs nothing meanwhile."""
-    before = _waiting.set((*_waiting.get(), threading.get_ident()))
+    code = me.begin(stuck, partial(_at_once, time.sleep), partial(_at_once, change))
     try:
-        yield
-    finally:
-        _waiting.reset(before)
+        code.send(None)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    raise AssertionError  # it never awaits
 
 
-@contextlib.contextmanager
-def _holds(name: str, me: _Holder) -> Iterator[None]:
-    """Note for code that runs within that it does, and release the lock at the end."""
-    before = _inside.set((*_inside.get(), me))
-    try:
-        yield
-    finally:
-        me.leave(name)
-        with contextlib.suppress(ValueError):  # ended elsewhere, as the event loop has ended
-            _inside.reset(before)
+async def holding_async[T](
+    name: str, change: Callable[[], Awaitable[T]], *, replaces: bool = False
+) -> T:
+    """Await the lock of a value, then a function while holding it; see :func:`holding`."""
+    me = _Holder(name, replaces=replaces, loop=asyncio.get_running_loop())
+    return await me.begin(_waiting.get(), asyncio.sleep, change)
 
 
-def _pauses(name: str, me: _Holder, stuck: tuple[int, ...]) -> Iterator[float]:
+async def _at_once[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return function(*args, **kwargs)
+
+
+def waited_for[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """Call a function that waits for tasks on other event loops; say that this thread does so."""
+    context = copy_context()
+    context.run(_waiting.set, (*_waiting.get(), threading.get_ident()))
+    return context.run(function, *args, **kwargs)
+
+
+def _pauses(me: _Holder, stuck: tuple[int, ...]) -> Iterator[float]:
     """Try to take a lock until it is taken; yield pauses in between.
 
     ``stuck`` are the threads that cannot go on before this code ends.
     """
     pause, last, since = _FIRST_PAUSE, me, 0.0
-    while (holder := _held.setdefault(name, me)) is not me:
-        if holder.is_gone:
-            holder.leave(name)
-            continue
+    while (holder := _holder_for(me)) is not me:
         is_stuck = holder.thread in stuck or holder in _inside.get()
         if is_stuck and (me.replaces or holder.replaces):
             return
         if holder is not last:
             last, since = holder, time.monotonic()
         if is_stuck or holder.is_blocked or time.monotonic() - since > _PATIENCE:
-            raise HeldError(name)
+            raise HeldError(me.name)
         yield pause
         pause = min(2 * pause, _LONGEST_PAUSE)
+
+
+def _holder_for(me: _Holder) -> _Holder:
+    """Try to take a lock, and return who has it: the first of its name that goes on."""
+    _held[me] = None
+    names = (each for each in list(_held) if each.name == me.name)
+    holder = next((each for each in names if each is me or not each.is_gone), me)
+    if holder is not me:
+        _held.pop(me, None)
+    return holder

@@ -12,19 +12,26 @@ which excludes the record locks of Java there.
 A finalizer may run while its own thread holds a lock, and may wait for another thread that wants
 the same lock. To avoid that deadlock, a thread polls for a lock that this process holds, instead of
 waiting in the operating system.
+
+A signal handler may raise between any two steps of Python, also of those that release a lock. So
+a lock lasts as long as its file is open, and a file closes when nobody has it any more.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import logging
 import os
 import struct
 import sys
 import threading
 import time
+from functools import partial
+from operator import length_hint
 from typing import TYPE_CHECKING
+from weakref import ref
 
 try:
     import fcntl
@@ -36,63 +43,115 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["PAUSE", "alone", "changing", "in_turn", "reading", "writing"]
+__all__ = ["PAUSE", "HeldFile", "alone", "changing", "in_turn", "reading", "writing"]
 
 _log = logging.getLogger(__name__)
 
 _BUSY = {errno.EAGAIN, errno.EACCES}
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL}
-_PATIENCE, PAUSE = 60, 0.001  # seconds
+_PATIENCE, PAUSE, _LONGEST_PAUSE = 60, 0.001, 0.016  # seconds
 
 _IN_PROCESS = threading.RLock()  # for systems whose locks do not exclude threads
 
 
-class _Lock:
-    """A lock that this process holds or waits for."""
+class HeldFile(io.RawIOBase):
+    """An open file or directory, which closes when it is dropped at the latest.
 
-    def __init__(self, file: int, *, to_write: bool, gives_way: bool = False) -> None:
-        status = os.fstat(file)
-        self.file = file
+    A signal handler may raise between any two steps of Python, but not within a call of C. So
+    opening is one such call, and so are closing, which ``with`` and the end of the object do
+    without Python: a ``__del__`` would swallow what the handler raises.
+
+    Parameters
+    ----------
+    path : path or str
+        The file.
+    flags, mode : int
+        As of :func:`os.open`.
+    """
+
+    is_changing = False
+    """Whether its writer is writing into it now."""
+
+    def __init__(self, path: Path | str, flags: int, mode: int = 0o666) -> None:
+        opened: list[int] = []
+        self._open = iter(opened)
+        self.close = partial(next, map(os.close, self._open), None)  # type: ignore[method-assign]
+        opened += map(os.open, (path,), (flags,), (mode,))
+        (self.file,) = opened
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it has not been closed."""
+        return length_hint(self._open) > 0
+
+    def close_on_windows(self) -> None:
+        """Close the file on Windows, which cannot replace or remove an open file.
+
+        There the lock is not on the file, so it is still held afterwards.
+        """
+        if os.name == "nt":
+            self.close()
+
+
+class _Lock:
+    """A lock that this process holds or waits for, until it is dropped or its file is closed."""
+
+    def __init__(self, held: HeldFile, *, to_write: bool, gives_way: bool = False) -> None:
+        status = os.fstat(held.file)
+        self.held = held
         self.place = (status.st_dev, status.st_ino)
         self.to_write = to_write
         self.gives_way = gives_way
         self.is_held = False
         self.is_reading = False
-        self.is_changing = False  # the writer is writing into the file now
         self.thread = threading.get_ident()
+        self._clock = getattr(time, "pthread_getcpuclockid", lambda _: -1)(self.thread)
+        _locks.add(ref(self, _locks.discard))
 
     def is_interrupted(self) -> bool:
         """Whether interrupted code holds it, which cannot continue before this code ends."""
         is_own = self.thread == threading.get_ident()
-        return is_own and (self.is_held or self.is_reading or _holds(self.file))
+        return is_own and (self.is_held or self.is_reading or _holds(self.held.file))
 
     def is_stuck(self) -> bool:
         """Whether its holder waits for another lock, in a handler that interrupts the holder."""
         # the file of another thread may be closed at any time: read only its flag
         return (self.is_held or self.is_interrupted()) and any(
             lock.thread == self.thread and lock is not self and not lock.is_held
-            for lock in list(_locks)
+            for lock in _announced()
         )
+
+    def time_run(self) -> float:
+        """Return the processor time of its thread, in seconds; 0 if nobody can tell."""
+        with contextlib.suppress(OSError):
+            return time.clock_gettime(self._clock)
+        return 0.0
 
     def others(self) -> list[_Lock]:
         """List other locks of this process on the same file: of threads, or of interrupted code."""
-        return [lock for lock in list(_locks) if lock is not self and lock.place == self.place]
+        return [lock for lock in _announced() if lock is not self and lock.place == self.place]
 
 
-_locks: dict[_Lock, None] = {}
+def _announced() -> list[_Lock]:
+    """List the locks that threads of this process hold or wait for."""
+    found = [each() for each in list(_locks)]
+    return [lock for lock in found if lock is not None and lock.held.is_open]
+
+
+_locks: set[ref[_Lock]] = set()
 _last_change = [object()]  # replaced whenever this process begins to write into a file
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_locks.clear)
 
 
 @contextlib.contextmanager
-def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
+def reading(held: HeldFile, path: object = "") -> Iterator[Callable[[], bool]]:
     """Hold a shared lock, if the system has locks, so that nobody writes into the file meanwhile.
 
     Parameters
     ----------
-    file : int
-        Descriptor of the file.
+    held : HeldFile
+        The file.
     path : Path or str, optional
         Name of the file, for the log.
 
@@ -109,48 +168,42 @@ def reading(file: int, path: object = "") -> Iterator[Callable[[], bool]]:
     if not hasattr(fcntl, "flock"):
         yield lambda: True
         return
-    with _registered(file, to_write=False) as lock:
-        before = _last_change[0]
-        is_locked = True
-        try:
-            is_locked = _take(lock, path, _goes_without)
-        except OSError as err:
-            if err.errno not in _UNSUPPORTED:
-                raise
-        try:
-            yield lambda: is_locked or before is _last_change[0]
-        finally:
-            lock.is_reading = False
-            _unlock(file)
-            _log.debug("shared lock released: %s", path)
+    lock = _Lock(held, to_write=False)
+    before = _last_change[0]
+    is_locked = True
+    try:
+        is_locked = _take(lock, path, _goes_without)
+    except OSError as err:
+        if err.errno not in _UNSUPPORTED:
+            raise
+    try:
+        yield lambda: is_locked or before is _last_change[0]
+    finally:
+        _unlock(held.file)
+        _log.debug("shared lock released: %s", path)
 
 
 @contextlib.contextmanager
-def changing(file: int) -> Iterator[None]:
+def changing(held: HeldFile) -> Iterator[None]:
     """Write into a file whose exclusive lock this thread holds; readers wait meanwhile."""
-    status = os.fstat(file)
-    place = status.st_dev, status.st_ino
-    held = [lock for lock in list(_locks) if lock.is_held and lock.place == place]
     _last_change[0] = object()
-    for lock in held:
-        lock.is_changing = True
+    held.is_changing = True
     try:
         yield
     finally:
-        for lock in held:
-            lock.is_changing = False
+        held.is_changing = False
 
 
 @contextlib.contextmanager
 def writing(
-    file: int, path: object, warn: Callable[[str], None], *, gives_way: bool = False
+    held: HeldFile, path: object, warn: Callable[[str], None], *, gives_way: bool = False
 ) -> Iterator[None]:
     """Hold an exclusive lock.
 
     Parameters
     ----------
-    file : int
-        Descriptor of the file, open for writing.
+    held : HeldFile
+        The file, open for writing.
     path : Path or str
         Name of the file, for messages.
     warn : callable
@@ -167,21 +220,21 @@ def writing(
         it for a minute.
     """
     if hasattr(fcntl, "flock"):
-        with _registered(file, to_write=True, gives_way=gives_way) as lock:
+        lock = _Lock(held, to_write=True, gives_way=gives_way)
+        try:
+            _take_to_write(lock, path)
+        except OSError as err:
+            if err.errno not in _UNSUPPORTED:
+                raise
+            warn(f"{path}: the file system has no locks; updates by other writers may be lost")
+        else:
             try:
-                _take_to_write(lock, path)
-            except OSError as err:
-                if err.errno not in _UNSUPPORTED:
-                    raise
-                warn(f"{path}: the file system has no locks; updates by other writers may be lost")
-            else:
-                try:
-                    yield
-                finally:
-                    lock.is_held = False
-                    _unlock(file)
-                    _log.debug("exclusive lock released: %s", path)
-                return
+                yield
+            finally:
+                lock.is_held = False
+                _unlock(held.file)
+                _log.debug("exclusive lock released: %s", path)
+            return
     with _IN_PROCESS:
         yield
 
@@ -211,22 +264,18 @@ def alone(directory: Path) -> Iterator[bool]:
     while True:
         directory.mkdir(exist_ok=True)
         with contextlib.suppress(FileNotFoundError):
-            file = os.open(directory, os.O_RDONLY)
-            try:
-                is_alone = _take_directory(file)
-                if not is_alone or os.path.samestat(os.fstat(file), directory.stat()):
-                    break
-            except BaseException:
-                os.close(file)
-                raise
-            os.close(file)  # the previous holder has removed the directory
-    try:
-        yield is_alone
-    finally:
-        if is_alone:
-            with contextlib.suppress(OSError):
-                directory.rmdir()
-        os.close(file)
+            held = HeldFile(directory, os.O_RDONLY)
+            is_alone = _take_directory(held.file)
+            # else the previous holder has removed the directory
+            if not is_alone or os.path.samestat(os.fstat(held.file), directory.stat()):
+                break
+    with held:
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                with contextlib.suppress(OSError):
+                    directory.rmdir()
 
 
 def _take_directory(file: int) -> bool:
@@ -257,24 +306,25 @@ def _take(lock: _Lock, path: object, can_do_without: Callable[[Sequence[_Lock]],
         Whether the lock was taken.
     """
     kind, name = ("F_WRLCK", "exclusive") if lock.to_write else ("F_RDLCK", "shared")
-    has_logged = False
-    while not _try(lock.file, kind):
+    pause, has_logged = PAUSE, False
+    while not _try(lock.held.file, kind):
         others = [other for other in lock.others() if lock.to_write or other.to_write]
         if not others:
             _log.debug("%s lock waits for another program: %s", name, path)
-            _set(lock.file, kind, waits=True)
+            _set(lock.held.file, kind, waits=True)
             break
         try:
             if can_do_without(others):
                 return False
         except TimeoutError:
-            if _try(lock.file, kind):  # released meanwhile
+            if _try(lock.held.file, kind):  # released meanwhile
                 break
             raise
         if not has_logged:
             _log.debug("%s lock waits for this process: %s", name, path)
             has_logged = True
-        time.sleep(PAUSE)
+        time.sleep(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE)  # many that poll would slow the holder down
     lock.is_held, lock.is_reading = lock.to_write, not lock.to_write
     _log.debug("%s lock taken: %s", name, path)
     return True
@@ -287,7 +337,7 @@ def _goes_without(writers: Sequence[_Lock]) -> bool:
     while the writer holds its lock. So wait for it only while it is writing into the file.
     """
     is_interrupted = any(writer.is_interrupted() for writer in writers)
-    if not any(writer.is_changing for writer in writers):
+    if not any(writer.held.is_changing for writer in writers):
         return is_interrupted or any(writer.is_held for writer in writers)
     if is_interrupted:
         raise _timeout(None)
@@ -296,13 +346,21 @@ def _goes_without(writers: Sequence[_Lock]) -> bool:
 
 def _take_to_write(lock: _Lock, path: object) -> None:
     """Take an exclusive lock, unless only writers hold it that wait while this one gives way."""
-    end = time.monotonic() + _PATIENCE
+    last, since, ran = list[_Lock](), 0.0, 0.0
 
     def gives_way(others: Sequence[_Lock]) -> bool:
+        nonlocal last, since, ran
         held = [other for other in others if other.is_held or other.is_stuck()]
         if lock.gives_way and held and all(o.gives_way and o.is_stuck() for o in held):
             return True
-        if any(other.is_interrupted() for other in others) or time.monotonic() > end:
+        holders = [other for other in others if other.is_held or other.is_reading]
+        is_late, now = False, time.monotonic()
+        if holders != last or now - since > _PATIENCE:
+            before, ran = ran, sum(holder.time_run() for holder in holders)
+            # one that waits for something polls, and hardly runs
+            is_late = bool(holders) and holders == last and ran - before < _PATIENCE / 100
+            last, since = holders, now
+        if is_late or any(other.is_interrupted() for other in others):
             raise _timeout(path)
         return False
 
@@ -315,17 +373,6 @@ def _timeout(path: object | None) -> TimeoutError:
         "finalizer or a signal handler use a file that the interrupted code is changing?"
     )
     return TimeoutError(errno.ETIMEDOUT, message, *([] if path is None else [str(path)]))
-
-
-@contextlib.contextmanager
-def _registered(file: int, *, to_write: bool, gives_way: bool = False) -> Iterator[_Lock]:
-    """Announce a lock to the other threads of this process before taking it."""
-    lock = _Lock(file, to_write=to_write, gives_way=gives_way)
-    _locks[lock] = None
-    try:
-        yield lock
-    finally:
-        _locks.pop(lock, None)
 
 
 def _flock(kind: str) -> bytes:

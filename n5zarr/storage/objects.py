@@ -6,6 +6,7 @@ import asyncio
 import logging
 import random
 from inspect import iscoroutinefunction
+from itertools import count
 from typing import TYPE_CHECKING, Any, override
 from uuid import uuid4
 
@@ -44,7 +45,7 @@ _log = logging.getLogger(__name__)
 KINDS = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}
 """The classes of obstore for services, and the schemes of their URLs."""
 _NO_CONDITIONS = "501 Not Implemented"
-_ATTEMPTS = 50  # to update an object that other writers update, too
+_ATTEMPTS = 50  # to update an object that no other writer changes meanwhile
 _UPDATES = "n5zarrupdates"  # metadata of objects; Azure allows only letters and digits
 _N_UPDATES = 32  # number of last updates that the metadata of an object list
 
@@ -158,16 +159,19 @@ async def update_object(
     Raises
     ------
     N5Error
-        Other writers replaced the object at every attempt (``kind="changed"``).
+        The service says that others replace the object, but it stays the same (``kind="changed"``).
     """
     import obstore  # noqa: PLC0415 - optional, and installed: the store is one of its
 
-    mine = uuid4().hex
-    for attempt in range(_ATTEMPTS):
+    mine, last, n_refused = uuid4().hex, object(), 0
+    for attempt in count():
         old, mode, updates = await _read_version(store, key)
         if mine in updates:
             return old
-        new = await on_thread(change, old)  # of a block, which may take seconds
+        n_refused = n_refused + 1 if old == last else 0  # who waits for many others goes on
+        if n_refused == _ATTEMPTS:
+            break
+        new, last = await on_thread(change, old), old  # of a block, it may take seconds
         if new == old:
             return new
         if new is None:
@@ -178,8 +182,8 @@ async def update_object(
         _log.debug("%s/%s: another writer was first; trying again", name_of_objects(store), key)
         await asyncio.sleep(random.uniform(0, 0.01 * 2 ** min(attempt, 6)))  # noqa: S311
     message = (
-        f"{key}: expected to update the object, but other writers replaced it at each of "
-        f"{_ATTEMPTS} attempts; try again"
+        f"{key}: expected to update the object, but the service refused it at each of {_ATTEMPTS} "
+        "attempts, although no other writer replaced the object; try again"
     )
     raise N5Error(message, kind="changed")
 

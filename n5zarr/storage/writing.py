@@ -31,7 +31,6 @@ from n5zarr.storage.files import (
     CREATE,
     READ,
     UPDATE,
-    HeldFile,
     check_is_file,
     check_no_dangling_link,
     check_readable,
@@ -41,10 +40,10 @@ from n5zarr.storage.files import (
     unfinished_name,
 )
 from n5zarr.storage.interface import Durability, ignore_warning
-from n5zarr.storage.locks import PAUSE, changing, in_turn, writing
+from n5zarr.storage.locks import PAUSE, HeldFile, changing, in_turn, writing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.requests import Check
@@ -102,33 +101,40 @@ class FileWriter:
         """
         path = _target(path)
         if self._durability == "overwrite":
-            while not self._overwrite_or_create(path, parts, check):
+            while not self._held(path, partial(self._overwrite_or_create, path, parts, check)):
                 pass
             return
-        with self._unfinished(path, parts) as new:
+
+        def name(new: str) -> None:
             # most blocks are new; then no lock is needed, and no look at what is there
             while not (self._is_linked(new, path) or self._rename(new, path, check)):
                 pass
 
+        self._unfinished(path, parts, name)
+
     def _overwrite_or_create(
-        self, path: str, parts: tuple[BufferLike, ...], check: Check | None
+        self, path: str, parts: tuple[BufferLike, ...], check: Check | None, held: HeldFile | None
     ) -> bool:
-        with self._held(path) as held:
-            if held is None:
-                return self._create(path, parts)
-            _check(held.file, check)
-            self._overwrite(held.file, parts)
+        if held is None:
+            return self._create(path, parts)
+        _check(held.file, check)
+        self._overwrite(held, parts)
         return True
 
     def _rename(self, unfinished: str, path: str, check: Check | None = None) -> bool:
         """Give a new file its name; False if another writer created the file meanwhile."""
+
+        def rename(held: HeldFile | None) -> bool:
+            if held is None:
+                return self._link(unfinished, path)
+            _check(held.file, check)
+            held.close_on_windows()
+            _replace(unfinished, path)
+            self._note_file(path)
+            return True
+
         try:
-            with self._held(path, replaces=True) as held:
-                if held is None:
-                    return self._link(unfinished, path)
-                _check(held.file, check)
-                held.close_on_windows()
-                _replace(unfinished, path)
+            return self._held(path, rename, replaces=True)
         except PermissionError:  # no lock for those who may not write the file
             _check_unlocked(path, check)
             _replace(unfinished, path)
@@ -153,18 +159,20 @@ class FileWriter:
             The content of the file afterwards.
         """
         path = _target(path)
-        while True:
-            with self._held(path) as held:
-                old = None if held is None else _read(held.file, path)
-                if held is None or old or not is_coming(os.fstat(held.file)):
-                    new = change(old)
-                    if new == old:
-                        self._sync_unchanged(path, held)
-                        return new
-                    if self._write_update(path, held, new):
-                        return new
-            if old == b"":
-                time.sleep(PAUSE)  # another writer has created it, and will write
+
+        def changed(held: HeldFile | None) -> tuple[bytes | None] | None:
+            old = None if held is None else _read(held.file, path)
+            if held is not None and not old and is_coming(os.fstat(held.file)):
+                return None  # another writer has created it, and will write
+            new = change(old)
+            if new == old:
+                self._sync_unchanged(path, held)
+                return (new,)
+            return (new,) if self._write_update(path, held, new) else None
+
+        while (done := self._held(path, changed)) is None:
+            time.sleep(PAUSE)
+        return done[0]
 
     def _write_update(self, path: str, held: HeldFile | None, new: bytes | None) -> bool:
         """Write the result of an update; False if another writer created the file meanwhile."""
@@ -174,12 +182,15 @@ class FileWriter:
             held.close_on_windows()
             patiently(os.remove, path)
         elif self._durability == "overwrite":
-            self._overwrite(held.file, (new,))
+            self._overwrite(held, (new,))
             return True
         else:
-            with self._unfinished(path, (new,)) as unfinished:
+
+            def name(unfinished: str) -> None:
                 held.close_on_windows()
                 _replace(unfinished, path)
+
+            self._unfinished(path, (new,), name)
         self._note_file(path)
         return True
 
@@ -199,11 +210,7 @@ class FileWriter:
             try:
                 # remove a link, and not its target
                 if not os.path.islink(path):
-                    with self._held(path, replaces=True) as held:
-                        if held is not None:
-                            _check(held.file, check)
-                            held.close_on_windows()
-                            patiently(os.remove, path)
+                    self._held(path, partial(_remove, path, check), replaces=True)
                 else:
                     os.remove(path)
             except PermissionError:  # no lock for those who may not write the file
@@ -211,30 +218,28 @@ class FileWriter:
                 os.remove(path)
             self._note_file(path)
 
-    @contextlib.contextmanager
-    def _held(self, path: str, *, replaces: bool = False) -> Iterator[HeldFile | None]:
-        """Open a file and hold its lock; yield None if it is missing."""
+    def _held[T](
+        self, path: str, use: Callable[[HeldFile | None], T], *, replaces: bool = False
+    ) -> T:
+        """Pass a file to a function while its lock is held; None if it is missing."""
         while True:
             with in_turn():
                 try:
-                    held = HeldFile(patiently(os.open, path, UPDATE))
+                    held = patiently(HeldFile, path, UPDATE)
                 except (FileNotFoundError, NotADirectoryError):
                     check_no_dangling_link(path)
-                    yield None
-                    return
-                with contextlib.closing(held):
+                    return use(None)
+                with held:
                     check_is_file(held.file, path)
                     # replacing a whole file needs no lock
                     warn = ignore_warning if replaces else self._warn
-                    with writing(held.file, path, warn, gives_way=replaces):
+                    with writing(held, path, warn, gives_way=replaces):
                         if _is_current(held.file, path):
-                            yield held
-                            return
+                            return use(held)
 
     def _create(self, path: str, parts: tuple[BufferLike, ...]) -> bool:
         """Create a file with its whole content; False if another writer created it first."""
-        with self._unfinished(path, parts) as unfinished:
-            return self._link(unfinished, path)
+        return self._unfinished(path, parts, partial(self._link, path=path))
 
     def _link(self, unfinished: str, path: str) -> bool:
         """Give a new file its name; without hard links, it replaces the file of another writer."""
@@ -254,38 +259,39 @@ class FileWriter:
         self._note_file(path)
         return True
 
-    @contextlib.contextmanager
-    def _unfinished(self, path: str, parts: tuple[BufferLike, ...]) -> Iterator[str]:
-        """Write a new file beside a path, and give its name; at the end, remove that name."""
+    def _unfinished[T](
+        self, path: str, parts: tuple[BufferLike, ...], use: Callable[[str], T]
+    ) -> T:
+        """Write a new file beside a path, pass on its name, and remove that name at the end."""
         name = unfinished_name(path)
-        held = HeldFile(self._open_unfinished(name))
+        held = self._open_unfinished(name)
         try:
             try:
-                with contextlib.closing(held):
+                with held:
                     _write_all(held.file, parts)
                     if self._durability == "durable":
                         os.fsync(held.file)
             except OSError as err:
                 err.filename = err.filename or path  # a full disk's error does not name the file
                 raise
-            yield name
+            return use(name)
         finally:
             with contextlib.suppress(FileNotFoundError):
                 patiently(os.remove, name)
 
-    def _open_unfinished(self, unfinished: str) -> int:
+    def _open_unfinished(self, unfinished: str) -> HeldFile:
         """Create a file and its directories; another program may be removing the directories."""
         for _ in range(_ATTEMPTS):
             with contextlib.suppress(FileNotFoundError):
-                return os.open(unfinished, CREATE, 0o666)
+                return HeldFile(unfinished, CREATE)
             with contextlib.suppress(FileNotFoundError):
                 self._make_directories(os.path.dirname(unfinished))
-        return os.open(unfinished, CREATE, 0o666)
+        return HeldFile(unfinished, CREATE)
 
-    def _overwrite(self, file: int, parts: tuple[BufferLike, ...]) -> None:
+    def _overwrite(self, held: HeldFile, parts: tuple[BufferLike, ...]) -> None:
         """Write into a file, first bytes last, so that no reader accepts a half-written file."""
-        whole = b"".join(parts)
-        with changing(file):
+        whole, file = b"".join(parts), held.file
+        with changing(held):
             os.lseek(file, 0, os.SEEK_SET)
             _write_all(file, (_NO_HEADER, whole[len(_NO_HEADER) :]))
             os.ftruncate(file, len(whole))
@@ -332,12 +338,12 @@ def sync_directories(directories: set[str]) -> None:
     for directory in sorted(directories | above, reverse=True):  # the deepest of a path first
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
             try:
-                held = HeldFile(os.open(directory, os.O_RDONLY))
+                held = HeldFile(directory, os.O_RDONLY)
             except PermissionError:
                 if directory in directories:
                     raise
                 continue  # this user cannot list it, and so has created no names in it
-            with contextlib.closing(held):
+            with held:
                 os.fsync(held.file)
     _named.update(found)
 
@@ -370,11 +376,16 @@ def _check(file: int, check: Check | None) -> None:
 def _check_unlocked(path: str, check: Check | None) -> None:
     """Call ``check`` with a file that this user may not write."""
     if check is not None:
-        with (
-            contextlib.suppress(PermissionError),
-            contextlib.closing(HeldFile(os.open(path, READ))) as held,
-        ):
+        with contextlib.suppress(PermissionError), HeldFile(path, READ) as held:
             _check(held.file, check)
+
+
+def _remove(path: str, check: Check | None, held: HeldFile | None) -> None:
+    """Remove a file whose lock is held."""
+    if held is not None:
+        _check(held.file, check)
+        held.close_on_windows()
+        patiently(os.remove, path)
 
 
 def _write_all(file: int, parts: tuple[BufferLike, ...]) -> None:

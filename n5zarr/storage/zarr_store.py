@@ -165,8 +165,7 @@ class ZarrStorage(Storage):
     @override
     async def open(self, *, read_only: bool) -> None:
         # two tasks must not open a store at once; opening it may open another of the same data
-        async with holding_async(f"open {id(self)}"):
-            await StorePath.open(self.store, "")
+        await holding_async(f"open {id(self)}", partial(StorePath.open, self.store, ""))
         self._is_open = True
 
     @override
@@ -189,8 +188,7 @@ class ZarrStorage(Storage):
             if not isinstance(done, Paused):
                 return done
             requests = done.requests
-        with waited_for():
-            return sync(within_call(self.run_async(steps, warn, requests)))
+        return waited_for(sync, within_call(self.run_async(steps, warn, requests)))
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -207,17 +205,17 @@ class ZarrStorage(Storage):
             case Work(function):
                 return function()
             case Put(key, data):
-                with holding(self._held.name_of(key), replaces=True):
-                    store.set_sync(key, cpu.Buffer.from_bytes(data))
+                holding(
+                    self._held.name_of(key),
+                    partial(store.set_sync, key, cpu.Buffer.from_bytes(data)),
+                    replaces=True,
+                )
             case Remove(key):
-                with holding(self._held.name_of(key), replaces=True):
-                    store.delete_sync(key)
+                holding(self._held.name_of(key), partial(store.delete_sync, key), replaces=True)
             case Update(key, change):
-                with holding(self._held.name_of(key)):
-                    return _update_sync(store, key, change)
+                return holding(self._held.name_of(key), partial(_update_sync, store, key, change))
             case _:  # zarr has no synchronous methods for other requests
-                with waited_for():
-                    return on_own_loop(self._ask(request, warn))
+                return waited_for(on_own_loop, self._ask(request, warn))
         return None
 
     @property
@@ -364,8 +362,11 @@ class ZarrStorage(Storage):
             case Work(function):
                 return await on_thread(function)
             case Put(key, data):
-                async with holding_async(self._held.name_of(key), replaces=True):
-                    await store.set(key, cpu.Buffer.from_bytes(data))
+                await holding_async(
+                    self._held.name_of(key),
+                    partial(store.set, key, cpu.Buffer.from_bytes(data)),
+                    replaces=True,
+                )
             case Exists(key) if self._cache is not None:
                 return await self._cache.get(key, self._service.fetch) is not None
             case Exists(key):
@@ -375,11 +376,13 @@ class ZarrStorage(Storage):
             case KeysBelow(path, take):
                 return await self._service.take_keys(path, take)
             case Update(key, change):
-                async with holding_async(self._held.name_of(key)):
-                    return await self._service.update(key, change)
+                return await holding_async(
+                    self._held.name_of(key), partial(self._service.update, key, change)
+                )
             case Remove(key):
-                async with holding_async(self._held.name_of(key), replaces=True):
-                    await store.delete(key)
+                await holding_async(
+                    self._held.name_of(key), partial(store.delete, key), replaces=True
+                )
             case RemoveTree(path):
                 await self._remove_tree(path, warn)
             case Warn(message):

@@ -346,6 +346,16 @@ def test_the_end_of_a_pyramid_removes_what_the_image_has_lost(tmp_path: Path) ->
     check_levels(where, names, data)
 
 
+def test_a_pyramid_removes_what_a_killed_one_was_writing_first(tmp_path: Path) -> None:
+    where, names, _ = image("n5", tmp_path)
+    left = where / names[1] / "n5zarr-incomplete.0123456789abcdef0123456789abcdef.partial"
+    left.parent.mkdir()
+    left.touch()
+    build(where, overwrite=True)
+    assert not list(where.rglob("*.partial"))
+    check_levels(where, names, values(1))
+
+
 def test_the_end_of_a_pyramid_removes_what_a_killed_one_was_writing(
     tmp_path: Path,
 ) -> None:

@@ -12,6 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import zarr
 import n5zarr
 from n5zarr.cli.app import app
 from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.report import Report
 from tests.command import CliRunner
 
@@ -178,6 +180,32 @@ def test_a_report_is_a_page(several: list[Path]) -> None:
     assert "problems" in text
     assert "header" in text
     assert "<script" not in text
+
+
+def test_a_run_removes_what_a_killed_one_was_writing_of_its_report(made: Path) -> None:
+    report, hexadecimal = made.parent / "report.html", "0123456789abcdef" * 2
+    for name in ("report.json", "report.html", "other.json"):
+        (report.parent / f"{name}.{hexadecimal}.partial").write_bytes(b"{")
+    other = report.parent / f"other.json.{hexadecimal}.partial"
+
+    def changed(_: bytes | None) -> None:
+        """Begin a run while another writer holds the report; its file stays until it has ended."""
+        theirs = report.parent / f"report.json.{hexadecimal[::-1]}.partial"
+        theirs.write_bytes(b"{")
+        run = threads.submit(n5zarr.validate, made, report=report)
+        with pytest.raises(TimeoutError):
+            run.result(0.5)
+        assert theirs.exists()
+        runs.append(run)
+
+    runs: list[Future[Any]] = []
+    n5zarr.validate(made, report=report.with_suffix(".json"))
+    with ThreadPoolExecutor(1) as threads:
+        FileWriter("atomic", pytest.fail).update(
+            str(report.with_suffix(".json")), lambda old: changed(old) or old
+        )
+        assert runs[0].result().ok
+    assert list(report.parent.glob("*.partial")) == [other]
 
 
 @pytest.mark.parametrize("name", ["report.txt", "none/report.json"])

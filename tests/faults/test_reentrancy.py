@@ -9,6 +9,7 @@ import threading
 import time
 from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -225,6 +226,48 @@ def test_two_updates_that_wait_for_each_other_end(
     assert update(path, lambda _: b"{}") == b"{}"
 
 
+def wait_for_holders(path: Path, n_writers: int, hold: Callable[[], object]) -> list[TimeoutError]:
+    """Let threads change a file, each for some time; return the errors of those that gave up."""
+    path.write_bytes(b"-")
+    began, errors = threading.Barrier(n_writers), list[TimeoutError]()
+
+    def change(data: bytes | None) -> bytes:
+        hold()
+        return (data or b"") + b"."
+
+    def write() -> None:
+        began.wait(PATIENCE)
+        try:
+            FileWriter("overwrite", pytest.fail).update(str(path), change)
+        except TimeoutError as err:
+            errors.append(err)
+
+    threads = [threading.Thread(target=write) for _ in range(n_writers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert path.read_bytes() == b"-" + b"." * (n_writers - len(errors))
+    return errors
+
+
+def work(seconds: float) -> None:
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+def test_the_patience_is_for_one_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who waits for many short holders, or for one that works, does not give up."""
+    monkeypatch.setattr(locks, "_PATIENCE", 0.6)
+    path = tmp_path / "0"
+    assert wait_for_holders(path, 7, partial(time.sleep, 0.2)) == []
+    if hasattr(time, "pthread_getcpuclockid"):  # else nobody can tell
+        assert wait_for_holders(path, 2, partial(work, 1.3)) == []
+    (error,) = wait_for_holders(path, 2, partial(time.sleep, 2))
+    assert "another part of this process holds it" in str(error)
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
     path = tmp_path / "attributes.json"
@@ -240,7 +283,7 @@ def test_a_forked_process_keeps_no_lock(tmp_path: Path) -> None:
             os._exit(0)
 
     try:
-        with path.open("rb") as file, locks.reading(file.fileno()):
+        with locks.reading(locks.HeldFile(path, os.O_RDONLY)):
             fork()
 
         def change(data: bytes | None) -> bytes:

@@ -149,25 +149,37 @@ def test_no_part_of_a_block_is_lost(kind: str, way: str) -> None:
 # ------------------------------------------------------------------ the lock
 
 
+def never() -> None:
+    raise AssertionError
+
+
+async def never_async() -> None:
+    raise AssertionError
+
+
+async def nothing() -> None:
+    pass
+
+
 def test_a_cancelled_task_leaves_no_lock() -> None:
     async def both() -> None:
         begin = asyncio.Event()
 
         async def wait() -> None:
             await begin.wait()
-            async with holding_async("place/key"):
-                raise AssertionError
+            await holding_async("place/key", never_async)
+
+        async def cancel() -> None:
+            begin.set()
+            await asyncio.sleep(0.01)
+            waiting.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await waiting
 
         waiting = asyncio.ensure_future(wait())
-        with holding("place/other"):
-            async with holding_async("place/key"):
-                begin.set()
-                await asyncio.sleep(0.01)
-                waiting.cancel()
-                with pytest.raises(asyncio.CancelledError):
-                    await waiting
-            async with asyncio.timeout(PATIENCE), holding_async("place/key"):
-                pass
+        await holding_async("place/key", cancel)
+        async with asyncio.timeout(PATIENCE):
+            await holding_async("place/key", nothing)
 
     asyncio.run(both())
 
@@ -176,52 +188,46 @@ def test_a_loop_goes_on_while_a_thread_holds_a_lock() -> None:
     held, released = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with holding("place/key"):
-            held.set()
-            assert released.wait(PATIENCE)
+        held.set()
+        assert released.wait(PATIENCE)
 
     async def take() -> None:
         async def release() -> None:
             await asyncio.sleep(0.01)
             released.set()
 
-        assert held.wait(PATIENCE)
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(release())
-            async with asyncio.timeout(PATIENCE), holding_async("place/key"):
-                assert released.is_set()
+        async def is_released() -> bool:
+            return released.is_set()
 
-    together(hold, lambda: asyncio.run(take()))
+        assert held.wait(PATIENCE)
+        async with asyncio.TaskGroup() as tasks, asyncio.timeout(PATIENCE):
+            tasks.create_task(release())
+            assert await holding_async("place/key", is_released)
+
+    together(lambda: holding("place/key", hold), lambda: asyncio.run(take()))
 
 
 def test_code_does_not_wait_for_what_it_interrupts() -> None:
-    with holding("place/key"):
-        with (
-            pytest.raises(TimeoutError, match="another part of this process is changing it"),
-            holding("place/key"),
-        ):
-            raise AssertionError
-        with holding("place/key", replaces=True):  # either may be first
-            pass
-        assert key_locks._held
-    with holding("place/key", replaces=True), holding("place/key"):
-        pass
+    def inner() -> str:
+        with pytest.raises(TimeoutError, match="another part of this process is changing it"):
+            holding("place/key", never)
+        # either may be first
+        return holding("place/key", lambda: str(len(key_locks._held)), replaces=True)
+
+    assert holding("place/key", inner) == "1"
+    both = partial(holding, "place/key", lambda: "inner")
+    assert holding("place/key", both, replaces=True) == "inner"
 
 
 def test_a_thread_that_blocks_a_loop_does_not_wait_for_its_tasks() -> None:
     async def suspended() -> None:
-        async with holding_async("place/key"):
-            with pytest.raises(TimeoutError), holding("place/key"):
-                raise AssertionError
+        with pytest.raises(TimeoutError):
+            holding("place/key", never)
+        on_another_loop = holding_async("place/key", never_async)
+        with pytest.raises(TimeoutError):
+            waited_for(sync, on_another_loop)
 
-            async def on_another_loop() -> None:
-                async with holding_async("place/key"):
-                    raise AssertionError
-
-            with waited_for(), pytest.raises(TimeoutError):
-                sync(on_another_loop())
-
-    asyncio.run(suspended())
+    asyncio.run(holding_async("place/key", suspended))
 
 
 def test_a_loop_that_somebody_blocks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,11 +242,10 @@ def test_a_loop_that_somebody_blocks_is_told(monkeypatch: pytest.MonkeyPatch) ->
         held, end = asyncio.Event(), asyncio.Event()
 
         async def hold() -> None:
-            async with holding_async(name):
-                held.set()
-                await end.wait()
+            held.set()
+            await end.wait()
 
-        holder = asyncio.ensure_future(hold())
+        holder = asyncio.ensure_future(holding_async(name, hold))
         await held.wait()
         with pytest.raises(TimeoutError, match="another part of this process is changing it"):
             array[2:5] = 7
@@ -261,55 +266,48 @@ def test_a_slow_holder_is_not_one_that_never_ends(
     held, values = threading.Event(), []
 
     async def hold() -> None:
-        async with holding_async("place/key"):
-            held.set()
-            until = time.monotonic() + 1
-            while time.monotonic() < until:  # as a codec that somebody else's store calls
-                if way == "waits":
-                    await asyncio.sleep(0.01)
-            values.append(1)
+        held.set()
+        until = time.monotonic() + 1
+        while time.monotonic() < until:  # as a codec that somebody else's store calls
+            if way == "waits":
+                await asyncio.sleep(0.01)
+        values.append(1)
 
     def take() -> None:
         assert held.wait(PATIENCE)
-        with holding("place/key"):
-            values.append(2)
+        holding("place/key", lambda: values.append(2))
 
-    together(lambda: asyncio.run(hold()), take)
+    together(lambda: asyncio.run(holding_async("place/key", hold)), take)
     assert values == [1, 2]
 
 
 def test_a_task_of_a_loop_that_has_ended_holds_nothing() -> None:
-    loop, tasks = asyncio.new_event_loop(), []
+    loop, held = asyncio.new_event_loop(), []
 
     async def hold() -> None:
-        async with holding_async("place/key"):
-            loop.stop()
-            await asyncio.sleep(PATIENCE)
+        loop.stop()
+        await asyncio.sleep(PATIENCE)
 
-    tasks.append(loop.create_task(hold()))
+    task = loop.create_task(holding_async("place/key", hold))
     with pytest.raises(RuntimeError, match="stopped"):
-        loop.run_until_complete(tasks[0])
-    with holding("place/key"):
-        assert len(key_locks._held) == 1
-    tasks[0].cancel()
+        loop.run_until_complete(task)
+    holding("place/key", lambda: held.append(len(key_locks._held)))
+    holding("place/key", lambda: held.append(len(key_locks._held)))
+    assert held == [2, 2]  # with the one that has ended
+    task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        loop.run_until_complete(tasks[0])
+        loop.run_until_complete(task)
     loop.close()
 
 
 def test_code_within_a_holder_does_not_wait_for_it() -> None:
     """As a store that changes the same value, by another store, where it writes."""
 
-    def inner() -> None:
-        with holding("place/key"):
-            raise AssertionError
+    async def inner() -> None:
+        with pytest.raises(TimeoutError, match="another part of this process is changing it"):
+            await asyncio.to_thread(holding, "place/key", never)
 
-    async def outer() -> None:
-        async with holding_async("place/key"):
-            with pytest.raises(TimeoutError, match="another part of this process is changing it"):
-                await asyncio.to_thread(inner)
-
-    asyncio.run(outer())
+    asyncio.run(holding_async("place/key", inner))
 
 
 def test_a_value_has_one_lock_in_stores_with_other_roots() -> None:
@@ -328,9 +326,8 @@ def test_a_forked_process_holds_no_lock_of_other_threads() -> None:
     held, released = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with holding("place/key"):
-            held.set()
-            assert released.wait(PATIENCE)
+        held.set()
+        assert released.wait(PATIENCE)
 
     def fork() -> None:
         assert held.wait(PATIENCE)
@@ -340,4 +337,4 @@ def test_a_forked_process_holds_no_lock_of_other_threads() -> None:
         released.set()
         assert os.waitpid(child, 0)[1] == 0
 
-    together(hold, fork)
+    together(lambda: holding("place/key", hold), fork)

@@ -19,10 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5Warning, option_error
+from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
 from n5zarr.storage.writing import FileWriter
 from n5zarr.tools.evidence.page import page
+from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -119,7 +121,10 @@ class Report:
         self._runs: list[dict[str, Any]] = []
         self._secrets = frozenset[str]()
         self._began, self._started = time.monotonic(), _now()
+        folder = LocalFiles(self.path.parent)
+        left = left_beside(folder, {self._json.name, self.path.name})
         self._write("running")  # before hours of work, and to tell of a killed run
+        remove_left(folder, left)
 
     @property
     def _json(self) -> Path:
@@ -156,7 +161,7 @@ class Report:
         with FileWriter("atomic", lambda message: None) as writer:
             writer.update(str(self._json), written)
             if self.path.suffix == ".html":
-                writer.write(str(self.path), _encoded(page(found)))
+                writer.update(str(self.path), lambda _: _encoded(page(found)))
 
     def keep(self, places: Sequence[object], *, ended: bool, **options: object) -> bool:
         """Keep what the earlier report says of a run without problems, if it does.

@@ -130,7 +130,7 @@ class LevelPlan:
         ]
         with division.ledger(storage, paths[0], there[0]) as ledger:
             self._run_passes(done, run, ledger)
-        division.end(storage, paths, run, there if resume else [set[str]() for _ in there])
+        division.end(storage, paths, run, there)
         if division.part is not None:
             return
         image.finish(self.levels, self.wanted)
