@@ -20,10 +20,11 @@ from n5zarr.arrays import kernel
 from n5zarr.arrays.chunk_updates import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.arrays.placing import fill, host_batch, host_buffer
-from n5zarr.arrays.python_blocks import BlockReader, read_blocks, share_out
+from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote, write_remote
 from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
+from n5zarr.arrays.workers import share_out
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Raw
 from n5zarr.storage.ending import entering, on_thread
@@ -121,7 +122,8 @@ class Batches:
             if place is not None:
                 put = kernel.putting(dataset, *place, fill_value_of(batch[0][1]))
                 reader = BlockReader(dataset, array, drop_axes, put)
-            results = await read_remote(reader, batch)
+            is_little = _is_little(dataset, batch, out)
+            results = await read_remote(reader, batch, is_little=is_little)
             await dataset.store.run_async(dataset.checking(results))
         elif _is_little(dataset, batch, out):
             # cheaper than passing the work to a thread; the loop must not wait for threads, since a

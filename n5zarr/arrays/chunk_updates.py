@@ -9,23 +9,28 @@ that.
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
-from n5zarr._zarr import decode_chunk, encode_chunk
+from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
+from n5zarr.arrays.workers import share_out
+from n5zarr.storage.ending import on_thread
+from n5zarr.storage.threads import Turns, turns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from zarr.abc.buffer import NDBuffer
     from zarr.abc.codec import CodecPipeline
 
     from n5zarr._zarr import BatchItem
+    from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["merged", "run_each", "update_chunks"]
+__all__ = ["merged", "run_each", "run_flows", "update_chunks"]
 
 
 async def update_chunks(
@@ -49,11 +54,11 @@ async def update_chunks(
     """
     store: N5Store = items[0][0].store
 
-    async def update(k: int) -> None:
+    def flow(k: int) -> Steps[None]:
         change = partial(_change_part, pipeline, items[k], value, drop_axes)
-        await store.run_async(store.container.update(items[k][0].path, change))
+        return store.container.update(items[k][0].path, change)
 
-    await run_each(update, len(items), store.concurrency)
+    await run_flows(store, flow, len(items))
 
 
 def _change_part(
@@ -118,13 +123,35 @@ def merged(
     return None if is_empty else chunk
 
 
-async def run_each(work: Callable[[int], Awaitable[None]], n: int, concurrency: int) -> None:
-    """Call a function with each number below ``n``, several at a time; stop at the first error."""
-    numbers = iter(range(n))
+async def run_flows(store: N5Store, flow: Callable[[int], Steps[object]], n: int) -> None:
+    """Run the flows of numbers below ``n``, many at a time; stop at the first error."""
+
+    def work(lot: Iterable[int]) -> list[object]:
+        return [store.run(flow(k)) for k in lot]
+
+    async def run(k: int) -> None:
+        await store.run_async(flow(k))
+
+    if store.storage.supports_sync:  # in memory, a task costs more than a small block
+        await on_thread(share_out, work, range(n), max_workers())
+    else:
+        turns = turns_of(store.storage, store.concurrency)
+        await run_each(run, n, store.concurrency, turns)
+
+
+async def run_each(
+    work: Callable[[int], Awaitable[None]], n: int, concurrency: int, turns: Turns | None = None
+) -> None:
+    """Call a function with each number below ``n``, several at a time; stop at the first error.
+
+    ``turns`` are those of a store to which each call sends requests.
+    """
+    numbers, limit = iter(range(n)), turns.on_loop() if turns else nullcontext()
 
     async def take() -> None:
         for k in numbers:
-            await work(k)
+            async with limit:
+                await work(k)
 
     tasks = [asyncio.ensure_future(take()) for _ in range(min(n, concurrency))]
     try:

@@ -9,15 +9,13 @@ threads would only wait for each other on the interpreter's lock.
 from __future__ import annotations
 
 import math
-from collections import deque
-from itertools import chain, takewhile
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from n5zarr._zarr import MISSING, PRESENT
 from n5zarr.arrays.open_dataset import OpenDataset, fill_value_of
-from n5zarr.arrays.workers import work_together
+from n5zarr.arrays.workers import share_out
 from n5zarr.codecs.block import decode_numeric, pad_or_truncate
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.codecs.compress import decompress_reused
@@ -28,7 +26,7 @@ from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage import files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from zarr.abc.codec import GetResult
 
@@ -39,7 +37,6 @@ __all__ = ["BlockReader", "PutByKernel", "read_blocks", "share_out"]
 type PutByKernel = Callable[[N5Tuple, memoryview | None, Scratch], bool]
 """Decodes a block of a box, which is missing if it is None; returns False if it is odd."""
 
-_LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
 _SLAB_BLOCK = 2**18  # bytes: from larger uncompressed blocks, a part is read alone
 
 
@@ -58,49 +55,6 @@ def read_blocks(
     if MISSING in results and PRESENT not in results:
         reader.dataset.check_missing()
     return results
-
-
-def share_out[Item, Result](
-    work: Callable[[Iterator[Item]], list[Result]], items: Sequence[Item], n_workers: int
-) -> list[Result]:
-    """Call a function with batches of items, on threads if there are several workers.
-
-    If an exception or the end of the call stops it, a batch ends after the item at hand.
-
-    Returns
-    -------
-    list
-        The results, in the order of the items.
-
-    Raises
-    ------
-    N5Error
-        That of the first items that have one.
-    """
-    size = max(1, -(-len(items) // (_LOTS_PER_WORKER * n_workers)))
-    ends = [None] * n_workers  # one for each thread
-    lots: deque[int | None] = deque([*range(0, len(items), size), *ends])
-    done: dict[int, list[Result]] = {}
-    failed: dict[int, N5Error] = {}
-    stopped: list[bool] = []
-
-    def stop() -> None:
-        stopped.append(True)
-        lots.extendleft(ends)
-
-    def take() -> None:
-        for first in iter(lots.popleft, None):
-            lot = takewhile(lambda _: not stopped, items[first : first + size])
-            try:
-                done[first] = work(lot)
-            except N5Error as err:
-                failed[first] = err
-                lots.extendleft(ends)  # the lots before this one are worked through
-
-    work_together(take, n_workers, stop)
-    if failed:
-        raise failed[min(failed)]
-    return list(chain.from_iterable(done[first] for first in sorted(done)))
 
 
 class BlockReader:

@@ -11,7 +11,7 @@ from zarr.buffer import cpu
 
 from n5zarr.arrays.chunk_updates import merged
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
-from n5zarr.arrays.python_blocks import share_out
+from n5zarr.arrays.workers import share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.errors import ErrorsAt, N5BlockError
@@ -21,7 +21,7 @@ from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, req
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from zarr.abc.buffer import NDBuffer
 
@@ -47,7 +47,7 @@ def write_blocks(
     dataset = writer.dataset
     directory = dataset.directory
 
-    def write(lot: Sequence[BatchItem]) -> list[BatchItem]:
+    def write(lot: Iterable[BatchItem]) -> list[BatchItem]:
         left = []
         for item in lot:
             position = dataset.position(item[0].path)

@@ -9,20 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from contextlib import suppress
+from functools import partial
 from itertools import product
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, cast
 
 from n5zarr._zarr import MISSING, PRESENT, max_workers
 from n5zarr.arrays import kernel
-from n5zarr.arrays.chunk_updates import run_each
+from n5zarr.arrays.chunk_updates import run_each, run_flows
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of
 from n5zarr.arrays.python_blocks import BlockReader
-from n5zarr.arrays.workers import NoThreadError, wait_for, wait_together
-from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
+from n5zarr.arrays.workers import waiting, work_together
+from n5zarr.codecs.buffers import BufferLike, Scratch
 from n5zarr.format.compression import Raw
 from n5zarr.storage.ending import on_thread
-from n5zarr.storage.requests import Ends, Get, get_each, request_each
+from n5zarr.storage.requests import Ends, Get, Steps, get_each, request_each
+from n5zarr.storage.threads import NoThreadError, Turns, turns_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["read_remote", "read_remote_box", "write_remote"]
 
-_SMALL, _SMALL_RAW = 2**14, 2**19  # bytes: fewer take less time than passing them to a thread
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
 
 type Put = Callable[[int, memoryview | None, Scratch], GetResult | None]
@@ -98,8 +99,7 @@ def read_remote_box(
         (item,) = items([positions[k]])
         return reader.put_block(item, positions[k], stored, memory)
 
-    reading = _Reading(dataset, get, positions, put)
-    results = reading.wait()
+    results = _Reading(dataset, get, positions, put).wait()
     if results is None or (box.step is not None and None in results):
         return None
     dataset.store.run(dataset.checking(results))
@@ -108,8 +108,19 @@ def read_remote_box(
     return [place for place, result in zip(positions, results, strict=True) if result is None]
 
 
-async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[GetResult | None]:
+async def read_remote(
+    reader: BlockReader, items: Sequence[BatchItem], *, is_little: bool
+) -> list[GetResult | None]:
     """Read blocks into the output, many at a time.
+
+    Parameters
+    ----------
+    reader : BlockReader
+        Decodes the blocks.
+    items : sequence
+        Their chunks.
+    is_little : bool
+        Whether decoding all takes less time than passing them to a thread.
 
     Returns
     -------
@@ -117,43 +128,31 @@ async def read_remote(reader: BlockReader, items: Sequence[BatchItem]) -> list[G
         For each item, whether its block is present; None for one that zarr has to read.
     """
     dataset = reader.dataset
-    small = _SMALL_RAW if reader.is_raw else _SMALL
-    results: list[GetResult | None] = [None] * len(items)
-    get = _getting(dataset)
-    if get is not None:
-        with suppress(NoThreadError):
-            return await _read_on_threads(reader, items, get)
-
-    async def read(k: int) -> None:
-        item = items[k]
-        position = dataset.position(item[0].path)
-        if not dataset.in_grid(position):
-            return
-        results[k] = await _read_slab(reader, item, position)
-        if results[k] is None:
-            (block,) = await dataset.store.run_async(get_each([dataset.key(position)]))
-            stored = None if block is None else memoryview(block)
-            if stored is None or stored.nbytes <= small:
-                results[k] = _put_block(reader, item, position, stored)
-            else:
-                results[k] = await on_thread(_put_block, reader, item, position, stored)
-
-    await run_each(read, len(items), dataset.store.concurrency)
-    return results
-
-
-async def _read_on_threads(
-    reader: BlockReader, items: Sequence[BatchItem], get: Callable[[str], BufferLike | None]
-) -> list[GetResult | None]:
-    """Read blocks into the output, each on a thread that waits for it and decodes it."""
-    positions = [reader.dataset.position(item[0].path) for item in items]
+    positions = [dataset.position(item[0].path) for item in items]
 
     def put(k: int, stored: memoryview | None, memory: Scratch) -> GetResult | None:
         return reader.put_block(items[k], positions[k], stored, memory)
 
-    reading = _Reading(reader.dataset, get, positions, put)
+    reading = _Reading(dataset, _getting(dataset), positions, put)
+
+    async def read(k: int) -> None:
+        position = positions[k]
+        if dataset.in_grid(position):
+            found = await _read_slab(reader, items[k], position)
+            if found is None:
+                (block,) = await dataset.store.run_async(get_each([dataset.key(position)]))
+                await reading.add(k, block, is_little=is_little)
+            else:
+                reading.results[k] = found
+
     try:
-        await wait_together(*reading.work)
+        if not await reading.is_done(is_little=is_little):
+            await run_each(
+                read,
+                len(items),
+                dataset.store.concurrency,
+                turns_of(dataset.store.storage, dataset.store.concurrency),
+            )
     except BaseException:
         await on_thread(reading.end)
         raise
@@ -170,12 +169,13 @@ class _Reading:
     def __init__(
         self,
         dataset: OpenDataset,
-        get: Callable[[str], BufferLike | None],
+        get: Callable[[str], BufferLike | None] | None,
         positions: Sequence[N5Tuple],
         put: Put,
     ) -> None:
         self.results: list[GetResult | None] = [None] * len(positions)
         self._get, self._put = get, put
+        self._is_in_memory = dataset.store.storage.supports_sync
         # with their keys, as a thread that has to work before it sends keeps the others waiting
         self._left = deque(
             (k, dataset.key(position))
@@ -183,26 +183,33 @@ class _Reading:
             if dataset.in_grid(position)
         )
         self._arrived: deque[tuple[int, BufferLike | None]] = deque()
-        self._n_memories = max_workers()
+        self._n_memories = max_workers() if dataset.is_worth_threads else 1
         self._memories: SimpleQueue[Scratch] = SimpleQueue()
         for _ in range(self._n_memories):
             self._memories.put(Scratch())
+        self._decoders = asyncio.Semaphore(self._n_memories)
         self._has_ended = False
+        self.turns = turns_of(dataset.store.storage, dataset.store.concurrency)
         self._n_threads = max(1, min(len(self._left), dataset.store.concurrency))
 
     @property
-    def work(self) -> tuple[Callable[[], None], int, Callable[[], None]]:
+    def _work(self) -> tuple[Turns, Callable[[], bool], int, Callable[[], None]]:
         """The arguments of functions of `workers`; kept, they would keep the output."""
-        return self._take, self._n_threads, self._left.clear
+        return self.turns, self._take, self._n_threads, self._left.clear
 
-    def _take(self) -> None:
-        while True:
-            try:
-                k, key = self._left.popleft()
-            except IndexError:
-                return
-            self._arrived.append((k, self._get(key)))
-            self._decode()
+    def _take(self) -> bool:
+        """Read a block, and decode what has arrived; return whether blocks are left to read."""
+        try:
+            k, key = self._left.popleft()
+        except IndexError:
+            return False
+        self._arrived.append((k, self._get(key)))
+        self._decode()
+        return bool(self._left)
+
+    def _take_all(self) -> None:
+        while self._take():
+            pass
 
     def _decode(self) -> None:
         """Decode what has arrived, unless enough threads do; wait if too much has."""
@@ -228,13 +235,46 @@ class _Reading:
     def wait(self) -> list[GetResult | None] | None:
         """Wait for the results without an event loop; None if no thread can start."""
         try:
-            wait_for(*self.work)
+            if self._is_in_memory:
+                work_together(self._take_all, self._n_memories, self._left.clear)
+            else:
+                told: SimpleQueue[None] = SimpleQueue()  # signal handlers run while this waits
+                with waiting(*self._work, partial(told.put, None)):
+                    told.get()
         except NoThreadError:
             return None
         except BaseException:
             self.end()
             raise
         return self.results
+
+    async def is_done(self, *, is_little: bool) -> bool:
+        """Read on threads, or a few blocks in memory at once; False if tasks have to read."""
+        if self._get is None:
+            return False
+        try:
+            if not self._is_in_memory:
+                loop = asyncio.get_running_loop()
+                told: asyncio.Future[None] = loop.create_future()
+                tell = partial(loop.call_soon_threadsafe, told.set_result, None)
+                with waiting(*self._work, tell):
+                    await asyncio.shield(told)  # which is told also after this is cancelled
+            elif is_little:
+                self.wait()
+            else:
+                await on_thread(self.wait)
+        except NoThreadError:
+            return False
+        return True
+
+    async def add(self, k: int, block: BufferLike | None, *, is_little: bool) -> None:
+        """Decode a block that has arrived, and those that arrive while all decoders are busy."""
+        self._arrived.append((k, block))
+        if self._decoders.locked() and len(self._arrived) < self._n_threads:
+            return
+        async with self._decoders:
+            while self._arrived:
+                self._decode() if is_little else await on_thread(self._decode)
 
     def end(self) -> None:
         """Wait for blocks that are being decoded into the output, and let no others follow."""
@@ -246,13 +286,6 @@ class _Reading:
         finally:  # for threads that wait for one, also if a signal handler raises
             for memory in taken:
                 self._memories.put(memory)
-
-
-def _put_block(
-    reader: BlockReader, item: BatchItem, position: N5Tuple, stored: memoryview | None
-) -> GetResult | None:
-    with scratch() as memory:
-        return reader.put_block(item, position, stored, memory)
 
 
 async def _read_slab(reader: BlockReader, item: BatchItem, position: N5Tuple) -> GetResult | None:
@@ -307,15 +340,13 @@ async def write_remote(
     list
         The items that zarr has to write.
     """
-    store = writer.dataset.store
     left: list[BatchItem] = []
 
-    async def write(k: int) -> None:
+    def flow(k: int) -> Steps[object]:
         steps = writer.steps(items[k], drop_axes)
         if steps is None:
             left.append(items[k])
-        else:
-            await store.run_async(steps)
+        return steps or request_each(())
 
-    await run_each(write, len(items), store.concurrency)
+    await run_flows(writer.dataset.store, flow, len(items))
     return left

@@ -1,95 +1,31 @@
 """Threads that share the work on a batch of blocks.
 
-Why not ``concurrent.futures``: a signal handler or a finalizer may interrupt a thread anywhere, and
-read or write N5 itself. If it interrupts ``concurrent.futures`` while that holds a lock that is not
-re-entrant, it waits for ever. Here, tasks go through a ``SimpleQueue``, whose ``put`` is
-re-entrant, and a thread waits only for tasks that another thread has begun.
+Tasks go through a ``SimpleQueue``, whose ``put`` is re-entrant, and a thread waits only for tasks
+that another thread has begun; see :mod:`n5zarr.storage.threads`.
 """
 
 from __future__ import annotations
 
-import asyncio
 import atexit
 import contextlib
 import os
-import threading
 import time
 from collections import deque
-from functools import partial
-from queue import SimpleQueue
+from itertools import chain, takewhile
 from typing import TYPE_CHECKING
 
+from n5zarr.errors import N5Error
 from n5zarr.storage.ending import ended_by
+from n5zarr.storage.threads import SERVERS, WORK, Turns
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
+    from concurrent.futures import Future
 
-__all__ = ["NoThreadError", "wait_for", "wait_together", "work_together"]
+__all__ = ["share_out", "waiting", "work_together"]
 
+_LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
 _LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way
-
-
-class NoThreadError(RuntimeError):
-    """No thread can start, and none is idle."""
-
-
-class _Task:
-    """One thread's share of a batch."""
-
-    def __init__(self, take: Callable[[], None]) -> None:
-        self._take = take
-        self._begun, self._ended = threading.Lock(), threading.Lock()
-        self._ended.acquire()
-        self._error: BaseException | None = None
-
-    def run(self) -> None:
-        """Run the task, unless it was cancelled."""
-        if not self._begun.acquire(blocking=False):
-            return
-        try:
-            self._take()
-        except BaseException as err:
-            self._error = err
-        finally:
-            self._ended.release()
-
-    def is_called_off(self) -> bool:
-        """Cancel the task unless a thread has begun it; return whether it is cancelled."""
-        return self._begun.acquire(blocking=False)
-
-    def wait(self) -> BaseException | None:
-        """Wait for the thread that has begun the task, and return the exception that it raised."""
-        with self._ended:
-            return self._error
-
-
-class _Threads:
-    """The threads of this process that wait for tasks."""
-
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Start without threads: a forked process does not have its parent's."""
-        self._tasks: SimpleQueue[_Task] = SimpleQueue()
-        self._n_started = 0
-
-    def ask(self, task: _Task, n_threads: int) -> None:
-        """Queue a task, and start another thread while there are fewer than ``n_threads``."""
-        self._tasks.put(task)
-        if self._n_started < n_threads:
-            with contextlib.suppress(RuntimeError):  # no thread can start: the others run the task
-                threading.Thread(target=self._serve, name="n5zarr", daemon=True).start()
-                self._n_started += 1
-
-    def _serve(self) -> None:
-        while True:
-            self._tasks.get().run()
-
-
-_THREADS = _Threads()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_THREADS.forget)
 
 
 def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], None]) -> None:
@@ -110,148 +46,110 @@ def work_together(take: Callable[[], None], n_workers: int, stop: Callable[[], N
     BaseException
         The first error that ``take`` raised, on any thread.
     """
-    tasks = [_Task(take) for _ in range(n_workers - 1)]
+    others: list[Future[None]] = []
     errors: list[BaseException | None] = []
     with ended_by(stop):
         try:
-            for task in tasks:
-                _THREADS.ask(task, len(tasks))
+            others.extend(WORK.submit(take, n_workers - 1) for _ in range(n_workers - 1))
             take()
         except BaseException:
             stop()
             raise
         finally:
-            begun = [task for task in tasks if not task.is_called_off()]
-            errors += map(_result_of, begun)
+            errors += [_error_of(other) for other in others if not other.cancel()]
     for error in errors:
         if error is not None:
             raise error
 
 
-class _Waiting:
-    """A call on several threads; ``tell`` is told of each error, and of the end."""
+def share_out[Item, Result](
+    work: Callable[[Iterator[Item]], list[Result]], items: Sequence[Item], n_workers: int
+) -> list[Result]:
+    """Call a function with batches of items, on threads if there are several workers.
 
-    def __init__(
-        self,
-        take: Callable[[], None],
-        n_threads: int,
-        stop: Callable[[], None],
-        tell: Callable[[BaseException | None], object],
-    ) -> None:
-        self._take = take
-        self.stop = stop
-        self._tell = tell
-        self.running = deque(range(n_threads))
-        self.is_abandoned = False  # the process ends, and nobody wants the rest
+    If an exception or the end of the call stops it, a batch ends after the item at hand.
 
-    def run(self) -> None:
-        """Call the function on this thread."""
-        error = None
-        try:
-            self._take()
-        except BaseException as err:
-            error = err
-        self.leave(error)
+    Returns
+    -------
+    list
+        The results, in the order of the items.
 
-    def leave(self, error: BaseException | None) -> None:
-        """Count a thread that has ended; tell if it failed, or is the last."""
-        self.running.pop()
-        if (error is not None or not self.running) and not self.is_abandoned:
-            with contextlib.suppress(RuntimeError):  # the loop has been closed
-                self._tell(error)
+    Raises
+    ------
+    N5Error
+        That of the first items that have one.
+    """
+    size = max(1, -(-len(items) // (_LOTS_PER_WORKER * n_workers)))
+    ends = [None] * n_workers  # one for each thread
+    lots: deque[int | None] = deque([*range(0, len(items), size), *ends])
+    done: dict[int, list[Result]] = {}
+    failed: dict[int, N5Error] = {}
+    stopped: list[bool] = []
 
+    def stop() -> None:
+        stopped.append(True)
+        lots.extendleft(ends)
 
-class _Waiters:
-    """The threads of this process that wait for servers: as many as wait at one time."""
+    def take() -> None:
+        for first in iter(lots.popleft, None):
+            lot = takewhile(lambda _: not stopped, items[first : first + size])
+            try:
+                done[first] = work(lot)
+            except N5Error as err:
+                failed[first] = err
+                lots.extendleft(ends)  # the lots before this one are worked through
 
-    def __init__(self) -> None:
-        self.forget()
-
-    def forget(self) -> None:
-        """Start without threads: a forked process does not have its parent's."""
-        self._has_ended = False
-        self._idle: deque[SimpleQueue[_Waiting]] = deque()  # the queues of idle threads
-        self._all: set[_Waiting] = set()
-
-    def ask(self, waiting: _Waiting) -> None:
-        """Let idle or new threads run a call.
-
-        Raises
-        ------
-        NoThreadError
-            No thread can start, or the process ends.
-        """
-        if self._has_ended:
-            raise NoThreadError("the process ends")
-        n_threads = n_left = len(waiting.running)
-        self._all.add(waiting)
-        try:
-            while n_left:
-                calls = self._one()
-                n_left -= 1
-                calls.put(waiting)
-        except RuntimeError as err:  # no thread can start: the others do the work
-            if n_left == n_threads:
-                raise NoThreadError(str(err)) from err
-        finally:  # also if a signal handler raises
-            for _ in range(n_left):
-                waiting.leave(None)
-            if not waiting.running:
-                self._all.discard(waiting)
-
-    def _one(self) -> SimpleQueue[_Waiting]:
-        """Return the queue of an idle thread, or of a new one."""
-        try:
-            return self._idle.popleft()
-        except IndexError:
-            calls: SimpleQueue[_Waiting] = SimpleQueue()
-            serve = partial(self._serve, calls)
-            threading.Thread(target=serve, name="n5zarr waits", daemon=True).start()
-            return calls
-
-    def _serve(self, calls: SimpleQueue[_Waiting]) -> None:
-        while True:
-            waiting = calls.get()
-            waiting.run()
-            if not waiting.running:
-                self._all.discard(waiting)
-            del waiting  # an idle thread holds no output
-            self._idle.append(calls)
-
-    def end(self) -> None:
-        """Let no requests follow, and wait for those that are under way, but not for long.
-
-        A thread that comes back from a request while Python ends may abort the process. An event
-        loop is not told: it would request what is left.
-        """
-        self._has_ended = True
-        left = list(self._all)
-        for waiting in left:
-            waiting.is_abandoned = True
-            waiting.stop()
-        until = time.monotonic() + _LAST_WAIT
-        while any(waiting.running for waiting in left) and time.monotonic() < until:
-            time.sleep(0.01)
+    work_together(take, n_workers, stop)
+    if failed:
+        raise failed[min(failed)]
+    return list(chain.from_iterable(done[first] for first in sorted(done)))
 
 
-_WAITERS = _Waiters()
-atexit.register(_WAITERS.end)
+_stops: list[Callable[[], None]] = []  # of calls that wait for servers
+
+
+def _end() -> None:
+    """Let no requests follow, and wait for those that are under way, but not for long.
+
+    A thread that comes back from a request while Python ends may abort the process. Nobody is told:
+    an event loop would request what is left.
+    """
+    SERVERS.has_ended = True
+    for stop in _stops:
+        stop()
+    until = time.monotonic() + _LAST_WAIT
+    while SERVERS.asked and time.monotonic() < until:
+        time.sleep(0.01)
+
+
+atexit.register(_end)
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_WAITERS.forget)
+    os.register_at_fork(after_in_child=_stops.clear)
 
 
-async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable[[], None]) -> None:
-    """Run a function that waits for servers on several threads, and await their end.
+@contextlib.contextmanager
+def waiting(
+    turns: Turns,
+    take: Callable[[], bool],
+    n_threads: int,
+    stop: Callable[[], None],
+    tell: Callable[[], object],
+) -> Iterator[None]:
+    """Run a function that waits for a server on several threads.
 
     Parameters
     ----------
+    turns : Turns
+        Those of the store.
     take : callable
-        Function without arguments that takes shares of the work until none is left.
+        Function without arguments that takes a share of the work; returns whether any is left.
     n_threads : int
-        Number of threads, at least one.
+        Largest number of threads, at least one.
     stop : callable
-        Removes the remaining shares. Called at the end, after the first error, if the caller is
-        cancelled or stopped, and if the process ends; shares that threads have begun end later.
+        Removes the remaining shares. Called at the end of the context, if the call is stopped, and
+        if the process ends; shares that threads have begun end later.
+    tell : callable
+        Called on a thread, once, after the last share or the first error.
 
     Raises
     ------
@@ -260,53 +158,40 @@ async def wait_together(take: Callable[[], None], n_threads: int, stop: Callable
     BaseException
         The first error that ``take`` raised, on any thread.
     """
-    loop = asyncio.get_running_loop()
-    ended: asyncio.Future[None] = loop.create_future()
+    busy: deque[None] = deque()
+    untold, errors = [tell], deque[BaseException]()
 
-    def end(error: BaseException | None) -> None:
-        if ended.done():
-            return
-        if error is None:
-            ended.set_result(None)
-        else:
-            ended.set_exception(error)
+    def call() -> bool:
+        is_left = False
+        busy.append(None)
+        try:
+            is_left = take()
+        except BaseException as err:
+            errors.append(err)
+        busy.pop()
+        if (errors or not (is_left or busy)) and not SERVERS.has_ended:
+            with contextlib.suppress(IndexError, RuntimeError):  # told; the loop has been closed
+                untold.pop()()
+        return is_left
 
-    with _stopping(stop):
-        _WAITERS.ask(_Waiting(take, n_threads, stop, lambda e: loop.call_soon_threadsafe(end, e)))
-        await ended
-
-
-def wait_for(take: Callable[[], None], n_threads: int, stop: Callable[[], None]) -> None:
-    """Do the same as :func:`wait_together` without an event loop, from any thread.
-
-    Signal handlers run meanwhile: this thread only waits.
-    """
-    told: SimpleQueue[BaseException | None] = SimpleQueue()
-    with _stopping(stop):
-        _WAITERS.ask(_Waiting(take, n_threads, stop, told.put))
-        error = told.get()
-        if error is not None:
-            raise error
-
-
-@contextlib.contextmanager
-def _stopping(stop: Callable[[], None]) -> Iterator[None]:
-    """Remove the remaining shares at the end, unless no thread could start."""
+    _stops.append(stop)
     try:
         with ended_by(stop):
+            turns.add(call, n_threads)
             yield
-    except NoThreadError:
-        raise
-    except BaseException:
+    finally:
         stop()
-        raise
-    stop()
+        turns.remove(call)
+        _stops.remove(stop)
+    for error in errors:
+        raise error
 
 
-def _result_of(task: _Task) -> BaseException | None:
+def _error_of(other: Future[None]) -> BaseException | None:
+    """Wait for the work of another thread that has begun, and return the error of either."""
     interruption = None
     while True:
         try:
-            return task.wait() or interruption
+            return other.exception() or interruption
         except BaseException as err:  # keep waiting: at most one share of work is left
             interruption = err

@@ -144,13 +144,12 @@ class Answers:
         kept = self._kept.pop(what, None)
         self._n_bytes -= 0 if kept is None else _size(what, kept)
 
-    def forget(self, prefix: str = "") -> None:
-        """Forget a key and all keys below it, or everything, as it is written."""
+    def forget(self, what: Hashable = None) -> None:
+        """Forget an answer, or all of them, as what they say is written."""
         with self._lock:
             self.n_changes += 1
-            for what in list(self._kept):
-                if not prefix or what == prefix or str(what).startswith(f"{prefix}/"):
-                    self._drop(what)
+            for each in list(self._kept) if what is None else [what]:
+                self._drop(each)
 
 
 class Cache(Answers):

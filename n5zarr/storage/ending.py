@@ -16,6 +16,8 @@ from functools import partial
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, cast
 
+from n5zarr.storage.threads import WORK
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
@@ -118,28 +120,26 @@ async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P
 
     So it neither writes nor uses memory of the caller whose call has ended.
     """
-    call, under_way = Call(), list[bool]()
-
-    def run() -> T:
-        under_way.append(True)
-        _call.set(call)  # in a context of its own
-        try:
-            return function(*args, **kwargs)
-        finally:
-            under_way.clear()
-
-    with ended_by(call.stop):
-        try:
-            # no task, which the end of an event loop would cancel
-            return await asyncio.get_running_loop().run_in_executor(None, copy_context().run, run)
-        except asyncio.CancelledError:
-            call.stop()
-            is_left = True
-            while is_left:
-                with suppress(asyncio.CancelledError):
-                    await asyncio.sleep(0.001)  # meanwhile, what has not begun is called off
-                is_left = bool(under_way)
-            raise
+    call, context, cancelled = Call(), copy_context(), None
+    context.run(_call.set, call)
+    asked = WORK.submit(partial(context.run, function, *args, **kwargs))
+    running = asyncio.wrap_future(asked)  # no task, which the end of an event loop would cancel
+    # or asyncio logs that nobody has asked for the error of a call that was cancelled
+    running.add_done_callback(lambda done: done.cancelled() or done.exception())
+    try:
+        with ended_by(call.stop):
+            while not running.done():
+                try:
+                    await asyncio.wait([running])
+                except asyncio.CancelledError as err:
+                    call.stop()
+                    asked.cancel()  # unless it has begun
+                    cancelled = err
+    finally:
+        call.stop()  # also if the coroutine is thrown away
+    if cancelled is not None:
+        raise cancelled
+    return running.result()
 
 
 async def unbroken[T](coroutine: Coroutine[Any, Any, T]) -> T:

@@ -17,6 +17,7 @@ import os
 import re
 import stat
 import time
+from bisect import bisect
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -259,11 +260,11 @@ def check_no_dangling_link(path: Path | str) -> None:
     N5FormatError
         A link on the path leads nowhere (``kind="file"``).
     """
-    name = os.fspath(path)
-    while name and not os.path.lexists(name):
-        above = os.path.dirname(name)
-        name = "" if above == name else above
-    if name and os.path.islink(name) and not os.path.exists(name):
+    name = next(filter(os.path.lexists, (os.fspath(path), os.path.dirname(path))), "")
+    if not name:  # few steps also for a path of many names
+        above = Path(path).parents
+        name = str(above[bisect(range(len(above) - 1), 0, key=lambda n: os.path.lexists(above[n]))])
+    if os.path.islink(name) and not os.path.exists(name):
         message = (
             f"expected a file, got a link to {os.readlink(name)}, which does not exist; restore "
             "the file, for example with 'git annex get', or remove the link"

@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import sys
 import threading
 import time
 from contextvars import ContextVar, copy_context
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["HeldError", "holding", "holding_async", "waited_for"]
 
 _PATIENCE = 300  # seconds that one holder may take
-_BLOCKED = 2.0  # seconds after which the event loop of a holder is one that somebody blocks
+_BLOCKED = 20.0  # seconds of waiting after which the event loop of a holder never runs again
 _FIRST_PAUSE, _LONGEST_PAUSE = 2**-14, 2**-6  # seconds
 
 _waiting: ContextVar[tuple[int, ...]] = ContextVar("n5zarr_waiting", default=())
@@ -57,7 +58,7 @@ class _Holder:
         self.thread = threading.get_ident()
         self.replaces = replaces
         self._loop = loop
-        self._asked = self._answered = 0.0
+        self._looked = self._ran = 0.0
 
     def begin[T](
         self,
@@ -95,18 +96,24 @@ class _Holder:
 
     @property
     def is_blocked(self) -> bool:
-        """Whether its event loop has not run anything for some time."""
-        now = time.monotonic()
-        if self._loop is None:
-            return False
-        if self._answered >= self._asked and now - self._answered > _BLOCKED / 4:
-            self._asked = now
-            with contextlib.suppress(RuntimeError):  # it is closed
-                self._loop.call_soon_threadsafe(self._answer)
-        return self._asked > self._answered and now - self._asked > _BLOCKED
+        """Whether its event loop has run nothing for long, as its thread waits for other threads.
 
-    def _answer(self) -> None:
-        self._answered = time.monotonic()
+        A thread that computes goes on some time, however long it takes.
+        """
+        now = time.monotonic()
+        since = now - self._looked
+        if self._loop is None or since < _BLOCKED / 8:
+            return False
+        self._looked = now
+        if since > _BLOCKED / 2 or not _is_waiting(self.thread):  # nobody has looked, or it runs
+            self._ran = now
+        return now - self._ran > _BLOCKED
+
+
+def _is_waiting(thread: int) -> bool:
+    """Whether a thread waits for another one, as zarr's own calls do for zarr's event loop."""
+    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented
+    return frame is None or frame.f_code is threading.Condition.wait.__code__
 
 
 _held: dict[_Holder, None] = {}  # of several with one name, the first holds the lock

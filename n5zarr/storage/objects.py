@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
 
 
+from n5zarr.storage.ending import on_thread
 from n5zarr.storage.ranges import Sent, bounds, check_sent
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import says_missing
@@ -170,7 +171,7 @@ async def update_object(
         n_refused = n_refused + 1 if old == last else 0  # who waits for many others goes on
         if n_refused == _ATTEMPTS:
             break
-        new, last = change(old), old
+        new, last = await on_thread(change, old), old  # of a block, it may take seconds
         if new == old:
             return new
         if new is None:

@@ -13,6 +13,7 @@ from n5zarr._zarr import LocalStore
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import join
 from n5zarr.storage.cache import Kept
+from n5zarr.storage.ending import on_thread
 from n5zarr.storage.objects import (
     KINDS,
     can_wait,
@@ -88,7 +89,7 @@ class Service[T: "Store"]:
     ) -> bytes | None:
         """Replace a value by the result of a function; write nothing if it is the same."""
         old = await self.store.get(key, cpu.buffer_prototype)
-        new = change(None if old is None else old.to_bytes())
+        new = await on_thread(change, None if old is None else old.to_bytes())
         if new is None:
             if old is not None:
                 await self.store.delete(key)

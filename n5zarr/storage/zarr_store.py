@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
-from typing import TYPE_CHECKING, Any, Self, assert_never, override
+from functools import cache, partial
+from typing import TYPE_CHECKING, Any, Self, assert_never, cast, override
 
 import zarr
 from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
@@ -135,7 +135,7 @@ class ZarrStorage(Storage):
         if self._cache is not None:  # which keeps what is awaited
             return False
         # zarr's convention: wrappers always have the methods; the attribute tells if they work
-        has_methods = isinstance(self.store, SupportsSyncStore)
+        has_methods = _has_methods(type(self.store))
         return has_methods and bool(getattr(self.store, "_supports_sync_io", True))
 
     @override
@@ -222,6 +222,8 @@ class ZarrStorage(Storage):
     @property
     @override
     def get_waiting(self) -> Callable[[str], BufferLike | None] | None:
+        if self.supports_sync:
+            return self._get_sync
         read = None if self._cache is not None else self._service.get_waiting
         if read is None:
             return None
@@ -239,6 +241,9 @@ class ZarrStorage(Storage):
             return value
 
         return get
+
+    def _get_sync(self, key: str) -> BufferLike | None:
+        return cast("BufferLike | None", self.answer_with(ignore_warning)(Get(key)))
 
     # ------------------------------------------------------------------ with await
 
@@ -328,8 +333,8 @@ class ZarrStorage(Storage):
                 raise
             return _answered(self._meaning(request, err))
         finally:
-            if self._cache is not None and isinstance(request, Put | Update | Remove | RemoveTree):
-                self._cache.forget(request.path if isinstance(request, RemoveTree) else request.key)
+            if self._cache is not None and isinstance(request, Put | Update | Remove):
+                self._cache.forget(request.key)
 
     def _meaning(self, request: Request, err: Exception) -> Any:  # noqa: ANN401 - of the request
         """Return the answer that an error of a remote store means, or a better error."""
@@ -399,6 +404,9 @@ class ZarrStorage(Storage):
 
         await asyncio.gather(*map(remove, documents))
         await store.delete_dir(path)
+        if self._cache is not None:
+            for key in sizes:
+                self._cache.forget(key)
         if 0 in sizes.values():  # objects `a/`, which obstore lists as `a`, and cannot remove
             if (other := self._held.through_fsspec()) is not None:
                 await other.delete_dir(path)
@@ -407,6 +415,12 @@ class ZarrStorage(Storage):
                     f"{path}/: an empty group remains: obstore cannot remove the empty object that "
                     "Java has made for it; remove it with backend='fsspec'"
                 )
+
+
+@cache
+def _has_methods(kind: type) -> bool:
+    """Whether stores of a class have synchronous methods; asking takes 10 us."""
+    return issubclass(kind, SupportsSyncStore)
 
 
 def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request

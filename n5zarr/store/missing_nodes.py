@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from bisect import bisect
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -84,12 +85,12 @@ def _message(store: N5Store, path: str, expected: str) -> str:
 
 
 def _nearest(store: N5Store, path: str) -> tuple[str, Node | None]:
-    """Return the nearest node above a path."""
-    for above in reversed(groups_above(path)):
-        node = store.node(above)
-        if node is not None:
-            return above, node
-    return "", None
+    """Return the nearest node above a path; what is above a node exists, too, if servers list."""
+    groups = groups_above(path) or [""]
+    above = groups[-1]
+    if store.node(above) is None:
+        above = groups[max(0, bisect(groups, 0, key=lambda path: store.node(path) is None) - 1)]
+    return above, store.node(above)
 
 
 def datasets_below(store: N5Store, path: str) -> str:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
@@ -21,12 +20,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import n5zarr
-from n5zarr.arrays import kernel, workers
+from n5zarr.arrays import kernel
 from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.native import addresses
 from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5Error
-from tests.waiting import is_inside, wait_until
+from n5zarr.storage.threads import WORK
+from tests.waiting import wait_until
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -364,8 +364,7 @@ def test_an_exception_of_a_signal_handler_ends_a_write(
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
     n_blocks = len(list((tmp_path / "c.n5" / "d").rglob("[0-9]*/[0-9]*")))
-    helpers = [thread for thread in threading.enumerate() if thread.name == "n5zarr"]
-    wait_until(lambda: not any(is_inside(thread, workers._Task.run) for thread in helpers))
+    wait_until(lambda: not WORK.asked)
     # nothing went on behind one's back
     assert len(list((tmp_path / "c.n5" / "d").rglob("[0-9]*/[0-9]*"))) == n_blocks < 800
 

@@ -21,6 +21,7 @@ import pytest
 import xarray as xr
 import zarr
 from zarr.errors import ArrayNotFoundError, ContainsArrayError, GroupNotFoundError
+from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
@@ -178,6 +179,33 @@ def test_library_and_engine(folder: Path, name: str, way: str) -> None:
         assert isinstance(caught.value, ArrayNotFoundError)
     else:
         assert getattr(caught.value, "kind", "") == "foreign"
+
+
+@pytest.mark.parametrize("way", ["open", "geometry"])
+@pytest.mark.parametrize("is_local", [True, False], ids=["files", "memory"])
+def test_a_deep_path_takes_few_requests_and_steps(
+    way: str,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    is_local: bool,
+) -> None:
+    place: Any = tmp_path if is_local else MemoryStore()
+    zarr.create_group(N5Store(place), path="em/s0")
+    caplog.set_level("DEBUG", "n5zarr.storage.requests")
+    looked, lexists = [0], os.path.lexists
+
+    def look(path: str) -> bool:
+        looked[0] += 1
+        return lexists(path)
+
+    monkeypatch.setattr(os.path, "lexists", look)
+    open_it: Any = OURS[way]
+    with pytest.raises(FileNotFoundError, match="in /em: s0"):
+        open_it(place if is_local else N5Store(place), f"em/{'a/' * 512}a")
+    assert len(caplog.messages) < 60  # of 3 x 512 if each group above were asked for
+    assert looked[0] < 300
 
 
 @pytest.mark.parametrize("name", MISTAKES)

@@ -255,6 +255,13 @@ def test_a_document_that_is_a_link_to_nothing(small: Path) -> None:
     assert document.is_symlink()
 
 
+@pytest.mark.parametrize("below", ["b", "b/c/d/e/f/g"])
+def test_a_group_that_is_a_link_to_nothing(small: Path, below: str) -> None:
+    (small / "g").symlink_to("nowhere")
+    with pytest.raises(N5Error, match="a link to nowhere, which does not exist"):
+        n5zarr.open(small, path=f"g/{below}")
+
+
 @pytest.mark.parametrize("fast", [True, False], ids=["kernel", "Python"])
 @pytest.mark.parametrize("durability", ["atomic", "durable", "overwrite"])
 def test_pipes_are_refused(small: Path, durability: Any, *, fast: bool) -> None:

@@ -7,6 +7,7 @@ import signal
 import tempfile
 import threading
 import time
+from concurrent.futures import Future
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -19,7 +20,7 @@ import zarr
 import n5zarr
 from n5zarr.arrays import kernel, workers
 from n5zarr.arrays.workers import work_together
-from n5zarr.storage import files, locks
+from n5zarr.storage import files, locks, threads
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import COMPRESSIONS, name
 from tests.memory import MEMORY
@@ -160,7 +161,7 @@ def test_threads_that_help_are_waited_for() -> None:
         began.wait(PATIENCE)
 
         def is_waited_for() -> bool:  # for the one after the other
-            return len(running) == place and is_inside(here, workers._Task.wait)
+            return len(running) == place and is_inside(here, Future.exception)
 
         wait_until(lambda: is_waited_for() or is_checked.is_set())
         running.pop()
@@ -180,7 +181,7 @@ def test_without_more_threads_the_work_is_done_here(monkeypatch: pytest.MonkeyPa
         message = "can't start new thread"
         raise RuntimeError(message)
 
-    monkeypatch.setattr(workers, "_THREADS", workers._Threads())
+    monkeypatch.setattr(workers, "WORK", threads._Pool("n5zarr"))
     monkeypatch.setattr(threading.Thread, "start", start)
     left, done = list(range(5)), []
 

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import count
@@ -229,8 +230,9 @@ def test_a_thread_that_blocks_a_loop_does_not_wait_for_its_tasks() -> None:
     asyncio.run(holding_async("place/key", suspended))
 
 
-def test_a_loop_that_somebody_blocks_is_told() -> None:
+def test_a_loop_that_somebody_blocks_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """zarr's own calls do not tell for which thread they wait."""
+    monkeypatch.setattr(key_locks, "_BLOCKED", 0.5)
     store = N5Store("memory://blocked.n5")  # of fsspec, without synchronous methods
     array: Any = zarr.create_array(store, name="a", shape=(8,), chunks=(8,), dtype="u1")
     storage: Any = store.storage
@@ -253,6 +255,30 @@ def test_a_loop_that_somebody_blocks_is_told() -> None:
 
     asyncio.run(main())
     assert array[...].tolist() == [0, 0, 7, 7, 7, 0, 0, 0]
+
+
+@pytest.mark.parametrize("way", ["computes", "waits"])
+def test_a_slow_holder_is_not_one_that_never_ends(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A loop is kept busy by code that computes, or runs what others wait for on threads."""
+    monkeypatch.setattr(key_locks, "_BLOCKED", 0.2)
+    held, values = threading.Event(), []
+
+    async def hold() -> None:
+        held.set()
+        until = time.monotonic() + 1
+        while time.monotonic() < until:  # as a codec that somebody else's store calls
+            if way == "waits":
+                await asyncio.sleep(0.01)
+        values.append(1)
+
+    def take() -> None:
+        assert held.wait(PATIENCE)
+        holding("place/key", lambda: values.append(2))
+
+    together(lambda: asyncio.run(holding_async("place/key", hold)), take)
+    assert values == [1, 2]
 
 
 def test_a_task_of_a_loop_that_has_ended_holds_nothing() -> None:

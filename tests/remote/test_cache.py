@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -114,6 +115,24 @@ def test_own_writing_is_seen(place: Place) -> None:
     assert not any("a/0" in str(what) for what in cached._kept)
     with pytest.raises(FileNotFoundError):
         opened(store)
+
+
+@pytest.mark.each_of(2)
+def test_a_write_looks_at_nothing_else_that_is_kept(place: Place) -> None:
+    class Kept(OrderedDict[Any, Any]):
+        def __iter__(self) -> Any:
+            raise AssertionError
+
+    store = place.open(cache=CacheOptions(recheck=True))
+    array = opened(store)
+    assert array[...].tolist() == [1] * 6 + [0] * 2
+    cached: Any = cache_of(store)
+    cached._kept = Kept(cached._kept.items())
+    array[:4] = 3  # whole blocks, a part of one, and one of background
+    array[4:5] = 4
+    array[6:] = 0
+    array.attrs["x"] = 1
+    assert array[...].tolist() == [3] * 4 + [4, 1, 0, 0]
 
 
 @pytest.mark.each_of(2)

@@ -6,7 +6,6 @@ import itertools
 import subprocess
 import sys
 import threading
-import time
 from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,9 @@ import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr.arrays import remote_blocks, workers
 from n5zarr.arrays.open_dataset import blocks_of_array
-from n5zarr.arrays.workers import NoThreadError
+from n5zarr.storage import threads
 from n5zarr.storage.objects import can_wait
+from n5zarr.storage.threads import NoThreadError, Turns
 from tests.memory import traced
 from tests.remote.conftest import chosen_options, upload
 from tests.waiting import PATIENCE, wait_until
@@ -177,7 +177,7 @@ def test_a_process_ends_while_threads_read(
     proxied_s3.fault = note
     command = [sys.executable, "-c", READS_FOR_EVER, many[0], proxied_s3.url]
     with subprocess.Popen(command, stdin=-1, stdout=-1, stderr=-1, text=True) as process:
-        wait_until(lambda: len(asked) > 10)
+        wait_until(lambda: len(asked) > 5)
         process.communicate("\n", timeout=PATIENCE)
 
 
@@ -190,7 +190,7 @@ def test_without_threads_blocks_are_awaited(
     def none(*_: object) -> None:
         raise NoThreadError("can't start new thread")
 
-    monkeypatch.setattr(workers._Waiters, "ask", none)
+    monkeypatch.setattr(Turns, "add", none)
     np.testing.assert_array_equal(array[2:5, 1:9, 3:40], values[2:5, 1:9, 3:40])
 
 
@@ -210,31 +210,29 @@ def test_credentials_that_are_awaited_need_an_event_loop() -> None:
 
 def test_an_interruption_while_threads_start_ends_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Those that have started take no more, and the end of the process waits for none."""
-    waiters = workers._Waiters()
-    monkeypatch.setattr(workers, "_WAITERS", waiters)
-    start, started, go_on = waiters._one, itertools.count(), threading.Event()
+    monkeypatch.setattr(threads, "SERVERS", threads._Pool("n5zarr waits"))
+    start, started, go_on = threading.Thread.start, itertools.count(), threading.Event()
 
-    def interrupted() -> Any:
+    def interrupted(thread: threading.Thread) -> None:
+        start(thread)
         if next(started) == 3:
             raise KeyboardInterrupt
-        return start()
 
-    monkeypatch.setattr(waiters, "_one", interrupted)
-    left, taken = deque(range(1000)), deque[int]()
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    left, taken, turns = deque(range(1000)), deque[int](), Turns(5)
 
-    def take() -> None:
-        while left:
-            taken.append(left.popleft())
-            go_on.wait(PATIENCE)
+    def take() -> bool:
+        taken.append(left.popleft())
+        go_on.wait(PATIENCE)
+        return bool(left)
 
-    with pytest.raises(KeyboardInterrupt):
-        workers.wait_for(take, 5, left.clear)
+    with pytest.raises(KeyboardInterrupt), workers.waiting(turns, take, 5, left.clear, print):
+        raise AssertionError
     go_on.set()
-    wait_until(lambda: not waiters._all)
-    assert len(taken) <= 3
-    begun = time.monotonic()
-    waiters.end()
-    assert time.monotonic() - begun < workers._LAST_WAIT / 2
+    wait_until(lambda: len(turns._free) == 5)  # none is lost
+    assert not workers._stops
+    assert len(taken) <= 4
+    wait_until(lambda: not threads.SERVERS.asked)
 
 
 def test_a_second_interruption_leaves_no_thread_waiting_for_memory(
