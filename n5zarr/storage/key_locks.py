@@ -19,6 +19,7 @@ import threading
 import time
 from contextvars import ContextVar, copy_context
 from functools import partial
+from inspect import CORO_CLOSED, getcoroutinestate
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -91,7 +92,7 @@ class _Holder:
     def is_gone(self) -> bool:
         """Whether it has ended, or cannot go on, as its event loop has ended."""
         code = self._code()
-        has_ended = code is None or code.cr_frame is None
+        has_ended = code is None or getcoroutinestate(code) == CORO_CLOSED
         return has_ended or (self._loop is not None and not self._loop.is_running())
 
     @property
@@ -159,8 +160,8 @@ async def holding_async[T](
     return await me.begin(_waiting.get(), asyncio.sleep, change)
 
 
-async def _at_once[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    return function(*args, **kwargs)
+async def _at_once[T](function: Callable[..., T], *args: object) -> T:
+    return function(*args)
 
 
 def waited_for[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

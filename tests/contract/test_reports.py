@@ -188,7 +188,7 @@ def test_a_run_removes_what_a_killed_one_was_writing_of_its_report(made: Path) -
         (report.parent / f"{name}.{hexadecimal}.partial").write_bytes(b"{")
     other = report.parent / f"other.json.{hexadecimal}.partial"
 
-    def changed(_: bytes | None) -> None:
+    def changed(old: bytes | None) -> bytes | None:
         """Begin a run while another writer holds the report; its file stays until it has ended."""
         theirs = report.parent / f"report.json.{hexadecimal[::-1]}.partial"
         theirs.write_bytes(b"{")
@@ -197,13 +197,12 @@ def test_a_run_removes_what_a_killed_one_was_writing_of_its_report(made: Path) -
             run.result(0.5)
         assert theirs.exists()
         runs.append(run)
+        return old
 
     runs: list[Future[Any]] = []
     n5zarr.validate(made, report=report.with_suffix(".json"))
     with ThreadPoolExecutor(1) as threads:
-        FileWriter("atomic", pytest.fail).update(
-            str(report.with_suffix(".json")), lambda old: changed(old) or old
-        )
+        FileWriter("atomic", pytest.fail).update(str(report.with_suffix(".json")), changed)
         assert runs[0].result().ok
     assert list(report.parent.glob("*.partial")) == [other]
 

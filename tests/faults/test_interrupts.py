@@ -198,8 +198,9 @@ class Case(NamedTuple):
         """Interrupt the operation, and check what there is then; False if it took another way."""
         self.place.fill(self.old)
         before, where = open_files(), ""
+        interrupted = Interrupted(at, kind)
         try:
-            with Interrupted(at, kind) as interrupted:
+            with interrupted:
                 self.operation.run(self.place)
         except StopError as err:
             where = str(err)
