@@ -203,7 +203,8 @@ class _Reading:
             k, key = self._left.popleft()
         except IndexError:
             return False
-        self._arrived.append((k, self._get(key)))
+        if self._get is not None:  # else tasks await blocks
+            self._arrived.append((k, self._get(key)))
         self._decode()
         return bool(self._left)
 
