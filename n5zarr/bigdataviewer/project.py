@@ -33,7 +33,7 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key, request_each
 from n5zarr.storage.secrets import named
-from n5zarr.storage.url import is_chain, is_url, local_path, split_query
+from n5zarr.storage.url import is_remote, is_url, local_path, split_query
 from n5zarr.store.flows import read_root
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root
@@ -59,7 +59,6 @@ __all__ = [
     "xml_file",
 ]
 
-_ON_SERVERS = re.compile("(https?|s3a?|gc?s|az|abfss?)://", re.IGNORECASE)
 # options of s3fs that say who asks
 _CREDENTIALS = {"anon", "key", "secret", "token", "username", "password", "profile", "session"}
 
@@ -147,20 +146,20 @@ class XmlFile(NamedTuple):
         N5UnrepresentableError
             The XML is on a server, and names what may be on this machine (``kind="option"``).
         """
-        own = str(self.directory.location)
         if is_url(location):
-            is_alike = not is_chain(own) and location.startswith(own.partition("://")[0] + "://")
             require(
-                not self.directory.is_url
-                or ((is_alike or _ON_SERVERS.match(location)) and not is_chain(location)),
+                not self.directory.is_url or is_remote(location, str(self.directory.location)),
                 f"{self}: expected a location on a server, as of the XML, got {named(location)}; "
                 "download the XML to read local files by it",
             )
             return location
         if isinstance(self.directory.location, Path):
             return str((self.directory.location / local_path(location)).resolve())
-        is_web = own.lower().startswith(("http://", "https://"))
-        return self._joined(quote(location, safe=LEFT_IN_PATHS) if is_web else location)
+        return self._joined(
+            quote(location, safe=LEFT_IN_PATHS)
+            if str(self.directory.location).lower().startswith(("http://", "https://"))
+            else location
+        )
 
     def _joined(self, location: str) -> str:
         """Return the URL of a location relative to the URL of the XML."""

@@ -32,7 +32,6 @@ from n5zarr.format.order import to_c, to_n5
 from n5zarr.images.find import ome_tree
 from n5zarr.images.source import SourceTree
 from n5zarr.storage.place import place_of
-from n5zarr.storage.secrets import named
 from n5zarr.tools.convert.places import open_destination
 from n5zarr.tools.convert.target import Layout
 from n5zarr.tools.convert.writing import Plan
@@ -406,10 +405,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     began = time.monotonic()
     check_option("format", format, ("n5", "ome-zarr"))
     new = NewProject.at(place_of(location, storage_options, backend), format, ome_version)
-    require(
-        new is not None,
-        f"{named(str(location))}: expected the path of an XML file, 'dataset.xml'",
-    )
+    require(new is not None, "location: expected the path of an XML file, such as 'dataset.xml'")
     assert new is not None  # noqa: S101 - see above
     new.check_free(may_exist=overwrite)
     with ErrorsAt(str(new.file)):

@@ -129,7 +129,7 @@ class Memory:
     has_root : bool
         Whether the root of the container is known to exist.
     before : dict or None
-        Documents before they were written, by path, while :meth:`FlowRunner.undoing` needs them.
+        Documents before they were changed, by path, while an error would undo the changes.
     """
 
     def __init__(self, assumed: Mapping[str, bytes] | None = None) -> None:
@@ -245,6 +245,11 @@ class Memory:
             if coords is not None:
                 return ChunkKey(path, coords, self.created[path].zarr_format)
         return None
+
+    def keep_before(self, path: str, data: bytes | None) -> None:
+        """Remember a document before its first change, None if there was none, if that is asked."""
+        if self.before is not None:
+            self.before.setdefault(path, data)
 
     # ------------------------------------------------------------------ blocks
 

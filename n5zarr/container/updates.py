@@ -156,10 +156,8 @@ def write_document(
         applied.clear()  # called again if another program has replaced the document meanwhile
         if only_new and data is not None:
             return data
-        if opened is not None:
-            _check_document(opened, data)
-        if nodes.memory.before is not None:
-            nodes.memory.before.setdefault(key.path, data)
+        _check_document(opened, data)
+        nodes.memory.keep_before(key.path, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
         return changed(data, applied[-1], told)
 
@@ -186,8 +184,10 @@ def _opened_dataset(memory: Memory, path: str, kind: Outcome | None) -> DatasetA
     return opened
 
 
-def _check_document(opened: DatasetAttributes, data: bytes | None) -> None:
-    """Raise if a document on disk is no longer that of a dataset that was opened."""
+def _check_document(opened: DatasetAttributes | None, data: bytes | None) -> None:
+    """Raise if a document on disk is no longer that of a dataset, if one was opened."""
+    if opened is None:
+        return
     now = parse_attributes(RawObject.parse(data).values)
     if not isinstance(now, DatasetAttributes):
         raise gone(data)

@@ -34,6 +34,7 @@ from n5zarr.hdmf.rows import StoredRows, check_rows, tables_in
 from n5zarr.storage.ending import ending
 from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
+from n5zarr.store.flows import undoing
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES
 
@@ -128,7 +129,8 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
             container = super().read(**kwargs)
         except ConstructError as err:
             err.add_note(
-                f"{self.source}: the cookbook says how to repair a table with an incomplete row"
+                f"{self.source}: if columns differ in length, see in n5zarr's cookbook "
+                "'An NWB session with an incomplete row'"
             )
             raise
         if self.mode in _CHANGES:
@@ -154,7 +156,7 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
                 super().write(*args, **kwargs)
             return
         try:
-            with self.path.undoing(), ending():
+            with undoing(self.path), ending():
                 super().write(*args, **kwargs)
         except BaseException as err:
             err.add_note(f"{self.source}: nothing of this write is kept; open it again")

@@ -137,10 +137,9 @@ def convert(
         if not lines:  # somebody may have created it in the meantime
             _check_target(source, destination, target_name, overwrite=overwrite)
     except BaseException as err:
-        wait_for_loop()
+        wait_for_loop()  # zarr writes on after an interruption
         _remove(unfinished)
-        # HDF5's own message has 300 characters
-        if isinstance(err, OSError) and err.errno == errno.ENOSPC:
+        if isinstance(err, OSError) and err.errno == errno.ENOSPC:  # HDF5's message is long
             raise OSError(err.errno, os.strerror(err.errno), target_name) from err
         raise
     if lines:

@@ -22,6 +22,7 @@ __all__ = [
     "is_chain",
     "is_gone",
     "is_of_one_key",
+    "is_remote",
     "is_url",
     "local_path",
     "quoted",
@@ -36,6 +37,7 @@ type Backend = Literal["fsspec", "obstore"]
 """The libraries that read and write URLs."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_ON_SERVERS = re.compile("(https?|s3a?|gc?s|az|abfss?)://", re.IGNORECASE)
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
 # reasons in a "forbidden" answer that never mean that the key is missing
 _NOT_MISSING = re.compile(
@@ -111,6 +113,18 @@ def split_bucket(url: str) -> tuple[str, str | None]:
 def is_chain(url: str) -> bool:
     """Whether a URL is a chain of fsspec's, such as ``simplecache::s3://...``."""
     return "::" in _IPV6.sub("", url)
+
+
+def is_remote(url: str, like: str) -> bool:
+    """Whether a URL names a place on a server: by its scheme, or by that of another such URL.
+
+    Examples
+    --------
+    >>> is_remote("s3://a/b", "http://c"), is_remote("local:///a", "http://c")
+    (True, False)
+    """
+    is_alike = not is_chain(like) and url.startswith(like.partition("://")[0] + "://")
+    return (is_alike or _ON_SERVERS.match(url) is not None) and not is_chain(url)
 
 
 def quoted(address: str) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
 
-__all__ = ["FlowRunner", "read_root", "root_message"]
+__all__ = ["FlowRunner", "read_root", "root_message", "undoing"]
 
 
 class FlowRunner:
@@ -44,30 +44,6 @@ class FlowRunner:
         check_wanted()
         return await within_call(self.storage.run_async(steps, self.container.warn))
 
-    @contextmanager
-    def undoing(self) -> Iterator[None]:
-        """Undo what Zarr writes through this store in a context that an error ends.
-
-        Documents are put back, and new nodes removed. Blocks of older arrays stay.
-        """
-        container, memory = self.container, self.container.memory
-        memory.before = before = dict[str, bytes | None]()
-        try:
-            yield
-        except BaseException:
-            wait_for_loop()
-            for path, data in reversed(before.items()):
-                if data is not None:
-                    self.run(put_each([(join(path, ATTRIBUTES_JSON), data)]))
-                    memory.keep(path, None)
-                elif path in memory.created:
-                    self.run(container.delete_dir(path))
-                else:
-                    self.run(container.delete(join(path, "zarr.json")))
-            raise
-        finally:
-            memory.before = None
-
     def node(self, path: str) -> Node | None:
         """Read the node at a path again, not from memory; see :meth:`Container.node`."""
         return self.run(self.container.node(normalize_path(path)))
@@ -75,6 +51,31 @@ class FlowRunner:
     def locate(self, key: str) -> str:
         """Return the name of a Zarr key's node or block in N5's terms, for messages."""
         return self.container.locate(key)
+
+
+@contextmanager
+def undoing(store: FlowRunner) -> Iterator[None]:
+    """Undo what Zarr writes through a store in a context, if an error ends it.
+
+    Documents are put back, and new nodes removed. Blocks of older arrays stay.
+    """
+    container, memory = store.container, store.container.memory
+    memory.before = before = dict[str, bytes | None]()
+    try:
+        yield
+    except BaseException:
+        wait_for_loop()
+        for path, data in reversed(before.items()):
+            if data is not None:
+                store.run(put_each([(join(path, ATTRIBUTES_JSON), data)]))
+                memory.keep(path, None)
+            elif path in memory.created:
+                store.run(container.delete_dir(path))
+            else:
+                store.run(container.delete(join(path, "zarr.json")))
+        raise
+    finally:
+        memory.before = None
 
 
 def read_root(store: FlowRunner, *, read_only: bool) -> dict[str, JSON]:

@@ -245,7 +245,7 @@ def test_tables_that_hdmf_would_not_read_are_not_written(path: Path, whole: Path
     check_is_whole(path, whole)
 
 
-def test_a_broken_table_is_explained(path: Path) -> None:
+def test_hdmf_zarr_leaves_part_of_a_row(path: Path) -> None:
     with NWBZarrIO(N5Store(path), mode="r+") as io:
         file = io.read()
         with pytest.raises(ValueError, match="extend"):
