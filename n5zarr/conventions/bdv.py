@@ -69,7 +69,7 @@ def read(node: Node) -> Geometry | None:
     if view_of(node.path) is None or node.ndim != 3:
         return None
     scale, offset, rest = _place(node)
-    by = factors_to_first(node)
+    by = factors_to_first(node) or (1.0, 1.0, 1.0)
     return Geometry(
         convention="bdv",
         axes=axes_of(

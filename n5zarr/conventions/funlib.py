@@ -74,9 +74,14 @@ def read_group(node: Node) -> Geometry | None:
         **given[0],
         **{k: v for k, v in node.attributes.items() if k in (*KEYS, TYPES_KEY)},
     }
+    by = factors_to_first(node)
+    if by is None:
+        raise MisfitError(
+            f"voxel_size of full resolution: expected factors of {node.path[-1]}, got none"
+        )
     is_space = _is_space(node, attributes)
     base, offset = _voxel_size_and_offset(attributes, is_space)
-    scale = [b * f for b, f in zip(base, to_c(factors_to_first(node)), strict=True)]
+    scale = [b * f for b, f in zip(base, to_c(by), strict=True)]
     translation = [o + (s - b) / 2 for o, s, b in zip(offset, scale, base, strict=True)]
     return _geometry(node, attributes, is_space, scale, translation)
 

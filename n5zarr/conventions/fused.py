@@ -40,7 +40,7 @@ def read(node: Node) -> Geometry | None:
     anisotropy = fusion.get("AnisotropyFactor", 1) if fusion.get("PreserveAnisotropy") else 1
     if isinstance(anisotropy, bool) or not isinstance(anisotropy, int | float):
         raise MisfitError(f"{_KEY}/AnisotropyFactor: expected a number, got {brief(anisotropy)}")
-    by = factors_to_first(node)
+    by = factors_to_first(node) or (1.0, 1.0, 1.0)
     full = (1.0, 1.0, float(anisotropy))
     starts = zip(start, full, centre_shifts(full, by), strict=True)
     return Geometry(

@@ -40,11 +40,13 @@ def read(node: Node) -> Geometry | None:
     scale = {name: number(key, 1) for name, key in _SIZES.items()} | {"t": interval or 1.0}
     counts = {name: number(key, 0) for name, key in _COUNTS.items()}  # 0 is unknown
     others = node.dimensions[2:]
-    orders = [
-        order
-        for order in combinations(counts, len(others))
-        if len(others) == len(counts) or _has(counts, order, others)  # all are in one order
-    ]
+    orders = [tuple(name for name, count in counts.items() if count > 1)]  # as n5-ij
+    if len(orders[0]) != len(others):
+        orders = [
+            order
+            for order in combinations(counts, len(others))
+            if len(others) == len(counts) or _has(counts, order, others)  # all are in one order
+        ]
     if len(orders) != 1:
         raise MisfitError(
             f"{', '.join(_COUNTS.values())}: expected the sizes of the axes after x and y, "

@@ -353,8 +353,8 @@ def by_shapes(
     return Geometry(convention="shapes", axes=scaled_axes(renamed_axes(known, names), by))
 
 
-def factors_to_first(node: Node, names: Sequence[str] | None = None) -> tuple[float, ...]:
-    """Return how many elements of ``s0``, along each axis, one of a level is.
+def factors_to_first(node: Node, names: Sequence[str] | None = None) -> tuple[float, ...] | None:
+    """Return how many elements of ``s0`` one of a level is; None if its shape is that of no level.
 
     Parameters
     ----------
@@ -366,18 +366,13 @@ def factors_to_first(node: Node, names: Sequence[str] | None = None) -> tuple[fl
     Raises
     ------
     MisfitError
-        It has no factors, and the shapes do not show any.
+        There are neither factors nor ``s0``, and the shapes of levels contradict their names.
     """
     by = downsampling_factors(node)
     if by is None and _is_by_name(node):
-        by = _factors_by_name(node, names or node.names)
-    elif by is None and node.first is not None and node.first.dimensions != node.dimensions:
-        by = ratios(node.first.dimensions, node.dimensions)
-        if by is None:
-            raise MisfitError(
-                f"downsamplingFactors: expected them, or a shape that downsampling s0, "
-                f"{[*node.first.dimensions]}, gives, got {[*node.dimensions]}"
-            )
+        return _factors_by_name(node, names or node.names)
+    if by is None and node.first is not None:
+        return ratios(node.first.dimensions, node.dimensions)
     return by or (1.0,) * node.ndim
 
 

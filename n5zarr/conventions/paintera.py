@@ -53,7 +53,8 @@ def read_group(node: Node) -> Geometry | None:
         resolution = (1.0,) * node.ndim
     if resolution is None or node.level is None:
         return None
-    scale = [r * f for r, f in zip(resolution, factors_to_first(node), strict=True)]
+    by = factors_to_first(node) or (1.0,) * node.ndim
+    scale = [r * f for r, f in zip(resolution, by, strict=True)]
     return _geometry(node, group, scale, (), "group of the levels: ")
 
 

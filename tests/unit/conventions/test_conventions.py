@@ -736,6 +736,7 @@ def counts(c: int | None = None, z: int | None = None, t: int | None = None) -> 
         ((7, 5, 2, 3), counts(z=3, t=1), "xycz"),
         ((7, 5, 3, 11), counts(1, 3, 11), "xyzt"),
         ((7, 5, 1, 3), counts(1, 3, 1), "xycz"),
+        ((7, 5, 4), counts(1, 3, 1), "xyz"),  # resized
         # VirtualCell has five axes, and counts the time points of the whole simulation
         ((7, 5, 2, 3, 11), counts(2, 3, 11), "xyczt"),
         ((7, 5, 1, 3, 1), counts(1, 3, 1), "xyczt"),
@@ -743,9 +744,9 @@ def counts(c: int | None = None, z: int | None = None, t: int | None = None) -> 
         ((7, 5, 2, 3, 11), {}, "xyczt"),
         # which axis is which, nothing says
         ((7, 5, 3), {}, None),
-        ((7, 5, 3), counts(2, 1, 1), None),
         ((7, 5, 1), counts(1, 1, 1), None),
-        ((7, 5, 3, 2), counts(2, 3, 1), None),
+        ((7, 5, 3), counts(2, 3, 1), None),
+        ((7, 5, 3, 2), counts(z=3, t=1), None),
         ((7, 5, 2, 3, 11, 13), counts(2, 3, 11), None),
     ],
 )

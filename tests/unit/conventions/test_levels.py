@@ -402,6 +402,15 @@ def test_other_names_win_over_axistags() -> None:
     assert geometry.convention == "names"
 
 
+def test_a_level_of_funlib_without_factors_has_no_size() -> None:
+    """The size is that of full resolution, and 12 elements are no multiple of 5."""
+    size: dict[str, Any] = {"voxel_size": [4, 4, 4]}
+    found = find_geometry(level({}, (5, 7, 3), ancestors=[size], first_level=(12, 14, 6)))
+    assert found.geometry is None
+    (message,) = found.problems
+    assert "voxel_size of full resolution: expected factors of s1, got none" in message
+
+
 # ---------------------------------------------------------------------- levels without s0
 
 GROUPS: dict[str, dict[str, Any]] = {
@@ -492,14 +501,6 @@ def test_levels_without_s0_that_state_their_size_are_no_problem(own: Any, group:
     found = placed(Node(path=node.path, dimensions=node.dimensions, attributes=own,
                         ancestors=node.ancestors, levels=node.levels))  # fmt: skip
     assert [scale for _, scale, _, _ in found] == [8, 10, 80]
-
-
-@pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
-def test_a_level_that_no_factor_gives_has_no_place(group: Any) -> None:
-    """Without factors the shapes decide; 13 elements are no multiple of 8, and 7 not one of 5."""
-    found = find_geometry(level({}, (8, 11, 5), path=("im", "s1"), ancestors=[group]))
-    assert found.geometry is None
-    assert "a shape that downsampling s0, [13, 11, 7], gives" in found.problems[0]
 
 
 # ------------------------------------------------------------ levels that contradict the finest
