@@ -21,7 +21,6 @@ import asyncio
 import copy
 import os
 import threading
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
@@ -31,11 +30,10 @@ from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 import numpy as np
 import zarr
 from zarr.buffer import cpu, default_buffer_prototype
-from zarr.errors import ZarrUserWarning
 from zarr.storage import MemoryStore, StorePath, WrapperStore
 from zarr.types import ArrayV2, ArrayV3
 
-from n5zarr.cores import usable_cores
+from n5zarr.cores import max_workers
 from n5zarr.errors import N5UnrepresentableError
 
 try:
@@ -344,18 +342,6 @@ def encode_chunk(pipeline: CodecPipeline, chunk: NDBuffer, spec: ArraySpec) -> B
         return cast("Buffer | None", transform.encode_chunk(chunk, spec))
     (encoded,) = on_own_loop(pipeline.encode([(chunk, spec)]))
     return encoded
-
-
-def max_workers() -> int:
-    """Return how many chunks are decoded or encoded at once, as zarr's pipelines do."""
-    given = zarr.config.get("codec_pipeline.max_workers", None)
-    with suppress(TypeError, ValueError):
-        return max(1, int(given))
-    n_workers = usable_cores()
-    if given is not None:
-        message = f"codec_pipeline.max_workers: expected a number, got {given!r}; uses {n_workers}"
-        warnings.warn(message, ZarrUserWarning, stacklevel=2)
-    return n_workers
 
 
 class ChunkCodecs:

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import os
+import warnings
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-__all__ = ["usable_cores"]
+import zarr
+from zarr.errors import ZarrUserWarning
 
 _CGROUPS, _OWN_CGROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
+
+
+def max_workers() -> int:
+    """Return how many chunks are decoded or encoded at once, as zarr's pipelines do."""
+    given = zarr.config.get("codec_pipeline.max_workers", None)
+    with suppress(TypeError, ValueError):
+        return max(1, int(given))
+    n_workers = usable_cores()
+    if given is not None:
+        message = f"codec_pipeline.max_workers: expected a number, got {given!r}; uses {n_workers}"
+        warnings.warn(message, ZarrUserWarning, stacklevel=2)
+    return n_workers
 
 
 def usable_cores() -> int:

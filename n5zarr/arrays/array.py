@@ -56,8 +56,6 @@ if TYPE_CHECKING:
         Selection,
     )
 
-__all__ = ["N5Array"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["Batches"]
-
 _log = logging.getLogger(__name__)
 
 _FEW_BYTES = 2**18  # largest number to decode on zarr's event loop, without a thread

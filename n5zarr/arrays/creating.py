@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from n5zarr.store.locating import OpenOptions
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["create_array"]
-
 
 def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     location: Location,

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
     from n5zarr.store.info import Info
 
-__all__ = ["DescribedArray", "N5Attributes", "own_info"]
-
 
 class N5Attributes(Attributes):
     """zarr's attributes of a node whose ``update_attributes`` takes numbers of numpy."""

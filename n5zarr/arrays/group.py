@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.store.info import Info
 
-__all__ = ["N5Group", "as_zarr", "node_at", "standard_codecs", "values_of", "with_fast_path"]
-
 _log = logging.getLogger(__name__)
 
 

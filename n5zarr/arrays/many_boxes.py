@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.cells import Cells
 
-__all__ = ["read_boxes", "read_cells", "read_grouped"]
-
 
 def read_boxes(
     array: AnyArray,

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import ArraySpec, BatchItem, Fields, NDArrayLikeOrScalar
 
 
-__all__ = ["ArrayMemory", "fill", "host_batch", "host_buffer", "memory_of", "read_on_host"]
-
 _NUMBERS = "biufc"  # kinds of numpy's data types that a GPU has
 
 

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import BatchItem
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["BlockWriter", "write_blocks"]
-
 
 def write_blocks(
     writer: BlockWriter,

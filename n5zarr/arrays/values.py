@@ -13,8 +13,6 @@ from n5zarr.errors import N5Warning
 if TYPE_CHECKING:
     from n5zarr.arrays.box import Box
 
-__all__ = ["elements_for", "warn_of_fractions"]
-
 
 def elements_for(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
     """Return the elements of a box; None unless the value is plain numbers."""

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
-__all__ = ["share_out", "waiting", "work_together"]
-
 _LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
 _LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way
 

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
     type _ArrayAndAxes = tuple[ArraySource | None, Sequence[Axis]]
 
-__all__ = ["find_in_bdv", "image_of_view", "images_of_setups", "project_images", "with_setups"]
-
 _BEFORE = (Axis(name="t", type="time"), Axis(name="c", type="channel"))
 
 

@@ -48,17 +48,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "Project",
-    "XmlFile",
-    "described",
-    "locate",
-    "project_of",
-    "read_project",
-    "read_settings",
-    "xml_file",
-]
-
 # options of s3fs that say who asks
 _CREDENTIALS = {"anon", "key", "secret", "token", "username", "password", "profile", "session"}
 

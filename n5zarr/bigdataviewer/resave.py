@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Place
 
-__all__ = ["NewProject", "ProjectFormat", "Resaving"]
-
 type ProjectFormat = Literal["n5", "ome-zarr"]
 
 _SUFFIXES = {"n5": ".n5", "ome-zarr": ".ome.zarr"}  # as BigStitcher names them

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 
     type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
 
-__all__ = [
-    "ENTITIES",
-    "ViewData",
-    "arrays_in",
-    "names_of_setups",
-    "numbers_of_entities",
-    "views_in",
-    "views_of_level",
-]
-
 _SPACE = ("z", "y", "x")
 ENTITIES = ("illumination", "channel", "tile", "angle")
 """The attributes of a setup, in BigStitcher's order."""

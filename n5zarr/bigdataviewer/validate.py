@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.check import ContainerCheck
     from n5zarr.tools.validate.findings import Finding, Severity
 
-__all__ = ["ProjectCheck", "find_check"]
-
 _TYPES = {kind.value for kind in DataType if kind.is_numeric}
 _LARGEST = 2**31 - 1  # elements of an array in Java
 

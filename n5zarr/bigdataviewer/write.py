@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["ProjectData", "dataset_of", "write_bdv"]
-
 _NO_UNIT = "pixel"
 
 

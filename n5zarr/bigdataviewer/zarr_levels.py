@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.loader import ViewImage
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["axis_order", "factors_of", "leading_indices", "level_paths", "n_space_axes"]
-
 _DIGITS = 4  # to which Java rounds factors
 _BY_TYPE = {"time": "t", "channel": "c"}
 

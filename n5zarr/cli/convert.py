@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr import Conversion, Pyramid, PyramidLevel
     from n5zarr.tools.evidence.report import Report
 
-__all__ = ["convert", "convert_nwb", "download", "pyramid", "rechunk", "sidecar", "virtualize"]
-
 _MOST_ROWS = 20
 _MOST_NAMED = 10  # datasets that are omitted
 _OF_DESTINATION = ("destination_options", "destination_backend")

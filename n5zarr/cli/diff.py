@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.diff.arrays import ArrayDifference
     from n5zarr.tools.diff.model import Comparison, Difference
 
-__all__ = ["diff"]
-
 _LONGEST = 60  # characters of a value in a line
 
 

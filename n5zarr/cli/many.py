@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     type Work = Callable[[str, Report | None], tuple[str, str]]
 
-__all__ = ["outputs_of", "run_each"]
-
 _STYLES = {"ok": "green", "problems": "yellow", "failed": "bold red"}
 
 

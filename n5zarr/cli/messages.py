@@ -23,17 +23,6 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-__all__ = [
-    "complain",
-    "console",
-    "is_quiet",
-    "next_step",
-    "print_json",
-    "print_json_line",
-    "print_text",
-    "printable",
-]
-
 # C0 except tab and end of line, C1, characters that reverse the direction of text, and surrogates
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 

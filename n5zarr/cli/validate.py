@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from n5zarr import Finding, Validation
     from n5zarr.tools.evidence.report import Report
 
-__all__ = ["show_findings", "validate"]
-
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NODES = 5  # of one kind of finding, each with a row of its own
 _COUNTED = 10  # datasets whose blocks are counted, each in a line of its own

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["Codec"]
-
 
 class Codec[C](Protocol):
     """One compression; ``C`` is the dataclass of `n5zarr.format.compression` that describes it.

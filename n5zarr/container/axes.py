@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
-__all__ = [
-    "GroupLayout",
-    "Placed",
-    "placed_by_shape",
-    "positions",
-    "read_layout",
-    "read_placed",
-    "read_placed_by_each",
-]
-
 _REPLACED = (AXES_KEY, XARRAY_KEY)  # attributes that dimensions and coordinates replace
 _LEVELS = [f"s{k}" for k in range(10)]  # whose shapes are compared
 

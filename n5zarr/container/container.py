@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Container", "KeyReader"]
-
 
 class KeyReader(Protocol):
     """The keys that a store serves: of a container as it is, or with its axes as coordinates."""

@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     from n5zarr.format.foreign import Foreign
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "INCOMPLETE_JSON",
-    "check_both",
-    "check_n5",
-    "check_place",
-    "holds_nodes",
-    "read_node_of_any",
-    "read_zarr_node",
-    "zarr_instead",
-]
-
 INCOMPLETE_JSON = "n5zarr-incomplete.json"
 """The file in a destination of :mod:`n5zarr.tools.jobs` that is still being written."""
 

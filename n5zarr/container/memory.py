@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
 
-__all__ = [
-    "Creation",
-    "KnownNode",
-    "Memory",
-    "Node",
-    "check_still_there",
-    "gone",
-]
-
 type Node = DatasetView | GroupAttributes
 
 _JUST_LISTED = 2  # seconds during which a node from a listing is not read again

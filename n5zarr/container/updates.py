@@ -61,8 +61,6 @@ if TYPE_CHECKING:
 type ZarrDocument = dict[str, Any]
 """A ``zarr.json``, ``.zarray`` or similar document, which zarr has checked."""
 
-__all__ = ["parse_document", "remove_document", "update_attributes", "write_document"]
-
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
 _V2_IDENTITY = ("dtype", "chunks", "compressor", "filters", "order", "fill_value")
 _GROUP_KEYS = ("zarr_format", "node_type", "attributes", "consolidated_metadata")

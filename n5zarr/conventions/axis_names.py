@@ -13,17 +13,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "AXES_KEY",
-    "XARRAY_KEY",
-    "check_distinct",
-    "derived_names",
-    "distinct_names",
-    "in_axis_order",
-    "letters_of",
-    "with_names",
-]
-
 AXES_KEY = "axes"
 XARRAY_KEY = "_ARRAY_DIMENSIONS"
 """The attribute with which xarray names the axes of arrays of Zarr v2."""

@@ -28,15 +28,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "KEYS",
-    "read",
-    "setup_of",
-    "view_of",
-    "write_setup",
-    "write_timepoint",
-]
-
 KEYS = ("downsamplingFactors",)
 
 _SETUP = re.compile(r"setup([0-9]{1,10})")

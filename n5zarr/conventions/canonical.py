@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "read_group", "steps_of"]
-
 KEYS = ("spatialTransform",)
 
 

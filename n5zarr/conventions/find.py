@@ -60,16 +60,6 @@ from n5zarr.conventions.units import is_unit, ratio, symbol
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "CONVENTIONS",
-    "GeometryAndProblems",
-    "find_geometry",
-    "misspelt_units",
-    "other_attributes",
-    "problems_of_level",
-    "problems_of_scale",
-]
-
 
 def _names_only(node: Node) -> Geometry | None:
     if node.names is None:

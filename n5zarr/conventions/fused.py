@@ -22,8 +22,6 @@ from n5zarr.conventions.model import (
     numbers_at,
 )
 
-__all__ = ["read"]
-
 _KEY = "Bigstitcher-Spark"
 _VOLUME = re.compile(r"ch[0-9]+tp[0-9]+")
 

@@ -15,8 +15,6 @@ from n5zarr.conventions.model import Geometry, MisfitError, Node, axes_of, brief
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["KEYS", "read"]
-
 _SIZES = {"x": "pixelWidth", "y": "pixelHeight", "z": "pixelDepth"}
 _COUNTS = {"c": "numChannels", "z": "numSlices", "t": "numFrames"}
 _UNITS = ("pixelUnit", "unit")

@@ -45,29 +45,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "Steps",
-    "applied_after",
-    "by_shapes",
-    "counted_axes",
-    "diagonal_of",
-    "entries_in",
-    "entries_of",
-    "factors_in_json",
-    "factors_to_first",
-    "first_listed",
-    "images_in",
-    "level_by_factors",
-    "level_from",
-    "listed_levels",
-    "path_of",
-    "problems_of_factors",
-    "ratios",
-    "renamed_axes",
-    "scaled_axes",
-    "unlisted_level",
-]
-
 type Steps = tuple[tuple[float, ...], tuple[float, ...]]
 """Scale and translation along each axis."""
 

@@ -19,34 +19,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
 
-__all__ = [
-    "LEVELS_KEYS",
-    "Axis",
-    "Geometry",
-    "MisfitError",
-    "Node",
-    "SetupView",
-    "axes_of",
-    "base_and_factors",
-    "brief",
-    "centre_shifts",
-    "downsampling_factors",
-    "exact_factors",
-    "first_of",
-    "is_of_levels",
-    "items_of",
-    "level_of",
-    "listed_factors",
-    "mapping",
-    "n_listed",
-    "numbers",
-    "numbers_at",
-    "range_of",
-    "resolution_in",
-    "texts",
-    "texts_at",
-]
-
 LEVELS_KEYS = frozenset({"axes", "units", "resolution", "downsamplingFactors"})
 """The attributes that n5zarr writes to a group of levels for Neuroglancer."""
 

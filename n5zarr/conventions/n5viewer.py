@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "problems_of", "read", "read_group", "write"]
-
 _AFFINE = "affineTransform"
 KEYS = ("pixelResolution", "downsamplingFactors", _AFFINE)
 

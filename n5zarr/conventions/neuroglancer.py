@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "one_unit", "read", "write", "write_absolute", "write_group"]
-
 KEYS = frozenset(
     {
         "axes",

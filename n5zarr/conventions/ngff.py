@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "KEYS",
-    "has_other_rank",
-    "misread_images",
-    "read",
-    "read_dataset",
-    "transforms_of",
-    "write",
-]
-
 _TRANSFORMS = "coordinateTransformations"
 KEYS = ("axes", _TRANSFORMS)  # of a dataset; those of the group are in `multiscales`
 

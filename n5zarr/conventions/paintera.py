@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "read_group"]
-
 KEYS = ("resolution", "offset", "downsamplingFactors")
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["in_order_of_n5", "in_order_of_zarr"]
-
 _FACTORS = "downsamplingFactors"
 
 

@@ -25,22 +25,6 @@ from n5zarr.format.lenient_json import as_boolean, as_integer
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "COMPRESSIONS",
-    "Blosc",
-    "Bzip2",
-    "Compression",
-    "Gzip",
-    "Jpeg",
-    "Lz4",
-    "Lzma",
-    "Raw",
-    "Xz",
-    "Zstd",
-    "compression_to_json",
-    "parse_compression",
-]
-
 _ANY_INT = (-(2**31), 2**31 - 1)
 _CNAMES = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 

@@ -34,15 +34,6 @@ from n5zarr.format.lenient_json import (
 if TYPE_CHECKING:
     import re
 
-__all__ = [
-    "RawObject",
-    "from_numpy",
-    "json_pointers",
-    "nonfinite_in",
-    "nonfinite_note",
-    "strict",
-]
-
 _SCALAR = str | int | float | None
 
 

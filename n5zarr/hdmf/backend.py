@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
     from pynwb import NWBFile
 
-__all__ = ["N5IO", "NWBN5IO", "N5PathStore", "not_warned_of_consolidation"]
-
 _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
 _CHANGES = ("r+", "a")
 _QUEUE = "_ZarrIO__dci_queue"  # Python's name for ZarrIO.__dci_queue

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
 
     from n5zarr.tools.jobs.run import Progress
 
-__all__ = ["convert"]
-
 _CLASSES: dict[FileFormat, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
 _SUFFIXES: dict[str, FileFormat] = {
     ".nwb": "hdf5",

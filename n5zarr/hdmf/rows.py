@@ -20,8 +20,6 @@ from n5zarr.hdmf.file_contents import stored
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["StoredRows", "check_rows", "tables_in"]
-
 
 def tables_in(container: Any) -> list[DynamicTable]:
     """Return the tables in a container."""

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["find_images", "images_in", "ome_tree", "open_images", "warn_of", "warn_once"]
-
 
 def find_images(
     location: Location | AnyArray | zarr.Group,

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree, Values
 
-__all__ = [
-    "Channel",
-    "Image",
-    "ImageAxis",
-    "ImageLevel",
-    "Images",
-    "default_color",
-    "is_at",
-    "select_images",
-]
-
 _CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")  # red first
 
 

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["find_in_n5"]
-
 # of groups: what describes the axes of the levels, in the order of N5
 _OF_AXES = LEVELS_KEYS | {
     "affineTransform", "scales", "pixelResolution", "offset", "multiScale", "n5",

@@ -44,19 +44,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "DEFAULT_VERSION",
-    "METADATA_XML",
-    "OME_FORMATS",
-    "Aligned",
-    "OmeVersion",
-    "align_axes",
-    "image_attributes",
-    "ome_attributes",
-    "ome_xml",
-    "series_metadata",
-]
-
 type OmeVersion = Literal["0.4", "0.5", "0.6"]
 
 OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6": 3}

@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "REGISTRATION",
-    "as_06",
-    "from_06",
-    "intrinsic_of",
-    "is_06",
-    "is_registration",
-    "level_transforms",
-    "other_systems",
-]
-
 REGISTRATION = "registration"
 """Member of an image, as an attribute of its group in N5 and older versions: three rows of four
 numbers, which map positions ``[x, y, z, 1]`` to world coordinates."""

@@ -27,27 +27,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "UNNAMED_AXES",
-    "OmeLevel",
-    "arrays_of_images",
-    "as_05",
-    "describe_image",
-    "image_as_05",
-    "image_in",
-    "images_of",
-    "is_cosem",
-    "is_inside",
-    "level_paths",
-    "named_nodes",
-    "ome_part",
-    "paths_in",
-    "plate_or_well",
-    "read_levels",
-    "scene_in",
-    "without_ome",
-]
-
 UNNAMED_AXES = ("t", "c", "z", "y", "x")
 """The axes of images of 0.1 and 0.2."""
 

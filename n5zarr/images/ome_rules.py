@@ -29,16 +29,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource
 
-__all__ = [
-    "check_axes",
-    "check_image",
-    "check_lists",
-    "check_version",
-    "check_written",
-    "paths_out",
-    "warn_of_levels",
-]
-
 _ORDER = {"time": 0, "channel": 1, "space": 2}
 
 

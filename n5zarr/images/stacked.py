@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.source import ArraySource, Values
 
-__all__ = ["reordered", "stacked"]
-
 _OF_CHUNKS = {  # what decides which bytes a chunk has, by the format of Zarr
     2: ("compressor", "filters", "dtype", "order", "chunks"),
     3: ("codecs", "data_type", "chunk_grid"),

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
 
     type _Chunk = tuple[ArraySource, tuple[int, ...]]
 
-__all__ = ["OmeZarrKeys", "create_group", "create_like", "read_chunks", "warn_of_text"]
-
 _AT_ONCE = 64  # requests to a server
 
 

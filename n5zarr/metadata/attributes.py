@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
 
-__all__ = ["get_attribute", "remove_attribute", "set_attribute"]
-
 
 @asking_once()
 def get_attribute(

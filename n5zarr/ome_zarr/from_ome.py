@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.images.ome_documents import OmeLevel
     from n5zarr.images.source import ArraySource, SourceTree
 
-__all__ = ["from_ome"]
-
 
 def from_ome(tree: SourceTree) -> SourceTree:
     """Return OME-Zarr with the names and attributes of N5; a source without images unchanged.

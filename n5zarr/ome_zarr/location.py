@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["OmeLocation", "find_ome", "locate"]
-
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at
 

@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
 
-__all__ = ["OmeImage", "find_image"]
-
 _DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", INCOMPLETE_JSON)
 _CHUNK = re.compile(r"c|(c[/.])?\d+([/.]\d+)*")
 

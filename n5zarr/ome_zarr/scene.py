@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import SourceTree
 
-__all__ = ["Scene", "images_needed", "in_scenes", "placed", "read_scene"]
-
 _TRANSFORMS = "coordinateTransformations"
 _WHY = "as n5zarr places images by scales and translations along axes of the same names"
 

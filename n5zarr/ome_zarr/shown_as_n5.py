@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from n5zarr.ome_zarr.scene import Scene
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["OmeImages"]
-
 _DOCUMENTS = {*ZARR_DOCUMENTS, ".zattrs", ".zmetadata"}
 _MOST_SERIES = 1000  # that are looked for where nothing lists them
 

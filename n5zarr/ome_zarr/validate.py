@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.validate.findings import Finding, Severity
 
-__all__ = ["OmeCheck", "find_check"]
-
 _CHUNKS = 64  # in a task
 
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import ArraySource, SourceTree
 
-__all__ = ["in_version"]
-
 _TRANSFORMS = "coordinateTransformations"
 _LAYOUT = "bioformats2raw.layout"
 # parts of the metadata, which up to 0.4 are attributes, and their types

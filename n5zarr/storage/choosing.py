@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
     from n5zarr.storage.url import Backend
 
-__all__ = ["chosen_store", "remote_storage", "store_of_url"]
-
 _log = logging.getLogger(__name__)
 _HTTP = ("http", "https")
 _PACKAGES = {"s3": "s3fs", "gs": "gcsfs", "http": "aiohttp", "https": "aiohttp"}

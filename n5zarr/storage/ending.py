@@ -21,10 +21,6 @@ from n5zarr.storage.threads import WORK
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-__all__ = [
-    "Call", "check_wanted", "ended_by", "ending", "entering", "on_thread", "unbroken", "within_call"
-]  # fmt: skip
-
 _LAST_WAIT = 5.0  # seconds for a request that is under way when its call is cancelled
 
 

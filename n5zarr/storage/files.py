@@ -32,25 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = [
-    "CREATE",
-    "READ",
-    "UPDATE",
-    "check_is_file",
-    "check_no_dangling_link",
-    "check_readable",
-    "is_coming",
-    "is_unfinished",
-    "patiently",
-    "read",
-    "read_at",
-    "read_ends",
-    "read_part",
-    "scan",
-    "stamp",
-    "unfinished_name",
-]
-
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
 _LARGE = 2**26  # bytes; a smaller file is read without a check of its size

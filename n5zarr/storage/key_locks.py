@@ -26,8 +26,6 @@ from weakref import ref
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
 
-__all__ = ["HeldError", "holding", "holding_async", "waited_for"]
-
 _PATIENCE = 300  # seconds that one holder may take
 _BLOCKED = 20.0  # seconds of waiting after which the event loop of a holder never runs again
 _FIRST_PAUSE, _LONGEST_PAUSE = 2**-14, 2**-6  # seconds

@@ -15,17 +15,6 @@ from urllib.parse import parse_qsl, quote, unquote
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "ODD_USER",
-    "cause_to_show",
-    "is_secret",
-    "named",
-    "secrets_in",
-    "secrets_of_store",
-    "shown",
-    "without_secrets",
-]
-
 _USER = re.compile(r"(https?://|://(?=[^/?#@\s]*:))[^/?#\s\"'<>]*@", re.IGNORECASE)
 ODD_USER = re.compile(r"://([^/?#@\s:\[]+:(?!:|\d*(?:[/?#\s]|$))[^/?#@\s]*[/?#][^\s\"'<>]*)@")
 """A user and a password that holds "/", "?" or "#" as such; not a host and a port."""

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["Service", "service_of"]
-
 
 class Service[T: "Store"]:
     """Any store of zarr's, asked in zarr's ways.

@@ -17,22 +17,6 @@ from n5zarr.storage.secrets import cause_to_show, without_secrets
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "Backend",
-    "is_chain",
-    "is_gone",
-    "is_of_one_key",
-    "is_remote",
-    "is_url",
-    "local_path",
-    "quoted",
-    "says_missing",
-    "server_error",
-    "split_bucket",
-    "split_query",
-    "words_of",
-]
-
 type Backend = Literal["fsspec", "obstore"]
 """The libraries that read and write URLs."""
 

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["ZarrStorage"]
-
 _AT_A_TIME = 32  # requests, tensorstore's default; zarr's default of 10 is for whole blocks
 
 

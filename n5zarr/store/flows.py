@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
 
-__all__ = ["FlowRunner", "read_root", "root_message", "undoing"]
-
 
 class FlowRunner:
     """A container and its storage, whose flows can be run; see :mod:`n5zarr.storage.requests`."""

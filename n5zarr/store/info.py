@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Info", "bytes_text", "counted", "names_of_axes", "ranges", "read_version", "rows"]
-
 _MOST_NAMES = 20  # of the children of a group, in one line
 
 

@@ -10,8 +10,6 @@ from n5zarr.store.n5_store import N5Store
 if TYPE_CHECKING:
     from n5zarr.storage.place import Location
 
-__all__ = ["N5FSStore"]
-
 
 class N5FSStore(N5Store):
     """An N5 container as a Zarr store, with the arguments of zarr-python 2.

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["N5Store"]
-
 _DEFAULTS = {  # options for presenting and writing a container
     **vars(ViewOptions()), "coords": False, "durability": "atomic", "read_only": False,
 }  # fmt: skip

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Sidecars", "sidecar"]
-
 _AT_A_TIME = 256  # documents
 _DOCUMENT = "zarr.json"
 _COMPRESSIONS = "raw, gzip, bzip2, zstd or blosc"

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["N5Accessor", "OpenableLevel", "Origin", "open_level", "origin_of", "pyramid_levels"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class OpenableLevel:

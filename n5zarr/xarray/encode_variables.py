@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     type Chunks = Mapping[Any, int] | Literal["auto"] | None
     """Extent of a block by dimension. Any: type checkers refuse str for Hashable here."""
 
-__all__ = ["encode_existing", "encode_new", "in_whole_blocks"]
-
 # keys of a variable's encoding that decoding sets and encoding needs
 _CF_ENCODING = (
     "units", "calendar", "dtype", "scale_factor", "add_offset", "_FillValue", "missing_value",

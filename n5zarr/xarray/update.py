@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from n5zarr.xarray.backend import Decoding
     from n5zarr.xarray.positions import Region
 
-__all__ = ["UpdatePlan", "join_delayed", "open_existing", "plan_update"]
-
-
 _AS_STORED: Decoding = {"mask_and_scale": False, "decode_times": False, "decode_coords": False}
 
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.xarray.encode_variables import Chunks
     from n5zarr.xarray.positions import Region
 
-__all__ = ["to_n5"]
-
 type Convention = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
 
 
@@ -107,8 +105,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     zarr.errors.ContainsGroupError
         A node exists at this path, and the mode is ``"w-"``.
     N5UnrepresentableError
-        N5 cannot hold the data, their positions do not match the dataset's, or ``"w"`` would remove
-        them before they are read (``kind="option"``).
+        N5 cannot hold the data, positions do not match, or ``"w"`` would remove unread data.
 
     Notes
     -----

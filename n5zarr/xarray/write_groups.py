@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.encode_variables import Chunks
 
-__all__ = ["GroupWriter", "Target", "is_named"]
-
 _MOVING_KEYS = {
     *NEUROGLANCER_KEYS, *FUNLIB_KEYS, *RENDER_KEYS, "multiScale", "multiscales",
 }  # fmt: skip

@@ -21,19 +21,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "compressors_to_write",
-    "excess",
-    "is_in_zarr",
-    "is_portable",
-    "keeps_elements",
-    "keeps_elements_v2",
-    "name_and_configuration",
-    "numcodecs_compressor",
-    "same_codecs",
-    "zarr_compressors",
-]
-
 _COMPRESSORS = ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")
 _LOSSLESS = {
     "transpose", "bytes", "gzip", "zstd", "blosc", "crc32c",

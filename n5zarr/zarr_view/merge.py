@@ -50,9 +50,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.from_zarr import Members
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["changed", "names_n5", "other_format"]
-
-
 _AS_THEY_ARE = (None, "bool", "float16")  # recorded types whose datasets have the array's axes
 
 

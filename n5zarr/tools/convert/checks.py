@@ -37,24 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.copies import ArrayCopy
     from n5zarr.tools.convert.target import Destination, Layout
 
-__all__ = [
-    "Form",
-    "check_arrays",
-    "check_found",
-    "check_ome",
-    "check_options",
-    "check_outside",
-    "check_packages",
-    "check_places",
-    "check_whole",
-    "check_writable",
-    "hidden_stores",
-    "warn_of_fill_values",
-    "warn_of_multisets",
-    "warn_of_nothing",
-    "warn_of_ome",
-]
-
 
 @dataclass(frozen=True)
 class Form:

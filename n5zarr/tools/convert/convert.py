@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["convert"]
-
 
 @recorded("convert", "source", "destination")
 def convert(  # noqa: PLR0913 - one keyword for each option

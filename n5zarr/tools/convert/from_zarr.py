@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Place
 
-__all__ = ["coords_tree", "reordered", "zarr_array", "zarr_tree"]
-
 
 def zarr_tree(node: AnyArray | zarr.Group, storage: Storage, paths: PathPatterns) -> SourceTree:
     """Find the selected arrays and groups at and below a node of a Zarr hierarchy.

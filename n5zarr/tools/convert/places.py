@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.images.ome import OmeVersion
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["TargetFormat", "open_destination", "open_source"]
-
 type TargetFormat = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 
 _ZARR_FORMATS: Mapping[TargetFormat | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}

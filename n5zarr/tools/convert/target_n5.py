@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
     from n5zarr.tools.convert.target import Layout
 
-__all__ = ["N5Destination", "N5Target"]
-
 
 @dataclass(frozen=True, eq=False)
 class N5Target(ArrayTarget):

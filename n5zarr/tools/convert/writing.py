@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "verify_copies"]
-
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
 _DOCUMENTS = {ATTRIBUTES_JSON, *ZARR_DOCUMENTS, ".zattrs"}
 

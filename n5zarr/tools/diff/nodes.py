@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["compare"]
-
 _PLAIN = "zarr"  # without metadata of images
 
 

@@ -29,8 +29,6 @@ from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-__all__ = ["Report", "Reported", "entry_of_run", "recorded"]
-
 type Reported = str | os.PathLike[str] | Report | None
 """Where runs are recorded: a file, or a report that several runs share."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from n5zarr.tools.jobs.parts import Division
 
-__all__ = ["MAX_MEMORY", "SMALL", "Progress", "RunOptions", "Scheduler", "Task", "run_tasks"]
-
 type Scheduler = object
 """``None``, ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client."""
 
@@ -232,8 +230,8 @@ def run_tasks[T, R](
     tasks : iterable
         The tasks.
     scheduler : optional
-        ``"threads"`` or ``"processes"`` of this machine, the address of a dask scheduler such as
-        ``"tcp://host:8786"``, or a ``distributed.Client``. By default the active one, or threads.
+        ``"threads"``, ``"processes"``, the address of a dask scheduler, as ``"tcp://host:8786"``,
+        or a ``distributed.Client``. By default the active one, or threads.
     n_workers : int, optional
         How many threads or processes; by default one for each core.
 
@@ -251,8 +249,7 @@ def run_tasks[T, R](
     ChildProcessError, ConnectionError
         A process ended before its task was done; the scheduler of dask has gone.
     """
-    n_workers = usable_cores() if n_workers is None else n_workers
-    call = Call()
+    call, n_workers = Call(), usable_cores() if n_workers is None else n_workers
     with ended_by(call.stop), _executor(scheduler, n_workers) as (executor, n_at_once, drops):
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)

@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.blocks import EdgeForm
     from n5zarr.tools.validate.findings import KindOfFinding
 
-__all__ = ["Batch", "BatchReport", "CheckTask", "check_batches", "size_finding"]
-
 _AT_A_TIME = 32  # blocks in one batch of requests
 
 

@@ -30,19 +30,6 @@ if TYPE_CHECKING:
 
     type _Problem = tuple[KindOfFinding, str, Severity | None]
 
-__all__ = [
-    "ENDS",
-    "EdgeForm",
-    "StoredBlock",
-    "UsualBlocks",
-    "check_block",
-    "form_of",
-    "framing_of",
-    "has_values_outside",
-    "shard_in",
-    "whole",
-]
-
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 _LARGE = 2**26  # bytes; a smaller block gets memory whatever its header says
 _CHECKSUM = 8  # bytes after raw elements that may be a checksum

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.findings import Finding
     from n5zarr.tools.validate.state import State
 
-__all__ = ["Check", "ContainerCheck", "check_of", "find_problems", "validate"]
-
 _BLOCKS = 256  # in a task
 _LARGEST = 2**56  # bytes of an array that are counted for the progress
 _ORDER = get_args(Severity.__value__)

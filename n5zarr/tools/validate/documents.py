@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["check_broken", "check_dataset", "check_group", "check_is_object", "check_version_form"]
-
 _FULL_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _RELATIVE = ("factors", "shapes")  # conventions of levels that follow those of the finest one
 _SAME = 0.01  # largest relative difference of voxel sizes due to rounding

@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding, Severity
 
-__all__ = [
-    "check_group_files",
-    "each_or_error",
-    "list_blocks",
-    "open_to_repair",
-    "read_ends",
-    "reason",
-]
-
 _LISTINGS = 64  # directories in one batch of listings
 _LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)
 # of Zarr beside N5 (n5zarr's own, zarr-n5's), of operating systems, and of object stores

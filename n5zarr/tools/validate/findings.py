@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KINDS", "BlockCount", "Finding", "KindOfFinding", "Severity", "Validation", "finding"]
-
 type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.
 ``note``: legal, but not every program reads it, or not what N5 is about."""
@@ -199,7 +197,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "short-block": Rule(
         "note",
-        "smaller than its part of the dataset, because Java saved a region; the rest reads as 0",
+        "smaller than its part of the dataset, as Java saves a region; the rest is 0",
         "keep it",
     ),
     "varlength": Rule(
@@ -395,8 +393,7 @@ class Validation:
     deep : bool
         Whether every block was decoded.
     block_counts : tuple of BlockCount
-        How many blocks of each dataset are stored; without those of which this is unknown: not
-        listed, shards of Java N5 4, and OME-Zarr unless its chunks were checked or expected.
+        How many blocks of each dataset are stored, where this is known.
     """
 
     container: str

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["VirtualArray", "VirtualCoordinate", "VirtualGroup", "VirtualMember", "members_of"]
-
 _LONGEST = 2**20  # positions of an axis; the references hold all of them
 
 type _Frame = dict[str, tuple[int, Axis | str | None]]

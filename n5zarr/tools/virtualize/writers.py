@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.references import Chunk
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["IcechunkWriter", "JsonWriter", "Writer"]
-
 
 class Writer:
     """Turn members and chunks into references, which subclasses store.

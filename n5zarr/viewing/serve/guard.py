@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["LOOPBACK", "METHODS", "Guard", "PatientProtocol", "host_name", "most_connections"]
-
 METHODS = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine for itself."""
@@ -88,7 +86,7 @@ class Guard:
     def _refusal_of_host(self, scope: Scope) -> Response | None:
         """Return the answer to a request that does not name one known host (RFC 9112, 3.2)."""
         hosts = [value.strip() for name, value in scope["headers"] if name == b"host"]
-        if scope["http_version"] == "1.0":
+        if scope.get("http_version") == "1.0":
             hosts = hosts or [b""]
         if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
             return _refused(400, f"expected one Host header, with a host name, got {hosts!r:.99}")

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["VIEWS", "Found", "N5View", "ServedView", "is_shown", "requested_part"]
-
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
 
