@@ -1,6 +1,7 @@
 """What a signal handler raises, at any moment, leaves no lock, no open file, and one file at most.
 
-``-m long`` raises at many lines and instructions of each operation, else at a few; others each time.
+``-m long`` raises at many lines and instructions of each operation, else at a few; others each
+time.
 """
 
 from __future__ import annotations
