@@ -303,7 +303,7 @@ def test_an_interrupted_append_leaves_the_old_shape(tmp_path: Path) -> None:
     at_end = look()
     time.sleep(0.15)
     assert look() == at_end
-    assert np.array_equal(n5zarr.open(where, path="v")[...], values()[:7])
+    assert np.array_equal(n5zarr.open_array(where, path="v")[...], values()[:7])
 
 
 # ------------------------------------------------------------------------------ reading, errors
@@ -336,7 +336,7 @@ def test_a_cancelled_read_leaves_its_output(
 
     async def cancel() -> None:
         read = array.async_array.get_orthogonal_selection
-        task = asyncio.ensure_future(read(..., out=cpu.NDBuffer(out)))
+        task = asyncio.ensure_future(read(..., out=cpu.NDBuffer.from_numpy_array(out)))
         while len(calls) < FEW:
             await asyncio.sleep(0.001)
         for _ in range(1 + is_again):
