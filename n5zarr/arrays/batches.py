@@ -26,7 +26,7 @@ from n5zarr.arrays.remote_blocks import read_remote, write_remote
 from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
 from n5zarr.arrays.workers import share_out
 from n5zarr.errors import N5Error
-from n5zarr.format.compression import Raw
+from n5zarr.format.compression import Bzip2, Jpeg, Lzma, Raw, Xz
 from n5zarr.storage.ending import on_thread
 from n5zarr.zarr_view.element import Content
 
@@ -47,6 +47,7 @@ _log = logging.getLogger(__name__)
 
 _FEW_BYTES = 2**18  # largest number to decode on zarr's event loop, without a thread
 _FEW_RAW_BYTES = 2**20  # the same, for bytes that are only copied
+_FEW_SLOW_BYTES = 2**14  # the same, for compressions of 30 MB/s
 _LARGE = 2**17  # bytes of a block that takes far longer to decode than Python takes for it
 
 
@@ -271,9 +272,12 @@ def _has_only_full_blocks(dataset: OpenDataset, batch: Sequence[BatchItem]) -> b
 
 def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) -> bool:
     """Whether reading takes less time than passing it to a thread."""
-    if isinstance(dataset.view.dataset.compression, Raw):
+    compression = dataset.view.dataset.compression
+    if isinstance(compression, Raw):
         return bool(math.prod(out.shape) * out.dtype.itemsize <= _FEW_RAW_BYTES)
-    return len(batch) * dataset.view.full_n_bytes <= _FEW_BYTES
+    is_slow = isinstance(compression, Bzip2 | Jpeg | Lzma | Xz)
+    few = _FEW_SLOW_BYTES if is_slow else _FEW_BYTES
+    return len(batch) * dataset.view.full_n_bytes <= few
 
 
 def _read_local(

@@ -22,6 +22,7 @@ from n5zarr.format.compression import Raw
 from n5zarr.format.grid import block_extent, block_path, grid_shape, parse_block_path
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
+from n5zarr.storage.ending import on_thread
 from n5zarr.store.buffers import as_buffer
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class MadeDataset(ABC):
         extent = to_c(block_extent(self.dimensions, self.block_size, position))
         starts = [p * n for p, n in zip(to_c(position), to_c(self.block_size), strict=True)]
         box = tuple(slice(a, a + n) for a, n in zip(starts, extent, strict=True))
-        return encode_payload(await self.values(box), self.data_type, Raw())
+        return await on_thread(encode_payload, await self.values(box), self.data_type, Raw())
 
 
 def check_stored(store: Store, where: str, way: str) -> None:
