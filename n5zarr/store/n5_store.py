@@ -92,9 +92,8 @@ class N5Store(FlowRunner, Store):
         Whether a "forbidden" answer means that a key is missing, as on S3 buckets that you may read
         but not list. Otherwise it is an error.
     concurrency : int, optional
-        Number of blocks to read or write at a time, for all threads together, if the container is
-        not in local files; by default the number in the environment variable
-        ``N5ZARR_CONCURRENCY``, or 64.
+        Number of blocks to read or write at a time, by all threads, if the container is not in
+        local files; by default the environment variable ``N5ZARR_CONCURRENCY``, or 64.
     durability : {"atomic", "durable", "overwrite"}, optional
         How to write local files. ``"atomic"``: by a rename; a killed writer leaves old blocks or
         new ones. ``"durable"``: also sync them to the disk before the call returns.

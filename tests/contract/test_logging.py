@@ -14,7 +14,6 @@ import fsspec
 import numpy as np
 import pytest
 import zarr
-from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Error, N5Store
@@ -182,8 +181,8 @@ def test_an_array_tells_why_it_goes_zarrs_way(
 def test_a_remote_array_and_text_tell_why_they_go_zarrs_way(
     heard: Callable[[str], list[str]],
 ) -> None:
-    store = N5Store(MemoryStore(), codecs="n5", zarr_format=3)
-    array = n5zarr.create_array(store, path="a", shape=(5, 3), dtype="u1")
+    store = N5Store("memory://logged.n5", codecs="n5", zarr_format=3)
+    array = n5zarr.create_array(store, path="a", shape=(5, 3), dtype="u1", overwrite=True)
     array[:]
     assert heard("arrays.array")[-1].endswith("the container is not in local files")
     text = n5zarr.open_array(JAVA / "strings.n5", path="one")

@@ -36,6 +36,8 @@ PRESENTATIONS: list[dict[str, Any]] = [
 class Watched(MemoryStore):
     """A store that records its requests, and answers when enough of them wait."""
 
+    _supports_sync_io = False  # as a server
+
     def __init__(self, contents: dict[str, Buffer] | None = None) -> None:
         super().__init__(contents)
         self.asked: list[tuple[str, int | None]] = []  # key, number of bytes
