@@ -172,7 +172,7 @@ class N5Group(zarr.Group):
 
 def _plain(options: dict[str, Any]) -> dict[str, Any]:
     """Return the options of a new node with attributes that JSON holds."""
-    return {key: from_numpy(v) if key == "attributes" else v for key, v in options.items()}
+    return {key: from_numpy(v or {}) if key == "attributes" else v for key, v in options.items()}
 
 
 def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:

@@ -34,8 +34,6 @@ from n5zarr.format.lenient_json import (
 if TYPE_CHECKING:
     import re
 
-_SCALAR = str | int | float | None
-
 
 class _MemberText(NamedTuple):
     """What stands in a document for a member of an object.
@@ -192,38 +190,38 @@ def json_pointers(value: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
         yield pointer, value
 
 
-def from_numpy(value: Any, key: str = "") -> Any:  # noqa: ANN401 - what a user gives
-    """Return the value of an attribute as JSON, where it has numbers, texts or arrays of numpy.
-
-    Parameters
-    ----------
-    value : object
-        What a user gives.
-    key : str, optional
-        Its path, as of :func:`n5zarr.get_attribute`; ``""`` for all attributes.
+def from_numpy(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes as JSON, where users give numbers, texts and arrays of numpy.
 
     Raises
     ------
     N5UnrepresentableError
-        JSON cannot hold it (``kind="option"``).
+        JSON cannot hold an attribute (``kind="option"``).
 
     Examples
     --------
     >>> from_numpy({"offset": [np.int64(1)], "max": np.float32(2.5), "fits": np.arange(2) > 0})
     {'offset': [1], 'max': 2.5, 'fits': [False, True]}
     """
-    if isinstance(value, np.generic | np.ndarray) and value.dtype.kind in "biufUTO":
-        value = value.tolist()
-    if isinstance(value, Mapping) and all(isinstance(name, _SCALAR) for name in value):
-        return {k: from_numpy(member, f"{key}/{k}".lstrip("/")) for k, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [from_numpy(item, f"{key}[{i}]") for i, item in enumerate(value)]
-    if isinstance(value, _SCALAR):
-        return value
-    raise option_error(
-        f"attribute {key!r}: expected what JSON holds: numbers, text, true, false, null, lists and "
-        f"objects of these, got {value!r:.60}; write it as text or numbers"
-    )
+    found = {}
+    for key, value in attributes.items():
+        try:
+            found[key] = json.loads(_ENCODER.encode(value))
+        except (TypeError, ValueError) as err:
+            raise option_error(
+                f"attribute {key!r}: expected what JSON holds: numbers, text, true, false, null, "
+                f"lists and objects of these, got {value!r:.80}; write it as text or numbers: {err}"
+            ) from err
+    return found
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - of numpy, else refused
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.char in "?bBhHiIlLqQefdUTO":
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_ENCODER = json.JSONEncoder(default=_plain)
 
 
 def _refuse(token: str) -> JSON:

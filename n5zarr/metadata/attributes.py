@@ -133,7 +133,8 @@ def set_attribute(
     {'limits': [0, 255]}
     """
     place = place_of(location, storage_options, backend)
-    _update(place, path, key, lambda users, tokens: insert(users, tokens, from_numpy(value, key)))
+    plain = from_numpy({key: value})[key]
+    _update(place, path, key, lambda users, tokens: insert(users, tokens, plain))
 
 
 def remove_attribute(

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.from_zarr import Members
     from n5zarr.zarr_view.keys import ZarrFormat
 
+_SPELLED = json.JSONEncoder(sort_keys=True).encode
 _AS_THEY_ARE = (None, "bool", "float16")  # recorded types whose datasets have the array's axes
 
 
@@ -367,4 +368,4 @@ def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
 
 def _same(first: JSON, second: JSON) -> bool:
     """Whether two values are the same JSON: 1, 1.0 and true differ, NaN equals NaN."""
-    return json.dumps(first, sort_keys=True) == json.dumps(second, sort_keys=True)
+    return _SPELLED(first) == _SPELLED(second)

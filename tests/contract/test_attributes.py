@@ -389,9 +389,7 @@ def test_numbers_of_numpy_are_written_and_what_json_lacks_is_refused(
     assert ("before" in document) is (how in CHANGED and "put" not in how)
     for bad in (1j, np.datetime64("2026-01-01", "ns"), b"x"):
         root = tmp_path / f"{type(bad).__name__}.n5"
-        with pytest.raises(
-            N5UnrepresentableError, match=r"attribute 'b/c\[1\]': expected what JSON"
-        ):
+        with pytest.raises(N5UnrepresentableError, match="attribute 'b': expected what JSON"):
             write(root, {"b": {"c": [1, bad]}})
         if how in CHANGED:  # nothing is lost, on disk and for the next change
             node: Any = n5zarr.open(root, "r+", path="a")

@@ -155,8 +155,8 @@ def test_numbers_of_numpy_are_those_of_json() -> None:
     ids=repr,
 )  # fmt: skip
 def test_what_json_does_not_hold_is_refused_by_name(value: Any) -> None:
-    for attributes, key in (({"a": value}, "a"), ({"a": [0, {"b/c": value}]}, "a[1]/b/c")):
+    for attributes in ({"x": 1, "a": value}, {"x": 1, "a": [0, {"b/c": value}]}):
         with pytest.raises(N5UnrepresentableError, match="expected what JSON holds") as caught:
             from_numpy(attributes)
-        assert f"attribute {key!r}: " in str(caught.value)
+        assert "attribute 'a': " in str(caught.value)
         assert caught.value.kind == "option"
