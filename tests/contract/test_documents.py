@@ -785,7 +785,7 @@ def test_more_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             {"dtype": "nope"},
             "dtype: expected numbers, bool, .* that zarr knows, got 'nope'",
         ),
-        ({"chunks": "big"}, "chunks: expected 'auto' or one number .*, got 'big'"),
+        ({"chunks": "big"}, "chunks: expected 'auto', a number, or one for each .*, got 'big'"),
         ({"chunks": (3,)}, "chunks: expected 2 values, one for each dimension, got 1"),
         ({"chunk_aspect_ratio": [0, 1]}, r"chunk_aspect_ratio: expected .* got \[0, 1\]"),
         ({"chunk_aspect_ratio": [1]}, r"chunk_aspect_ratio: expected .* got \[1\]"),
