@@ -145,8 +145,11 @@ def counted_axes(level: Geometry) -> Geometry | None:
     """Return the axes of ``s0`` without a position, of which a level counts elements."""
     if level.convention not in ("factors", "shapes"):
         return None
-    axes = tuple(replace(a, scale=1.0, translation=0.0) for a in level.axes)
-    return replace(level, axes=axes, node=None)
+    return replace(
+        level,
+        axes=tuple(replace(a, scale=1.0, translation=0.0) for a in level.axes),
+        node=None,
+    )
 
 
 def diagonal_of(affine: Sequence[float], n: int) -> Steps | None:

@@ -214,8 +214,10 @@ def _add_image(
         found.others |= {path if is_alone else join(path, n): p for n, p in levels.items()}
         return
     for placed in levels.values():
-        each = (*placed.problems, *problems_of_level(placed.geometry))
-        found.notes += [f"/{placed.path}: {problem}" for problem in each]
+        found.notes += [
+            f"/{placed.path}: {problem}"
+            for problem in (*placed.problems, *problems_of_level(placed.geometry))
+        ]
     if any(placed.coordinates for placed in levels.values()):
         found.notes.append(f"/{first.path}: OME-Zarr cannot express its coordinates")
     name = full.rpartition("/")[2] or "image"
