@@ -49,7 +49,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
 
-N_SHORT, N_LONG = 5, 200  # moments of an operation, about
+N_SHORT, N_LONG = 5, 100  # moments of an operation, about
 HELD_BY = (
     "storage/",
     "container/updates.py",
