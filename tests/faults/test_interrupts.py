@@ -233,7 +233,7 @@ def check_some(name: str, kind: str, root: Path, record_property: Any, n_most: i
             step = max(1, len(case.moments) // n_most)
             start = random.randrange(step)  # noqa: S311 - others each time
             n_interrupts += sum(case.check(at, kind) for at in case.moments[start::step])
-    record_property(f"interrupts at a {kind}", {name: n_interrupts})
+    record_property(f"interrupts, by {kind}", {name: n_interrupts})
 
 
 @pytest.mark.parametrize("name", WRITING)
