@@ -49,7 +49,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:coroutine .* was never awaited:RuntimeWarning"),
 ]
 
-N_SHORT, N_LONG = 5, 200  # moments of an operation, about
+N_SHORT, N_LONG = 5, 100  # moments of an operation, about
 HELD_BY = (
     "storage/",
     "container/updates.py",
@@ -233,7 +233,7 @@ def check_some(name: str, kind: str, root: Path, record_property: Any, n_most: i
             step = max(1, len(case.moments) // n_most)
             start = random.randrange(step)  # noqa: S311 - others each time
             n_interrupts += sum(case.check(at, kind) for at in case.moments[start::step])
-    record_property(f"interrupts at a {kind}", {name: n_interrupts})
+    record_property(f"interrupts, by {kind}", {name: n_interrupts})
 
 
 @pytest.mark.parametrize("name", WRITING)
