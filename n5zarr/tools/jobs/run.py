@@ -237,8 +237,7 @@ def run_tasks[T, R](
 
     Yields
     ------
-    tuple
-        A task, and what ``work`` returns for it, in any order.
+    A task, and what ``work`` returns for it, in any order.
 
     Raises
     ------
