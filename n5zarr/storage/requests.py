@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
 
 __all__ = [
+    "MANY_BYTES",
     "Check",
     "Ends",
     "Entry",
@@ -51,6 +52,8 @@ __all__ = [
 ]
 
 _log = logging.getLogger(__name__)
+
+MANY_BYTES = 2**30  # that text and any codecs may take, to decode and encode
 
 
 @dataclass(slots=True)  # not frozen, which costs a microsecond for each block
@@ -158,11 +161,13 @@ class Update:
 
     The function gets None if the key is missing, and may return None to remove the key. It is
     called again if another writer was first. Storage with locks or conditional writes lets no other
-    program write between reading and writing.
+    program write between reading and writing. ``n_bytes`` is how many bytes the function decodes and
+    encodes; if they are many, it is called off the event loop.
     """
 
     key: str
     change: Callable[[bytes | None], bytes | None]
+    n_bytes: int = 0
 
 
 @dataclass(slots=True)
