@@ -160,9 +160,9 @@ class Update:
     """Ask to replace the value of a key by a function of it; the answer is the new value.
 
     The function gets None if the key is missing, and may return None to remove the key. It is
-    called again if another writer was first. Storage with locks or conditional writes lets no other
-    program write between reading and writing. ``n_bytes`` is how many bytes the function decodes and
-    encodes; if they are many, it is called off the event loop.
+    called again if another writer was first, and off the event loop if it decodes and encodes many
+    bytes (``n_bytes``). Storage with locks or conditional writes lets no other program write
+    between reading and writing.
     """
 
     key: str
