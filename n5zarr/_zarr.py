@@ -11,7 +11,8 @@ Private are, each with what it gives:
   ``zarr.storage.LocalStore`` by a class that opens N5, as tests of hdmf-zarr do.
 - ``xarray.core.indexing``: selections that read only what they need. xarray's guide for backends
   names it, and no public module has its classes.
-- Types of signatures, for the type checker alone: they are not imported when a program runs.
+- Types of signatures, for the type checker alone: they are not imported when a program runs, but
+  for `Attributes`, which the signature of `Group.attrs` names.
 """
 
 from __future__ import annotations
@@ -20,21 +21,19 @@ import asyncio
 import copy
 import os
 import threading
-import time
-import warnings
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args, get_type_hints
 
 import numpy as np
 import zarr
 from zarr.buffer import cpu, default_buffer_prototype
-from zarr.errors import ZarrUserWarning
 from zarr.storage import MemoryStore, StorePath, WrapperStore
 from zarr.types import ArrayV2, ArrayV3
 
+from n5zarr.cores import max_workers
 from n5zarr.errors import N5UnrepresentableError
 
 try:
@@ -72,6 +71,7 @@ if TYPE_CHECKING:
     type ZDType = wrapper.ZDType[wrapper.TBaseDType, wrapper.TBaseScalar]
 else:
     (ArrayV2Metadata,), (ArrayV3Metadata,) = (get_args(a.__value__) for a in (ArrayV2, ArrayV3))
+    Attributes = get_type_hints(zarr.Group.attrs.fget)["return"]
 
 __all__ = [
     "MISSING",
@@ -105,14 +105,16 @@ __all__ = [
     "default_pipeline",
     "default_pipeline_name",
     "encode_chunk",
+    "from_other_loop",
     "max_workers",
     "on_own_loop",
-    "one_chunk_after_another",
     "same_data",
     "spelled",
     "sync",
+    "wait_for_loop",
     "with_attributes",
     "with_zarrs_pipeline",
+    "without_awaiting",
     "wrapped",
     "xarray_indexing",
     "zarrs_pipeline",
@@ -132,36 +134,41 @@ class _Task:
     """Stands for a group of zarr, which runs the methods of its groups on its event loop."""
 
     coroutine: Coroutine[object, object, object]
-    task: asyncio.Task[object] | None = None
-    has_ended: bool = False
 
     async def nmembers(self, **_: object) -> object:
-        self.task = asyncio.current_task()
-        return None if self.has_ended else await self.coroutine
-
-    def end(self) -> None:
-        """Cancel what is left, and wait for its end, whatever interrupts this thread."""
-        self.has_ended = True
-        try:
-            while self.task and not self.task.done() and self.task.get_loop().is_running():
-                self.task.get_loop().call_soon_threadsafe(self.task.cancel)
-                time.sleep(0.001)
-        except BaseException:
-            self.end()
-            raise
+        return await self.coroutine
 
 
 def sync[T](coroutine: Coroutine[object, object, T]) -> T:
-    """Run a coroutine on zarr's event loop, to which remote stores are bound, and wait for it.
+    """Run a coroutine on zarr's event loop, to which remote stores are bound, and wait for it."""
+    group: Any = zarr.Group(cast("Any", _Task(coroutine)))
+    return cast("T", group.nmembers())
 
-    If this thread is interrupted, the coroutine is cancelled, and ends first.
-    """
-    running = _Task(coroutine)
-    group: Any = zarr.Group(cast("Any", running))
-    try:
-        return cast("T", group.nmembers())
-    finally:
-        running.end()
+
+def wait_for_loop() -> None:
+    """Wait until zarr's event loop has nothing to do: it goes on after a ``KeyboardInterrupt``."""
+
+    async def others() -> None:
+        tasks = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    sync(others())
+
+
+async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
+    """Run a coroutine on zarr's event loop, and wait for it on another one."""
+    loop = _zarrs_loop(os.getpid())
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+
+@lru_cache(maxsize=1)
+def _zarrs_loop(_: int) -> asyncio.AbstractEventLoop:
+    """Return zarr's event loop in this process; a forked one has another."""
+
+    async def running() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    return sync(running())
 
 
 @cache
@@ -295,11 +302,9 @@ def zarrs_pipeline(metadata: ArrayMetadata) -> CodecPipeline:
     )
 
 
-def one_chunk_after_another(pipeline: CodecPipeline, name: str) -> Callable[..., Any] | None:
-    """Return ``read_sync`` or ``write_sync`` of a pipeline on one thread; None if there is none."""
-    has_codecs = getattr(pipeline, "sync_transform", None) is not None
-    method = getattr(pipeline, name, None) if has_codecs else None
-    return None if method is None else partial(method, max_workers=1)
+def without_awaiting(pipeline: CodecPipeline, name: str) -> Any:  # noqa: ANN401 - not in its type
+    """Return ``read_sync`` or ``write_sync`` of a pipeline of zarr; None if it has to await."""
+    return getattr(pipeline, name) if getattr(pipeline, "sync_transform", None) else None
 
 
 def with_zarrs_pipeline[T: zarr.Array[Any]](array: T) -> T:
@@ -337,18 +342,6 @@ def encode_chunk(pipeline: CodecPipeline, chunk: NDBuffer, spec: ArraySpec) -> B
         return cast("Buffer | None", transform.encode_chunk(chunk, spec))
     (encoded,) = on_own_loop(pipeline.encode([(chunk, spec)]))
     return encoded
-
-
-def max_workers() -> int:
-    """Return how many chunks are decoded or encoded at once, as zarr's pipelines do."""
-    given = zarr.config.get("codec_pipeline.max_workers", None)
-    with suppress(TypeError, ValueError):
-        return max(1, int(given))
-    n_workers = os.cpu_count() or 1
-    if given is not None:
-        message = f"codec_pipeline.max_workers: expected a number, got {given!r}; uses {n_workers}"
-        warnings.warn(message, ZarrUserWarning, stacklevel=2)
-    return n_workers
 
 
 class ChunkCodecs:

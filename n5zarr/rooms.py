@@ -15,8 +15,6 @@ from n5zarr.errors import N5UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["ADDED", "Point", "added", "asked", "lacking", "needed"]
-
 type Point = Literal["location", "source file", "axes", "images", "step"]
 """What is at a location, shown as N5; a file that is converted; axes; images; a step of a job.
 

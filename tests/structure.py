@@ -37,6 +37,7 @@ MAP_BEGINS, MAP_ENDS = "<!-- map -->", "<!-- end of the map -->"  # in CONTRIBUT
 LAYERS = (
     "errors",
     "rooms",
+    "cores",
     "_zarr",
     "format",
     "codecs",

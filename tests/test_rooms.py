@@ -23,7 +23,7 @@ MODULES = read_modules(REPOSITORY)
 BUDGETS = {
     "paintera": (450, 6),
     "other_sources": (290, 2),
-    "ome_zarr": (1050, 5),
+    "ome_zarr": (1160, 5),
     "bigdataviewer": (3310, 6),
 }
 # tests of what is nearest to each room

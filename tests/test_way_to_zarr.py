@@ -21,11 +21,10 @@ from zarr.errors import ZarrUserWarning
 from zarr.storage import LocalStore, LoggingStore, MemoryStore, WrapperStore, ZipStore
 
 import n5zarr
-from n5zarr import N5Store, _zarr
+from n5zarr import N5Store, _zarr, cores
 from n5zarr.arrays.chunk_updates import merged
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.viewing.serve.views import from_other_loop
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -261,7 +260,48 @@ def test_the_number_of_workers_is_that_of_zarr() -> None:
         zarr.config.set({"codec_pipeline.max_workers": "many"}),
         pytest.warns(ZarrUserWarning, match=r"codec_pipeline\.max_workers: expected a number"),
     ):
-        assert _zarr.max_workers() == os.cpu_count()
+        assert _zarr.max_workers() == cores.usable_cores()
+
+
+@pytest.mark.parametrize(
+    ("own", "files", "expected"),
+    [
+        ("0::/job/step", {"job/cpu.max": "300000 100000", "job/step/cpu.max": "max 100000"}, 3),
+        ("0::/job/step", {"cpu.max": "500000 100000", "job/step/cpu.max": "150000 100000"}, 2),
+        ("0::/", {"cpu.max": "50000 100000"}, 1),
+        ("0::/", {"cpu.max": "max 100000"}, 8),
+        ("0::/", {}, 8),
+        (
+            "4:memory:/m\n2:cpu,cpuacct:/job",
+            {"cpu/job/cpu.cfs_quota_us": "400000", "cpu/job/cpu.cfs_period_us": "100000"},
+            4,
+        ),
+        (
+            "1:cpu:/",
+            {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
+            8,
+        ),
+        ("0::/", {"cpu.max": "6400000 100000"}, 8),
+    ],
+)
+def test_cores_are_those_that_the_process_may_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, own: str, files: dict[str, str], expected: int
+) -> None:
+    """Limits of cgroups, as Linux's cgroup-v2 and sched-bwc documents describe their files."""
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+    (tmp_path / "self").write_text(f"{own}\n")
+    monkeypatch.setattr(cores, "_CGROUPS", tmp_path)
+    monkeypatch.setattr(cores, "_OWN_CGROUPS", tmp_path / "self")
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*range(8)}, raising=False)
+    monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
+    cores._granted.cache_clear()
+    assert cores.usable_cores() == expected
+    monkeypatch.setenv("SLURM_CPUS_PER_TASK", "7")
+    cores._granted.cache_clear()
+    assert cores.usable_cores() == 7
+    cores._granted.cache_clear()
 
 
 # -------------------------------------------------------------------------------------- documents
@@ -303,12 +343,12 @@ async def failing() -> None:
 
 def test_coroutines_run_on_the_loop_of_zarr() -> None:
     assert _zarr.sync(running()) is sync._get_loop()
-    assert asyncio.run(from_other_loop(running())) is sync._get_loop()
+    assert asyncio.run(_zarr.from_other_loop(running())) is sync._get_loop()
     assert _zarr.on_own_loop(running()) is not sync._get_loop()
     with pytest.raises(LookupError, match="a"):
         _zarr.sync(failing())
     with pytest.raises(LookupError, match="a"):
-        asyncio.run(from_other_loop(failing()))
+        asyncio.run(_zarr.from_other_loop(failing()))
 
 
 @pytest.mark.filterwarnings("ignore:coroutine '.*' was never awaited")

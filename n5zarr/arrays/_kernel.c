@@ -586,7 +586,8 @@ static void find_part(const Box *box, Block *block)
     block->target = box->array;
     for (int d = 0; d < box->ndim; d++) {
         int64_t size = box->block[d], step = box->step[d], place = block->position[d];
-        int64_t before = place * size - box->start[d]; /* from the first wanted element */
+        int64_t begin = place > INT64_MAX / size ? INT64_MAX : place * size;
+        int64_t before = begin - box->start[d]; /* from the first wanted element */
         int64_t end = before > INT64_MAX - size ? INT64_MAX : before + size;
         int64_t first = high(before, 0), last = high(end, 0);
         if (step > 1) {
@@ -594,14 +595,15 @@ static void find_part(const Box *box, Block *block)
             last = last ? (last - 1) / step + 1 : 0;
         }
         last = low(box->shape[d], last);
-        block->extent[d] = low(size, box->dimensions[d] - place * size);
-        block->offset[d] = first * step - before;
+        block->extent[d] = low(size, box->dimensions[d] - begin);
+        block->offset[d] = 0;
         block->n[d] = last - first;
-        block->is_inside &= block->offset[d] + (last - first - 1) * step < block->extent[d];
         block->is_whole &= block->n[d] == block->extent[d];
-        if (last > first)
+        if (last > first) { /* else the product may be too large */
+            block->offset[d] = first * step - before;
+            block->is_inside &= block->offset[d] + (last - first - 1) * step < block->extent[d];
             block->target += first / (box->cells ? box->cells->factor[d] : 1) * box->stride[d];
-        else
+        } else
             block->is_empty = 1;
     }
 }

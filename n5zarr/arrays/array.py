@@ -13,7 +13,6 @@ from operator import add
 from typing import TYPE_CHECKING, Self, TypeGuard, override
 
 import numpy as np
-import zarr
 from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu
 
@@ -47,7 +46,6 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr import (
         ArrayConfigLike,
-        Attributes,
         BasicSelection,
         BatchItem,
         CoordinateSelection,
@@ -57,8 +55,6 @@ if TYPE_CHECKING:
         OrthogonalSelection,
         Selection,
     )
-
-__all__ = ["N5Array"]
 
 _log = logging.getLogger(__name__)
 
@@ -83,11 +79,6 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         codec = next(codec for codec in own.codecs if isinstance(codec, N5BlockCodec))
         codecs = codec.standard(len(own.shape), own.dtype.to_native_dtype())
         return ArrayV3Metadata.from_dict({**own.to_dict(), "codecs": codecs})
-
-    @property
-    def attrs(self) -> Attributes:
-        """The attributes; zarr changes them in the array's own metadata, not in a copy."""
-        return zarr.Array(self.async_array).attrs
 
     @property
     def filters(self) -> tuple[ArrayArrayCodec, ...]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from n5zarr._zarr import PRESENT, max_workers, one_chunk_after_another
+from n5zarr._zarr import PRESENT, max_workers, without_awaiting
 from n5zarr.arrays import kernel
 from n5zarr.arrays.chunk_updates import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
@@ -27,7 +27,7 @@ from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
 from n5zarr.arrays.workers import share_out
 from n5zarr.errors import N5Error
 from n5zarr.format.compression import Bzip2, Jpeg, Lzma, Raw, Xz
-from n5zarr.storage.ending import on_thread
+from n5zarr.storage.ending import entering, on_thread
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.box import BatchBox
     from n5zarr.format.order import N5Tuple
     from n5zarr.store.n5_store import N5Store
-
-__all__ = ["Batches"]
 
 _log = logging.getLogger(__name__)
 
@@ -174,18 +172,19 @@ class Batches:
         """Write chunks from a buffer, as ``CodecPipeline.write``."""
         batch = host_batch(batch_info)
         value = host_buffer(value, copy=True)
-        dataset = await self._dataset(batch, to_write=True)
-        if dataset is None:
-            await self._write_coded(batch, value, drop_axes)
-            return
-        writer = BlockWriter(dataset, value)
-        if is_local(dataset.store):
-            left = await on_thread(_write_local, writer, batch, drop_axes)
-        else:
-            left = await write_remote(writer, batch, drop_axes)
-        if left:
-            _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
-            await self._by_zarr("write", left, value, drop_axes)
+        with entering(batch[0][0].store.call if batch else None):
+            dataset = await self._dataset(batch, to_write=True)
+            if dataset is None:
+                await self._write_coded(batch, value, drop_axes)
+                return
+            writer = BlockWriter(dataset, value)
+            if is_local(dataset.store):
+                left = await on_thread(_write_local, writer, batch, drop_axes)
+            else:
+                left = await write_remote(writer, batch, drop_axes)
+            if left:
+                _log.debug("%s: %d blocks left to zarr's codecs", left[0][0], len(left))
+                await self._by_zarr("write", left, value, drop_axes)
 
     async def _write_coded(
         self, batch: Sequence[BatchItem], value: NDBuffer, drop_axes: tuple[int, ...]
@@ -210,12 +209,12 @@ class Batches:
         Without awaiting, zarr goes on to the end of a batch that is cancelled.
         """
         pipeline = self.pipeline.zarr_pipeline
-        one = one_chunk_after_another(pipeline, f"{name}_sync")
-        if one is None or not items or not items[0][0].store.storage.supports_sync:
+        do = without_awaiting(pipeline, f"{name}_sync")
+        if do is None or not items or not items[0][0].store.storage.supports_sync:
             return await getattr(pipeline, name)(items, array, drop_axes)  # type: ignore[no-any-return]
 
         def work(lot: Iterable[BatchItem]) -> list[GetResult]:
-            return [result for item in lot for result in one([item], array, drop_axes) or ()]
+            return [result for item in lot for result in do([item], array, drop_axes) or ()]
 
         return tuple(await on_thread(share_out, work, items, max_workers()))
 

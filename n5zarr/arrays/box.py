@@ -21,19 +21,6 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.open_dataset import OpenDataset
 
-__all__ = [
-    "BatchBox",
-    "Box",
-    "Groups",
-    "Points",
-    "Rows",
-    "bounds_of",
-    "box_of_chunks",
-    "points_of",
-    "points_of_mask",
-    "rows_of",
-]
-
 
 class Box(NamedTuple):
     """A box of elements, perhaps with steps.

@@ -13,19 +13,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-__all__ = [
-    "BoxSlices",
-    "StoredChunks",
-    "TouchedBoxes",
-    "box_at",
-    "box_shape",
-    "boxes",
-    "least_box",
-    "n_boxes",
-    "places_in",
-    "touched_boxes",
-]
-
 _TOGETHER = 2**16  # places in memory at once, beside the result
 _ROWS = 2**10  # of these, as numbers of Python
 _ENOUGH = 2**18  # elements of a box, if this many fit

@@ -14,8 +14,6 @@ from n5zarr.format.order import from_presented
 if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
 
-__all__ = ["Cells"]
-
 _METHODS = ("mean", "mode")  # in the order of _kernel.c
 _kernel = load_kernel()
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["merged", "run_each", "run_flows", "update_chunks"]
-
 
 async def update_chunks(
     pipeline: CodecPipeline,

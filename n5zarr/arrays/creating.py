@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from contextlib import contextmanager
 from operator import index
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import zarr
 from zarr.dtype import parse_dtype
+from zarr.errors import ContainsArrayError, ContainsGroupError
 
 from n5zarr.arrays.group import with_fast_path
 from n5zarr.arrays.opening import open_array
@@ -24,17 +26,18 @@ from n5zarr.conventions.neuroglancer import KEYS
 from n5zarr.errors import N5UnrepresentableError, option_error
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import AxisOrder, from_presented, present
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import add_to_group, describe_new
 from n5zarr.rooms import needed
 from n5zarr.storage.place import place_of
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.locating import open_container
-from n5zarr.zarr_view.compressors import numcodecs_compressor, zarr_compressors
+from n5zarr.zarr_view.compressors import compressors_to_write, is_in_zarr
 from n5zarr.zarr_view.element import Element
 from n5zarr.zarr_view.from_zarr import plain_dataset
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     import numpy.typing as npt
     from zarr.types import AnyArray
@@ -47,8 +50,6 @@ if TYPE_CHECKING:
     from n5zarr.store.locating import OpenOptions
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["create_array"]
-
 
 def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     location: Location,
@@ -57,7 +58,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     shape: Sequence[int] | None = None,
     dtype: npt.DTypeLike | None = None,
     data: npt.ArrayLike | None = None,
-    chunks: Sequence[int] | Literal["auto"] = "auto",
+    chunks: int | Sequence[int] | Literal["auto"] = "auto",
     chunk_aspect_ratio: Sequence[float] | None = None,
     chunk_elements: int | None = None,
     compression: Mapping[str, JSON] | str | None = "gzip",
@@ -91,8 +92,8 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         the nearest N5 type, or as strings, together with a record of the original type.
     data : array_like, optional
         The elements to write.
-    chunks : sequence of int or "auto", optional
-        Extent of a block in elements; ``"auto"`` chooses it as tensorstore does.
+    chunks : int, sequence of int or "auto", optional
+        Extent of a block; one number is for all axes, ``"auto"`` chooses it as tensorstore does.
     chunk_aspect_ratio : sequence of float, optional
         Proportions of automatic blocks; cubes by default.
     chunk_elements : int, optional
@@ -109,7 +110,7 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         Distance between elements, and position of the first one, in ``units``; written where all
         viewers find them. ``s0``, ``s1``, ... become levels of one image.
     attributes : mapping, optional
-        Other attributes, stored unchanged.
+        Other attributes; numbers and arrays of numpy become those of JSON.
     label_multiset : bool, optional
         Whether to store labels as Paintera's label multisets: the array is one of ``uint64``, and a
         voxel that is written holds its label once.
@@ -161,12 +162,11 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
         for name, values in given.items()
         if values is not None
     }
-    zdtype = _zdtype(dtype)
     options: dict[str, Any] = {} if fill_value is None else {"fill_value": fill_value}
     if "axes" in per_axis:
         check_distinct("axes", _check_texts("axes", axes))
         options["dimension_names"] = present(per_axis["axes"], store.axis_order)
-    element = Element(dtype=zdtype.to_native_dtype())
+    element = Element(dtype=(zdtype := _zdtype(dtype)).to_native_dtype())
     # raises if N5 cannot hold it, before anything is overwritten
     plain_dataset(extent, block, element, parsed, store.axis_order)
     elements = _converted(elements, element.dtype, parsed)
@@ -174,17 +174,18 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     if store.zarr_format == 2 and element.is_native:
         zdtype = _zdtype(element.dtype.newbyteorder(">"))
     written = _describe_axes(store, node, per_axis, attributes or {})
-    array = zarr.create_array(
-        store,
-        name=node or None,
-        shape=extent,
-        chunks=block,
-        dtype=zdtype,
-        attributes={**(attributes or {}), **written.attributes, **written.beside},
-        zarr_format=store.zarr_format,
-        overwrite=overwrite,
-        **options,
-    )
+    with _naming_what_exists(f"{store}: /{node}"):
+        array = zarr.create_array(
+            store,
+            name=node or None,
+            shape=extent,
+            chunks=block,
+            dtype=zdtype,
+            attributes={**from_numpy(attributes or {}), **written.attributes, **written.beside},
+            zarr_format=store.zarr_format,
+            overwrite=overwrite,
+            **options,
+        )
     add_to_group(store, node, written)
     created = with_fast_path(array)
     if label_multiset:
@@ -195,13 +196,22 @@ def create_array(  # noqa: PLR0913 - all properties of an N5 dataset
     return created
 
 
+@contextmanager
+def _naming_what_exists(where: str) -> Iterator[None]:
+    try:
+        yield
+    except (ContainsArrayError, ContainsGroupError) as err:
+        found = "an array" if isinstance(err, ContainsArrayError) else "a group"
+        message = f"{where}: expected nothing, got {found}; overwrite=True removes it first"
+        raise type(err)(message) from err
+
+
 def _codecs(store: N5Store, compression: Compression, *, is_block: bool) -> dict[str, Any]:
     """Return the codecs of an array; ``is_block``: whether n5zarr's own can be used."""
-    if store.zarr_format == 2:
-        return {"compressors": numcodecs_compressor(compression)}
-    if is_block and store.codecs == "n5":
+    is_n5 = store.codecs == "n5" or not is_in_zarr(compression)
+    if is_block and is_n5 and store.zarr_format != 2:
         return {"serializer": N5BlockCodec(compression, store.axis_order), "compressors": None}
-    return {"compressors": zarr_compressors(compression)}
+    return {"compressors": compressors_to_write(compression, store.zarr_format or 3)}
 
 
 def _given_or_of(
@@ -296,7 +306,7 @@ def _zdtype(dtype: npt.DTypeLike | ZDType) -> ZDType:
 
 
 def _block_size(
-    chunks: Sequence[int] | str,
+    chunks: int | Sequence[int] | str,
     extent: tuple[int, ...],
     ratio: Sequence[float] | None,
     n_elements: int | None,
@@ -313,11 +323,13 @@ def _block_size(
         raise option_error(
             f"chunk_aspect_ratio: expected {len(extent)} numbers above 0, got {ratio}"
         )
+    if isinstance(chunks, int | np.integer):
+        chunks = [int(chunks)] * len(extent)
     if not isinstance(chunks, str):
         return tuple(map(index, _one_each("chunks", chunks, len(extent))))
     if chunks != "auto":
         raise option_error(
-            f"chunks: expected 'auto' or one number for each dimension, got {chunks!r}"
+            f"chunks: expected 'auto', a number, or one for each dimension, got {chunks!r}"
         )
     if n_elements is not None and index(n_elements) < 1:
         raise option_error(f"chunk_elements: expected a number above 0, got {n_elements}")

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, override
+from typing import TYPE_CHECKING, Any, Self, override
 
 import zarr
 
-from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, sync
+from n5zarr._zarr import ArrayV2Metadata, ArrayV3Metadata, Attributes, sync
 from n5zarr.arrays.html import html_of
 from n5zarr.arrays.open_dataset import OpenDataset, blocks_of_array
 from n5zarr.arrays.placing import memory_of
 from n5zarr.container.block_listing import stored_rows
 from n5zarr.container.resizing import remove_outside
 from n5zarr.format.order import N5Tuple
+from n5zarr.format.raw_json import from_numpy
+from n5zarr.storage.ending import ending
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -23,7 +25,13 @@ if TYPE_CHECKING:
     from n5zarr._zarr import CoordinateSelection, Fields, NDArrayLikeOrScalar, ShapeLike
     from n5zarr.store.info import Info
 
-__all__ = ["DescribedArray", "own_info"]
+
+class N5Attributes(Attributes):
+    """zarr's attributes of a node whose ``update_attributes`` takes numbers of numpy."""
+
+    @override
+    def put(self, d: dict[str, Any]) -> None:
+        super().put(from_numpy(d))  # before zarr forgets the present ones
 
 
 class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Metadata]):
@@ -41,6 +49,16 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
 
     def _repr_html_(self) -> str:
         return html_of(self)
+
+    @property
+    @override
+    def attrs(self) -> Attributes:
+        """The attributes; zarr changes them in the metadata of an array, of which others copy."""
+        return N5Attributes(DescribedArray(self.async_array))
+
+    @override
+    def update_attributes(self, new_attributes: dict[str, Any]) -> Self:
+        return super().update_attributes(from_numpy(new_attributes))
 
     @property
     @override
@@ -62,6 +80,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return own_info(self.store, self.path, size=True) or super().info_complete()
 
     @override
+    @ending()
     def get_coordinate_selection(
         self,
         selection: CoordinateSelection,
@@ -84,6 +103,7 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         return sum(map(len, stored_rows(found.store.run, found.path, found.view.dataset.grid)))
 
     @override
+    @ending()
     def resize(self, new_shape: ShapeLike) -> None:
         """Change the shape, and remove the chunks that are outside of it.
 
@@ -103,6 +123,15 @@ class DescribedArray[Metadata: (ArrayV2Metadata, ArrayV3Metadata)](zarr.Array[Me
         sync(self.async_array.resize(new_shape, delete_outside_chunks=False))
         now = view.with_other_axes(self.shape, view.dataset.dimensions)
         store.run(remove_outside(path, view.dataset, N5Tuple(now)))
+
+
+# zarr's event loop would go on if the thread that waits for it is interrupted
+for _name in (
+    "append", "get_basic_selection", "get_orthogonal_selection", "get_mask_selection",
+    "get_block_selection", "set_basic_selection", "set_orthogonal_selection",
+    "set_coordinate_selection", "set_mask_selection", "set_block_selection",
+):  # fmt: skip
+    setattr(DescribedArray, _name, ending()(getattr(zarr.Array, _name)))
 
 
 def _dataset_of(array: AnyArray) -> OpenDataset | None:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["Encoder", "join_shard", "nearest_compression", "shard_index"]
-
 _MISSING = 2**64 - 1  # offset and size of a missing chunk
 
 

@@ -16,15 +16,16 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast, override
 import zarr
 from zarr.storage import StorePath
 
-from n5zarr._zarr import ArrayV3Metadata, async_group, sync, with_attributes
+from n5zarr._zarr import ArrayV3Metadata, Attributes, async_group, sync, with_attributes
 from n5zarr.arrays.array import N5Array
-from n5zarr.arrays.described import DescribedArray, own_info
+from n5zarr.arrays.described import DescribedArray, N5Attributes, own_info
 from n5zarr.arrays.html import html_of
 from n5zarr.container import codec_chain
 from n5zarr.container.node_names import Broken
 from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.storage.interface import Storage
     from n5zarr.store.info import Info
-
-__all__ = ["N5Group", "as_zarr", "node_at", "standard_codecs", "values_of", "with_fast_path"]
 
 _log = logging.getLogger(__name__)
 
@@ -140,9 +139,23 @@ class N5Group(zarr.Group):
     def arrays(self) -> Generator[tuple[str, AnyArray], None]:
         yield from ((name, node) for name, node in self.members() if isinstance(node, zarr.Array))
 
+    @property
+    @override
+    def attrs(self) -> Attributes:
+        """The attributes, which take numbers of numpy, too."""
+        return N5Attributes(self)
+
+    @override
+    def update_attributes(self, new_attributes: dict[str, Any]) -> zarr.Group:
+        return super().update_attributes(from_numpy(new_attributes))
+
     @override
     def create_group(self, name: str, **kwargs: Any) -> zarr.Group:
-        return with_fast_path(super().create_group(name, **kwargs))
+        return with_fast_path(super().create_group(name, **_plain(kwargs)))
+
+    @override
+    def create_array(self, name: str, **kwargs: Any) -> AnyArray:
+        return with_fast_path(super().create_array(name, **_plain(kwargs)))
 
     @override
     def require_group(self, name: str, **kwargs: Any) -> zarr.Group:
@@ -154,7 +167,12 @@ class N5Group(zarr.Group):
 
     @override
     def require_array(self, name: str, **kwargs: Any) -> AnyArray:
-        return with_fast_path(super().require_array(name, **kwargs))
+        return with_fast_path(super().require_array(name, **_plain(kwargs)))
+
+
+def _plain(options: dict[str, Any]) -> dict[str, Any]:
+    """Return the options of a new node with attributes that JSON holds."""
+    return {key: from_numpy(v or {}) if key == "attributes" else v for key, v in options.items()}
 
 
 def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:

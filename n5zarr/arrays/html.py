@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     type MakeHtml = Callable[[AnyArray | Group], str | None]
 
-__all__ = ["html_of", "set_html"]
-
 _makers: list[MakeHtml] = []
 
 

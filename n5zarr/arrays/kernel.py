@@ -40,16 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.cells import Cells
     from n5zarr.arrays.python_blocks import PutByKernel
 
-__all__ = [
-    "box_of_batch",
-    "can_do",
-    "is_compiled",
-    "putting",
-    "read_box",
-    "read_boxes",
-    "write_box",
-]
-
 _log = logging.getLogger(__name__)
 
 _RAW, _GZIP, _ZLIB, _ZSTD, _BLOSC, _OTHER = range(6)  # as in _kernel.c

@@ -21,6 +21,7 @@ from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value
 from n5zarr.arrays.placing import fill, memory_of, read_on_host
 from n5zarr.errors import option_error
 from n5zarr.format.order import present
+from n5zarr.storage.ending import ending, within_call
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from zarr.types import AnyArray
 
     from n5zarr.arrays.cells import Cells
-
-__all__ = ["read_boxes", "read_cells", "read_grouped"]
 
 
 def read_boxes(
@@ -252,8 +251,9 @@ def _read_blocks(
     shape: tuple[int, ...],
     out: np.ndarray,
 ) -> None:
-    """Read blocks through zarr, some at a time."""
-    sync(_read_each(array, groups, chunk_shape, shape, out))
+    """Read blocks through zarr, some at a time; nothing is read after this has ended."""
+    with ending():
+        sync(within_call(_read_each(array, groups, chunk_shape, shape, out)))
 
 
 async def _read_each(

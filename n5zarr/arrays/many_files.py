@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["read_ends", "stamps"]
-
-
 _kernel = load_kernel()
 
 

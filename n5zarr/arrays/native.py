@@ -15,8 +15,6 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
-__all__ = ["addresses", "load_kernel"]
-
 _ZSTD = "_zstd" if sys.version_info >= (3, 14) else "backports.zstd._zstd"
 
 # in the order of `library` in _kernel.c, which is called with these addresses unchecked

@@ -28,17 +28,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "SMALL_BLOCK",
-    "OpenDataset",
-    "blocks_of_array",
-    "chunk_coords",
-    "dataset_at",
-    "dataset_of_array",
-    "fill_value_of",
-    "is_local",
-]
-
 SMALL_BLOCK = 2**17
 """Bytes of an uncompressed block that one thread reads or writes faster than two."""
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["open_array", "open_group", "open_node"]
-
 
 def open_node(  # noqa: PLR0913 - the parameters of zarr's open and of tensorstore's
     location: Location,

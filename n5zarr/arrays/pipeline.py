@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import ArrayMetadata, ArraySpec, BatchItem, ChunkGridMetadata, ZDType
     from n5zarr.arrays.batches import Batches
 
-__all__ = ["N5CodecPipeline", "make_default"]
-
 
 @dataclass(frozen=True)
 class N5CodecPipeline(CodecPipeline):

@@ -15,7 +15,6 @@ import zarr
 from zarr.buffer import cpu, default_buffer_prototype, gpu
 
 from n5zarr.errors import N5UnrepresentableError
-from n5zarr.storage.ending import ending
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr import ArraySpec, BatchItem, Fields, NDArrayLikeOrScalar
 
-
-__all__ = ["ArrayMemory", "fill", "host_batch", "host_buffer", "memory_of", "read_on_host"]
 
 _NUMBERS = "biufc"  # kinds of numpy's data types that a GPU has
 
@@ -64,9 +61,8 @@ class ArrayMemory:
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> NDArrayLikeOrScalar:
-        """Read a selection by one of zarr's methods into this memory; what it begins ends, too."""
-        with ending():
-            return read(selection, out=out, fields=fields, prototype=prototype)
+        """Read a selection by one of zarr's methods into this memory."""
+        return read(selection, out=out, fields=fields, prototype=prototype)
 
     def set(
         self,
@@ -77,8 +73,7 @@ class ArrayMemory:
         prototype: BufferPrototype | None,
     ) -> None:
         """Write a value of the host or this memory by one of zarr's methods."""
-        with ending():
-            write(selection, value, fields=fields, prototype=prototype)
+        write(selection, value, fields=fields, prototype=prototype)
 
 
 class _ZarrsMemory(ArrayMemory):
@@ -142,7 +137,7 @@ class _OtherMemory(ArrayMemory):
     ) -> NDArrayLikeOrScalar:
         del prototype
         on_host = None if out is None else cpu.NDBuffer(self.empty(out.shape, out.dtype))
-        found = super().get(read, selection, on_host, fields, cpu.buffer_prototype)
+        found = read(selection, out=on_host, fields=fields, prototype=cpu.buffer_prototype)
         if out is not None and on_host is not None:
             fill(out, on_host)
         if not isinstance(found, np.ndarray):  # a scalar, on the host in zarr, too
@@ -161,7 +156,7 @@ class _OtherMemory(ArrayMemory):
         prototype: BufferPrototype | None,
     ) -> None:
         del prototype
-        super().set(write, selection, self.on_host(value), fields, cpu.buffer_prototype)
+        write(selection, self.on_host(value), fields=fields, prototype=cpu.buffer_prototype)
 
 
 def _native(dtype: np.dtype) -> np.dtype:

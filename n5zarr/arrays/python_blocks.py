@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from n5zarr._zarr import BatchItem
 
-__all__ = ["BlockReader", "PutByKernel", "read_blocks", "share_out"]
-
 type PutByKernel = Callable[[N5Tuple, memoryview | None, Scratch], bool]
 """Decodes a block of a box, which is missing if it is None; returns False if it is odd."""
 

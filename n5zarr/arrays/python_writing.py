@@ -21,14 +21,12 @@ from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, req
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from zarr.abc.buffer import NDBuffer
 
     from n5zarr._zarr import BatchItem
     from n5zarr.codecs.buffers import BufferLike
-
-__all__ = ["BlockWriter", "write_blocks"]
 
 
 def write_blocks(
@@ -47,7 +45,7 @@ def write_blocks(
     dataset = writer.dataset
     directory = dataset.directory
 
-    def write(lot: Sequence[BatchItem]) -> list[BatchItem]:
+    def write(lot: Iterable[BatchItem]) -> list[BatchItem]:
         left = []
         for item in lot:
             position = dataset.position(item[0].path)

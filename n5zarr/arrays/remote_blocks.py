@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.python_writing import BlockWriter
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["read_remote", "read_remote_box", "write_remote"]
-
 _SLAB_BLOCK = 2**20  # bytes: from larger uncompressed blocks, a part is read alone
 
 type Put = Callable[[int, memoryview | None, Scratch], GetResult | None]
@@ -204,7 +202,8 @@ class _Reading:
             k, key = self._left.popleft()
         except IndexError:
             return False
-        self._arrived.append((k, self._get(key)))
+        if self._get is not None:  # else tasks await blocks
+            self._arrived.append((k, self._get(key)))
         self._decode()
         return bool(self._left)
 

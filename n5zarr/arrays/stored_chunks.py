@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.container.block_listing import Ask
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["FEW", "each_key", "stored_blocks", "stored_boxes", "stored_chunks"]
-
 FEW = 64
 """Units that are tried one by one instead of being listed."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,32 +13,43 @@ from n5zarr.errors import N5Warning
 if TYPE_CHECKING:
     from n5zarr.arrays.box import Box
 
-__all__ = ["elements_for", "warn_of_fractions"]
-
 
 def elements_for(value: object, box: Box, dtype: np.dtype) -> np.ndarray | None:
-    """Return the elements of a box; None unless the value is plain numbers of the box's shape."""
+    """Return the elements of a box; None unless the value is plain numbers."""
     if np.isscalar(value) and not isinstance(value, str | bytes):
         warn_of_fractions(np.asarray(value), dtype)
         return np.broadcast_to(np.asanyarray(value, dtype), box.shape)
     if not isinstance(value, np.ndarray) or type(value) not in (np.ndarray, np.memmap):
         return None
     kept = tuple(n for axis, n in enumerate(box.shape) if axis not in box.dropped)
-    _check_not_reversed(value.shape, kept)
-    if value.shape != kept or value.dtype.kind not in "biuf":
+    value = _of_shape(value, kept)
+    if value.dtype.kind not in "biuf":
         return None
     warn_of_fractions(value, dtype)
     same: np.ndarray = value if value.dtype == dtype else value.astype(dtype, order="A")
     return same.reshape(box.shape)
 
 
-def _check_not_reversed(shape: tuple[int, ...], expected: tuple[int, ...]) -> None:
-    """Raise for the shape of a value whose axes are in the reverse order."""
-    if shape == expected[::-1] != expected:
-        raise ValueError(
-            f"expected a value of shape {expected}, got {shape}, its axes in reverse: C order is "
-            "z, y, x, the order of N5's dimensions x, y, z; value.T has the other one"
-        )
+def _of_shape(value: np.ndarray, expected: tuple[int, ...]) -> np.ndarray:
+    """Return a value of the expected shape, repeated along axes as numpy does.
+
+    zarr takes from other values what each chunk covers, and leaves out the rest.
+
+    Raises
+    ------
+    ValueError
+        The value has another shape.
+    """
+    if value.shape == expected:
+        return value
+    with suppress(ValueError):
+        return np.broadcast_to(value, expected)
+    is_reversed = value.shape == expected[::-1]
+    raise ValueError(
+        f"expected a value of shape {expected}, got {value.shape}"
+        + ", its axes in reverse: C order is z, y, x, the order of N5's dimensions x, y, z; "
+        "value.T has the other one" * is_reversed
+    )
 
 
 def warn_of_fractions(values: np.ndarray, dtype: np.dtype) -> None:

@@ -17,8 +17,6 @@ from n5zarr.format.order import N5Tuple, present
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["can_read_whole", "read_whole"]
-
 _TOGETHER = 2**21  # bytes: these stay near to a core
 
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from concurrent.futures import Future
 
-__all__ = ["share_out", "waiting", "work_together"]
-
 _LOTS_PER_WORKER = 4  # few enough to be cheap, enough to share the work evenly
 _LAST_WAIT = 5.0  # seconds at the end of the process, for requests that are under way
 
@@ -80,37 +78,29 @@ def share_out[Item, Result](
         That of the first items that have one.
     """
     size = max(1, -(-len(items) // (_LOTS_PER_WORKER * n_workers)))
-    lots = deque(range(0, len(items), size))
+    ends = [None] * n_workers  # one for each thread
+    lots: deque[int | None] = deque([*range(0, len(items), size), *ends])
     done: dict[int, list[Result]] = {}
     failed: dict[int, N5Error] = {}
     stopped: list[bool] = []
 
     def stop() -> None:
         stopped.append(True)
-        lots.clear()
+        lots.extendleft(ends)
 
     def take() -> None:
-        for first in _each_left(lots):
+        for first in iter(lots.popleft, None):
             lot = takewhile(lambda _: not stopped, items[first : first + size])
             try:
                 done[first] = work(lot)
             except N5Error as err:
                 failed[first] = err
-                lots.clear()  # the lots before this one have been taken, and are worked through
+                lots.extendleft(ends)  # the lots before this one are worked through
 
     work_together(take, n_workers, stop)
     if failed:
         raise failed[min(failed)]
     return list(chain.from_iterable(done[first] for first in sorted(done)))
-
-
-def _each_left[T](lots: deque[T]) -> Iterator[T]:
-    """Yield what no other thread has taken."""
-    while True:
-        try:
-            yield lots.popleft()
-        except IndexError:
-            return
 
 
 _stops: list[Callable[[], None]] = []  # of calls that wait for servers

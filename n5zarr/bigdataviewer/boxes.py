@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from xml.etree.ElementTree import Element
 
-__all__ = ["SPLIT", "Box", "boxes_in"]
-
 SPLIT = ("split.viewerimgloader", "split.multiresolutionimgloader", "split.imgloader")
 """The formats of image loaders around others."""
 

@@ -29,17 +29,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = [
-    "NEAR",
-    "Description",
-    "Setup",
-    "SetupSettings",
-    "parse_settings",
-    "parse_xml",
-    "problem_of",
-    "timepoints_in",
-]
-
 NEAR = 0.1
 """Relative difference of equal scales: registrations may stretch a sample."""
 

@@ -12,8 +12,6 @@ from n5zarr.storage.requests import FileThatNames, Steps, Warn
 if TYPE_CHECKING:
     from n5zarr.conventions.model import SetupView
 
-__all__ = ["find_view", "read_description"]
-
 _NOT_READ = "voxel sizes and positions are not those of BigDataViewer's XML beside the container"
 
 

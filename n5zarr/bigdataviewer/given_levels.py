@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.bigdataviewer.user_views import ViewData
 
-__all__ = ["GivenLevel", "levels_in"]
-
 _DIGITS = 4  # of factors, as BigStitcher rounds them
 _NEAR = 1e-3  # elements of full resolution
 

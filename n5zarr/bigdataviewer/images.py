@@ -17,11 +17,10 @@ pyramid that is stored in part, are listed, too, if any time point has coarser o
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from n5zarr.bigdataviewer.finding import read_description
@@ -31,11 +30,13 @@ from n5zarr.bigdataviewer.writing_xml import view_image
 from n5zarr.container.options import require
 from n5zarr.conventions.bdv import read
 from n5zarr.conventions.describe import describe_setup
+from n5zarr.conventions.find import problems_of_level
 from n5zarr.conventions.model import Axis, MisfitError, Node, downsampling_factors
 from n5zarr.errors import option_error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import RawObject
 from n5zarr.images.display import with_display
 from n5zarr.images.image import Channel, Images
 from n5zarr.images.ome import align_axes, series_metadata
@@ -55,8 +56,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
 
     type _ArrayAndAxes = tuple[ArraySource | None, Sequence[Axis]]
-
-__all__ = ["find_in_bdv", "image_of_view", "images_of_setups", "project_images", "with_setups"]
 
 _BEFORE = (Axis(name="t", type="time"), Axis(name="c", type="channel"))
 
@@ -124,7 +123,10 @@ def find_in_bdv(tree: SourceTree, store: N5Store) -> Images | None:
     for setup, levels in views.items():
         for each in _images(setup, names[setup], levels, description):
             placed = _placed_levels(store, each.levels, description)
-            for problem in next(iter(placed.values())).problems:
+            for problem in chain(
+                next(iter(placed.values())).problems,
+                *(problems_of_level(level.geometry) for level in placed.values()),
+            ):
                 problems.setdefault(problem, []).append(each.path)
             images.append(_describe(tree, each, placed, description, settings.get(setup)))
     notes = tuple(f"{', '.join(paths)}: {problem}" for problem, paths in problems.items())
@@ -340,7 +342,7 @@ def with_setups(tree: SourceTree) -> SourceTree:
         group = tree.groups.get(path, {})
         described = describe_setup(group, axes, first.dataset.data_type.value)
         if described.keys() != group.keys():
-            files[join(path, ATTRIBUTES_JSON)] = json.dumps(described).encode()
+            files[join(path, ATTRIBUTES_JSON)] = RawObject(described).to_bytes()
     return replace(tree, files=files)
 
 
@@ -398,8 +400,10 @@ def image_of_view(view: View, name: str, levels: Mapping[int, _ArrayAndAxes]) ->
         level that is listed without an array.
     """
     found = {str(n): array for n, (array, _) in levels.items() if array is not None}
-    arrays = {level: stacked([stacked([array])]) for level, array in found.items()}
+    bare = {
+        level: replace(stacked([stacked([array])]), attributes={}) for level, array in found.items()
+    }
     axes = {str(n): (*_BEFORE, *each) for n, (_, each) in levels.items()}
-    of_time = f"{name}, time point {view[1]}"
-    bare = {level: replace(array, attributes={}) for level, array in arrays.items()}
-    return align_axes(axes).image(view_image(*view), of_time, bare, {})
+    image = align_axes(axes).image(view_image(*view), f"{name}, time point {view[1]}", bare, {})
+    require(not image.mirrored, f"{image.path}: voxelSize in the XML: expected numbers above 0")
+    return image

@@ -43,14 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.hdf5_file import Hdf5File
 
-__all__ = [
-    "NO_LEVELS",
-    "Hdf5Views",
-    "OmeViews",
-    "StoredLevels",
-    "ViewLevels",
-]
-
 
 class StoredLevels(NamedTuple):
     """The levels of a view.

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 
     from n5zarr.bigdataviewer.boxes import Box
 
-__all__ = ["LEFT_IN_PATHS", "MOST_VIEWS", "Loader", "ViewImage", "base_path_in", "parse_loader"]
-
 LEFT_IN_PATHS = "/:;@&=+$,!*'()"
 """Characters beside those of :func:`urllib.parse.quote` that ``java.net.URI`` leaves in a path."""
 

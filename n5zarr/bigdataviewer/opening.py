@@ -39,13 +39,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.store.n5_store import N5Store
 
-__all__ = [
-    "Laziness",
-    "open_bdv",
-    "open_described",
-    "views_tree",
-]
-
 # names of coordinates and variables in the tree
 _NAMES = {"data", "present", "setup", "setup_name", "timepoint", "x", "y", "z"}
 _NAMES |= {"tile_x", "tile_y", "tile_z"}

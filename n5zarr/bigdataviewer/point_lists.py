@@ -42,29 +42,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "CONTAINER",
-    "CORRESPONDENCES",
-    "NO_VALUE",
-    "PACKED_CONTAINER",
-    "POINTS",
-    "STAGING",
-    "ListKey",
-    "OtherList",
-    "PackedRoot",
-    "PointList",
-    "base_path",
-    "labels_in",
-    "list_of_path",
-    "listed_in",
-    "parse_entries",
-    "parse_id_map",
-    "parse_root",
-    "parse_views",
-    "path_of",
-    "with_lists",
-]
-
 CONTAINER = "interestpoints.n5"
 POINTS: dict[str, JSON] = {"pointcloud": "1.0.0", "type": "list", "list version": "1.0.0"}
 CORRESPONDENCES = "2.0.0"

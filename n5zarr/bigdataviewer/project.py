@@ -33,7 +33,7 @@ from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place, place_of
 from n5zarr.storage.requests import Update, read_key, request_each
 from n5zarr.storage.secrets import named
-from n5zarr.storage.url import is_url, local_path, split_query
+from n5zarr.storage.url import is_remote, is_url, local_path, split_query
 from n5zarr.store.flows import read_root
 from n5zarr.store.locating import Located
 from n5zarr.store.location import named_root
@@ -47,17 +47,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.loader import Loader
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.lenient_json import JSON
-
-__all__ = [
-    "Project",
-    "XmlFile",
-    "described",
-    "locate",
-    "project_of",
-    "read_project",
-    "read_settings",
-    "xml_file",
-]
 
 # options of s3fs that say who asks
 _CREDENTIALS = {"anon", "key", "secret", "token", "username", "password", "profile", "session"}
@@ -139,13 +128,27 @@ class XmlFile(NamedTuple):
         self._storage(read_only=False).run(request_each([Update(self.name, change)]))
 
     def beside(self, location: str) -> str:
-        """Return the path or URL of a location in the XML, relative to the XML or absolute."""
+        """Return the path or URL of a location in the XML, relative to the XML or absolute.
+
+        Raises
+        ------
+        N5UnrepresentableError
+            The XML is on a server, and names what may be on this machine (``kind="option"``).
+        """
         if is_url(location):
+            require(
+                not self.directory.is_url or is_remote(location, str(self.directory.location)),
+                f"{self}: expected a location on a server, as of the XML, got {named(location)}; "
+                "download the XML to read local files by it",
+            )
             return location
         if isinstance(self.directory.location, Path):
             return str((self.directory.location / local_path(location)).resolve())
-        is_web = str(self.directory.location).lower().startswith(("http://", "https://"))
-        return self._joined(quote(location, safe=LEFT_IN_PATHS) if is_web else location)
+        return self._joined(
+            quote(location, safe=LEFT_IN_PATHS)
+            if str(self.directory.location).lower().startswith(("http://", "https://"))
+            else location
+        )
 
     def _joined(self, location: str) -> str:
         """Return the URL of a location relative to the URL of the XML."""

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["Registrations", "general_first", "read_registrations", "register", "transforms_of"]
-
 type Given = npt.ArrayLike | Sequence[tuple[str, npt.ArrayLike]]
 type Registrations = Mapping[Any, Given]
 """Transforms of views, by setup, or by setup and time point: matrices, or names with matrices."""

@@ -31,16 +31,6 @@ if TYPE_CHECKING:
 
     from n5zarr.bigdataviewer.xml_text import Span
 
-__all__ = [
-    "View",
-    "ViewTransform",
-    "model_of",
-    "read_transforms",
-    "registration_element",
-    "view_in",
-    "with_registrations",
-]
-
 type View = tuple[int, int]
 """Numbers of a setup and a time point."""
 

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Place
 
-__all__ = ["NewProject", "ProjectFormat", "Resaving"]
-
 type ProjectFormat = Literal["n5", "ome-zarr"]
 
 _SUFFIXES = {"n5": ".n5", "ome-zarr": ".ome.zarr"}  # as BigStitcher names them
@@ -58,7 +56,7 @@ class NewProject:
         The XML.
     images : {"n5", "ome-zarr"}
         The format of the container.
-    ome_version : {"0.4", "0.5"} or None
+    ome_version : {"0.4", "0.5", "0.6"} or None
         The version of OME-Zarr.
     """
 
@@ -82,7 +80,7 @@ class NewProject:
             The path.
         to : str or None
             The format of the images, as of :func:`n5zarr.convert`.
-        ome_version : {"0.4", "0.5"} or None
+        ome_version : {"0.4", "0.5", "0.6"} or None
             The version of OME-Zarr; by default that of the source, or 0.4.
         source : Place, optional
             The project that is resaved.

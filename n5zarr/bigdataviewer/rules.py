@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.tools.validate.findings import Severity
 
-__all__ = ["Problem", "problems_in"]
-
 type Problem = tuple[Severity, str]
 """How bad a problem is, and where it is, what was expected, what is there, and the way out.
 

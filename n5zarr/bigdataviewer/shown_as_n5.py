@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.made_datasets import MadeDataset
 
-__all__ = ["BdvImages"]
-
 _NUMBER = "(0|[1-9][0-9]{0,9})"
 _SETUP = re.compile(f"setup{_NUMBER}")
 _VIEW = re.compile(f"{_SETUP.pattern}/timepoint{_NUMBER}")

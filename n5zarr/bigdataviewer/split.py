@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.registrations import View
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["N5Views", "SplitViews"]
-
 
 @dataclass(frozen=True)
 class N5Views:

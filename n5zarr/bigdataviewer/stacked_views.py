@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.views import SetupLevel
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["StackedViews"]
-
 _indexing = xarray_indexing()
 
 type _Key = tuple[Any, ...]

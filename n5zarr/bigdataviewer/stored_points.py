@@ -53,18 +53,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Backend, Location, Place
 
-__all__ = [
-    "AXES",
-    "LIST_COLUMNS",
-    "OTHER_COLUMNS",
-    "PAIR_COLUMNS",
-    "InterestPoints",
-    "PointsInZarr",
-    "open_points",
-    "packed_beside",
-    "read_interest_points",
-]
-
 LIST_COLUMNS = ["timepoint", "setup", "label"]
 OTHER_COLUMNS = ["corresponding_timepoint", "corresponding_setup", "corresponding_label"]
 PAIR_COLUMNS = [*LIST_COLUMNS, "id", *OTHER_COLUMNS, "corresponding_id", "consensus_set"]

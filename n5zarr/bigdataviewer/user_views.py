@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 
     type Data = xr.DataTree | xr.Dataset | xr.DataArray | Mapping[Any, Any]
 
-__all__ = [
-    "ENTITIES",
-    "ViewData",
-    "arrays_in",
-    "names_of_setups",
-    "numbers_of_entities",
-    "views_in",
-    "views_of_level",
-]
-
 _SPACE = ("z", "y", "x")
 ENTITIES = ("illumination", "channel", "tile", "angle")
 """The attributes of a setup, in BigStitcher's order."""
@@ -308,6 +298,11 @@ def names_of_setups(
 
     BigStitcher cannot tell setups apart whose parts are all the same: setups that say nothing
     of their parts are tiles.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        Given names are not right, or all parts of two setups have the same (``kind="option"``).
     """
     _check_mapping(given)
     unknown = [key for names in given.values() for key in names if key not in ("name", *ENTITIES)]
@@ -322,10 +317,20 @@ def names_of_setups(
         found[number] = own | {key: str(name) for key, name in given.get(number, {}).items()}
     is_said = any(names.keys() & {*ENTITIES} for names in found.values())
     default = dict.fromkeys(ENTITIES, "0")
-    return {
+    named = {
         number: default | ({} if is_said else {"tile": str(number)}) | names
         for number, names in found.items()
     }
+    setups: dict[tuple[str, ...], int] = {}
+    for number, names in named.items():
+        parts = tuple(names[kind] for kind in ENTITIES)
+        first = setups.setdefault(parts, number)
+        require(
+            first == number,
+            f"setups: expected each to differ from others in {', '.join(ENTITIES)}, got {parts} "
+            f"for {first} and {number}; setups={{{number}: {{'tile': ...}}}} names one anew",
+        )
+    return named
 
 
 def _check_mapping(given: object) -> None:

@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.check import ContainerCheck
     from n5zarr.tools.validate.findings import Finding, Severity
 
-__all__ = ["ProjectCheck", "find_check"]
-
 _TYPES = {kind.value for kind in DataType if kind.is_numeric}
 _LARGEST = 2**31 - 1  # elements of an array in Java
 
@@ -182,8 +180,9 @@ def _levels(
         yield "error", f"{text}; n5zarr pyramid writes them"
     for number, (level, by) in enumerate(zip(levels, factors, strict=True)):
         if level is not None:
-            size = setup.size if finest is None or number == 0 else finest.dimensions
-            for severity, text in _level(level, by or (), size, kind):
+            for severity, text in _level(  # the container's check compares all others with s0
+                level, by or (), setup.size if finest is None or number == 0 else (), kind
+            ):
                 yield severity, f"s{number}: {text}"
 
 

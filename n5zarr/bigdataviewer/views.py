@@ -31,17 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.requests import Steps
     from n5zarr.store.n5_store import N5Store
 
-__all__ = [
-    "Levels",
-    "SetupLevel",
-    "described_views",
-    "find_views",
-    "moves",
-    "names_of",
-    "views_without_images",
-]
-
-
 _MOST_LOOKED_AT = 1000  # views
 _MOST_NAMED = 20
 

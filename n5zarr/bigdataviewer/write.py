@@ -58,8 +58,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import Progress, Scheduler
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["ProjectData", "dataset_of", "write_bdv"]
-
 _NO_UNIT = "pixel"
 
 
@@ -212,7 +210,7 @@ class ProjectData:
         ----------
         name : str
             For messages.
-        ome_version : {"0.4", "0.5"} or None
+        ome_version : {"0.4", "0.5", "0.6"} or None
             The version of OME-Zarr; None for N5.
         """
         levels = {view: self._levels(view) for view in self.views}
@@ -354,7 +352,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
         The XML, ``"dataset.xml"``; the container is ``dataset.n5`` or ``dataset.ome.zarr`` beside.
     format : {"n5", "ome-zarr"}, optional
         The format of the images.
-    ome_version : {"0.4", "0.5"}, optional
+    ome_version : {"0.4", "0.5", "0.6"}, optional
         The version of OME-Zarr; each BigStitcher reads 0.4, the default, and newer ones 0.5.
     setups : mapping, optional
         Names of setups by number: ``{0: {"name": "left", "channel": "GFP", "tile": "3"}}``. They
@@ -405,7 +403,7 @@ def write_bdv(  # noqa: PLR0913 - one keyword for each choice
     began = time.monotonic()
     check_option("format", format, ("n5", "ome-zarr"))
     new = NewProject.at(place_of(location, storage_options, backend), format, ome_version)
-    require(new is not None, f"{location}: expected the path of an XML file, 'dataset.xml'")
+    require(new is not None, "location: expected the path of an XML file, such as 'dataset.xml'")
     assert new is not None  # noqa: S101 - see above
     new.check_free(may_exist=overwrite)
     with ErrorsAt(str(new.file)):

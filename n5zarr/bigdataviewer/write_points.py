@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["write_interest_points"]
-
 _BLOCK = 300_000  # points in a block, like BigStitcher
 _GZIP: dict[str, JSON] = {"type": "gzip", "useZlib": False, "level": -1}  # Java's default
 

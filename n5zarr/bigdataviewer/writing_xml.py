@@ -24,14 +24,6 @@ if TYPE_CHECKING:
     from n5zarr.bigdataviewer.description import Setup
     from n5zarr.bigdataviewer.registrations import View, ViewTransform
 
-__all__ = [
-    "n5_loader",
-    "ome_loader",
-    "project_xml",
-    "view_image",
-    "with_loader",
-]
-
 _LOADER = "SpimData/SequenceDescription/ImageLoader"
 _BASE = "SpimData/BasePath"
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>\n'

@@ -12,18 +12,6 @@ from n5zarr.errors import option_error
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "Span",
-    "elements_at",
-    "indented",
-    "numbers_in",
-    "numbers_text",
-    "parsed_xml",
-    "replaced",
-    "whole_number",
-    "with_children",
-]
-
 _TAG = re.compile(rb"""<[^"'>\0]*(?:"[^"]*"[^"'>\0]*|'[^']*'[^"'>\0]*)*>""")
 
 

@@ -15,17 +15,15 @@ import math
 from typing import TYPE_CHECKING
 
 from n5zarr.conventions.levels import entries_in, path_of
-from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
+from n5zarr.conventions.model import MisfitError, items_of, mapping
 from n5zarr.format.order import to_c, to_n5
-from n5zarr.images.ome_documents import UNNAMED_AXES, ome_part
+from n5zarr.images.ome_documents import UNNAMED_AXES, image_as_05
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.bigdataviewer.loader import ViewImage
     from n5zarr.format.lenient_json import JSON
-
-__all__ = ["axis_order", "factors_of", "leading_indices", "level_paths", "n_space_axes"]
 
 _DIGITS = 4  # to which Java rounds factors
 _BY_TYPE = {"time": "t", "channel": "c"}
@@ -39,7 +37,7 @@ def level_paths(attributes: Mapping[str, JSON]) -> tuple[str, ...]:
     MisfitError
         The group has no image.
     """
-    paths = [path_of(entry) for entry in entries_in(_image(attributes))]
+    paths = [path_of(entry) for entry in entries_in(image_as_05(attributes))]
     if not paths or not all(paths):
         raise MisfitError("expected an image of OME-Zarr, got no multiscales with paths of levels")
     return tuple(path or "" for path in paths)
@@ -84,7 +82,9 @@ def factors_of(
     order : sequence of int, optional
         The axes of the array in the order of the view, from :func:`axis_order`.
     """
-    scales = [_scale(mapping(entry), n_space, order) for entry in entries_in(_image(attributes))]
+    scales = [
+        _scale(mapping(entry), n_space, order) for entry in entries_in(image_as_05(attributes))
+    ]
     first = scales[0]
     if first is not None and all(scale is not None for scale in scales):
         return [
@@ -171,7 +171,7 @@ def _axis_names(attributes: Mapping[str, JSON], ndim: int) -> list[object]:
 
 def _axes(attributes: Mapping[str, JSON], ndim: int) -> Sequence[JSON]:
     """Return the axes: objects since 0.4, text in 0.3, five fixed ones before."""
-    axes = _image(attributes).get("axes")
+    axes = image_as_05(attributes).get("axes")
     return axes if isinstance(axes, list) and len(axes) == ndim else UNNAMED_AXES[-ndim:]
 
 
@@ -181,11 +181,6 @@ def _place_of(axis: JSON) -> str:
         return axis
     described = mapping(axis)
     return _BY_TYPE.get(str(described.get("type")), str(described.get("name")).lower())
-
-
-def _image(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
-    """Return the first image of a group."""
-    return first_of(ome_part(attributes, "multiscales"))
 
 
 def _scale(

@@ -14,8 +14,6 @@ from n5zarr.cli.command import command
 from n5zarr.cli.options import Quiet, Verbose
 from n5zarr.cli.version import version_line
 
-__all__ = ["app"]
-
 # By panel of the help: the names of the commands, each with its module and function.
 _PANELS = {
     "Look": {

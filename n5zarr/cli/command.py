@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-__all__ = ["Result", "command", "errors_in_one_line"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Result:

@@ -7,6 +7,7 @@ import warnings
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
@@ -16,10 +17,12 @@ from rich.text import Text
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.many import outputs_of, run_each
-from n5zarr.cli.messages import counted, next_step
+from n5zarr.cli.messages import next_step
 from n5zarr.cli.options import ACCESS, AsJson, Progress, options_of
 from n5zarr.format.path import join
-from n5zarr.store.info import bytes_text
+from n5zarr.storage.not_found import NotFoundError, local_root_message
+from n5zarr.storage.url import is_url, local_path
+from n5zarr.store.info import bytes_text, counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -28,8 +31,6 @@ if TYPE_CHECKING:
 
     from n5zarr import Conversion, Pyramid, PyramidLevel
     from n5zarr.tools.evidence.report import Report
-
-__all__ = ["convert", "convert_nwb", "download", "pyramid", "rechunk", "sidecar", "virtualize"]
 
 _MOST_ROWS = 20
 _MOST_NAMED = 10  # datasets that are omitted
@@ -108,18 +109,24 @@ def _convert_into(
     """Copy one of several sources, unless an earlier run has."""
     places, verify = (source, outputs[source]), given["verify"]
     options = {**given, "resume": not given["overwrite"]}
-    planned = None
-    # what fails here fails again below, and is recorded
-    with suppress(Exception), warnings.catch_warnings(action="ignore"):
-        if not (given["overwrite"] or given["dry_run"]):
-            planned = _convert(*places, {**options, "expect_complete": False, "dry_run": True})
-    if planned is not None and planned.was_finished:
+    if not (given["overwrite"] or given["dry_run"]) and _was_finished(places, options):
         was_checked = report.keep(places, ended=True, verify=verify) if report else not verify
         if was_checked:
             state = "compared" if verify else "finished"
             return "ok", f"{outputs[source]} was {state} by an earlier run, and not read again"
     *_, text = _text(_convert(*places, {**options, "report": report}), None)
     return "ok", str(text)
+
+
+def _was_finished(places: tuple[str, str], options: Mapping[str, Any]) -> bool:
+    """Whether an earlier run has finished the copy, and the source is complete if it must be."""
+    with suppress(Exception), warnings.catch_warnings(action="ignore"):  # converting it raises, too
+        for is_complete in sorted({False, options["expect_complete"]}):
+            planned = {**options, "expect_complete": is_complete, "dry_run": True}
+            if not _convert(*places, planned).was_finished:
+                return False
+        return True
+    return False
 
 
 @options_of(n5zarr.rechunk)
@@ -166,7 +173,7 @@ _WAYS = {
 def pyramid(**given: Any) -> Result:
     """Write coarser levels s1, s2, ... beside the dataset s0.
 
-    LOCATION is s0 or its group; of OME-Zarr 0.4 and 0.5, the image or its first level. Any other
+    LOCATION is s0 or its group; of OME-Zarr 0.4 to 0.6, the image or its first level. Any other
     dataset of N5 is copied to s0 with --to. The levels appear when all are complete; you can
     resume an interrupted run. Blocks with only zeros are not written.
     """
@@ -314,6 +321,9 @@ def convert_nwb(
     DESTINATION appears only when it is complete and verified: every group, dataset, link,
     attribute, data type, value and specification. Targets of links into other files are copied.
     """
+    path = Path(local_path(source)).expanduser()
+    if not is_url(source) and not path.exists():  # hdmf and pynwb take seconds to import
+        raise NotFoundError(local_root_message(path))
     from n5zarr import hdmf  # noqa: PLC0415 - the extra may be missing
 
     hdmf.convert(source, destination, to=to, overwrite=overwrite, verify=verify, progress=progress)

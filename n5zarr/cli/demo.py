@@ -23,8 +23,6 @@ from n5zarr.metadata import inspect
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["demo"]
-
 _READING = (
     "path = n5zarr.sample_path()",
     'root = zarr.open(n5zarr.N5Store(path), mode="r")',

@@ -8,16 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import n5zarr
 from n5zarr.cli.command import Result
-from n5zarr.cli.messages import counted
 from n5zarr.cli.options import options_of
+from n5zarr.store.info import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from n5zarr.tools.diff.arrays import ArrayDifference
     from n5zarr.tools.diff.model import Comparison, Difference
-
-__all__ = ["diff"]
 
 _LONGEST = 60  # characters of a value in a line
 

@@ -13,8 +13,6 @@ from n5zarr.cli.options import ACCESS, AsJson, Node, json_or_text, options_of
 from n5zarr.storage.secrets import named
 from n5zarr.store.info import bytes_text
 
-__all__ = ["attrs", "rm_empty"]
-
 
 @options_of(n5zarr.get_attribute, only=ACCESS)
 def attrs(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from n5zarr import BlockStatistics
 
-__all__ = ["histogram_lines", "info"]
-
 _MOST_CHILDREN = 1000  # of a group that is read
 _PICTURE = 78  # columns of a histogram, at most
 _EIGHTHS = " ▏▎▍▌▋▊▉█"

@@ -8,19 +8,18 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from n5zarr.cli.command import Result
-from n5zarr.cli.messages import counted, print_text
+from n5zarr.cli.messages import print_text
 from n5zarr.container.options import require
 from n5zarr.format.foreign import format_of_name
 from n5zarr.storage.place import place_of
 from n5zarr.storage.secrets import named
+from n5zarr.store.info import counted
 from n5zarr.tools.evidence.report import Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     type Work = Callable[[str, Report | None], tuple[str, str]]
-
-__all__ = ["outputs_of", "run_each"]
 
 _STYLES = {"ok": "green", "problems": "yellow", "failed": "bold red"}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import math
 import re
 import sys
 from contextvars import ContextVar
@@ -17,22 +16,12 @@ from rich.console import Console
 from rich.segment import Segment
 from rich.text import Text
 
+from n5zarr.format.raw_json import strict
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rich.console import ConsoleOptions, RenderableType
-
-__all__ = [
-    "complain",
-    "console",
-    "counted",
-    "is_quiet",
-    "next_step",
-    "print_json",
-    "print_json_line",
-    "print_text",
-    "printable",
-]
 
 # C0 except tab and end of line, C1, characters that reverse the direction of text, and surrogates
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -81,17 +70,6 @@ def _console_of(stream: TextIO | None) -> Console:
     # None: a service has closed it
     width = None if stream is None or stream.isatty() else 10_000
     return _Console(file=stream, highlight=False, markup=False, emoji=False, width=width)
-
-
-def counted(n: int, word: str) -> str:
-    """Return a number with a noun.
-
-    Examples
-    --------
-    >>> counted(1, "block"), counted(0, "block")
-    ('1 block', '0 blocks')
-    """
-    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def next_step(part: str) -> str:
@@ -172,20 +150,10 @@ def complain(word: str, what: object) -> None:
 
 def print_json(document: object) -> None:
     """Print JSON: NaN and infinities, which it does not have, and errors as text."""
-    typer.echo(json.dumps(_finite(document), indent=2, allow_nan=False))
+    typer.echo(json.dumps(strict(document), indent=2, allow_nan=False, default=str))
 
 
 def print_json_line(document: object) -> None:
     """Print JSON in one line, at once, for programs that read it while the command runs."""
-    typer.echo(json.dumps(_finite(document), allow_nan=False))
+    typer.echo(json.dumps(strict(document), allow_nan=False, default=str))
     sys.stdout.flush()
-
-
-def _finite(value: object) -> object:
-    """Replace NaN, infinities and errors by text."""
-    if isinstance(value, dict):
-        return {key: _finite(member) for key, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    is_odd = isinstance(value, float) and not math.isfinite(value)
-    return str(value) if is_odd or isinstance(value, Exception) else value

@@ -18,21 +18,6 @@ from n5zarr.cli.messages import console, is_quiet
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = [
-    "ACCESS",
-    "AsJson",
-    "Debug",
-    "Host",
-    "Location",
-    "Node",
-    "Port",
-    "Progress",
-    "Quiet",
-    "Verbose",
-    "json_or_text",
-    "options_of",
-]
-
 ACCESS = ("storage_options", "backend")
 """The parameters of functions that open a URL."""
 

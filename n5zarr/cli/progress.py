@@ -11,8 +11,6 @@ from n5zarr.cli.messages import console, is_quiet
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["progress_bar", "stoppable"]
-
 
 @contextmanager
 def stoppable() -> Iterator[Callable[[], None]]:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from n5zarr import NeuroglancerView, Server
 
-__all__ = ["serve", "view"]
-
 
 @options_of(n5zarr.get_attribute, only=ACCESS)
 def serve(

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
     from PIL.Image import Image as Picture
 
-__all__ = ["thumbnail"]
-
 
 def _position(text: str) -> list[int] | dict[str, int]:
     """Parse ``20,48,64`` or ``z=20,t=3``."""

@@ -18,8 +18,6 @@ from n5zarr.store.info import bytes_text, names_of_axes
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-__all__ = ["STYLES", "print_tree", "setup_text", "tree"]
-
 _MOST_LINES = 200  # by default
 _HINT = "Not all: --limit 0 shows all, --match GLOB a part, --depth 1 the first level."
 STYLES = {

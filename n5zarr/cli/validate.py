@@ -13,13 +13,13 @@ from rich.text import Text
 import n5zarr
 from n5zarr.cli.command import Result
 from n5zarr.cli.many import run_each
-from n5zarr.cli.messages import complain, counted, print_text
+from n5zarr.cli.messages import complain, print_text
 from n5zarr.cli.options import ACCESS, AsJson, options_of
 from n5zarr.cli.progress import progress_bar
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.secrets import named
-from n5zarr.store.info import bytes_text
+from n5zarr.store.info import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from n5zarr import Finding, Validation
     from n5zarr.tools.evidence.report import Report
-
-__all__ = ["show_findings", "validate"]
 
 _STYLES = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _NODES = 5  # of one kind of finding, each with a row of its own
@@ -123,9 +121,9 @@ def _check(given: Mapping[str, Any], location: str, report: Report | None) -> tu
         result = n5zarr.validate(location, report=report, progress=show, **given)
     worst = result.findings[0] if result.findings else None  # the first of all
     if worst is None or worst.severity == "note":
-        return "ok", _summary(result)
+        return "ok", str(result)
     place = _place([worst])
-    return "problems", f"{_summary(result)}; {worst.kind}: {place}: {worst.message}"
+    return "problems", f"{result}; {worst.kind}: {place}: {worst.message}"
 
 
 def _clean(
@@ -216,7 +214,7 @@ def show_findings(result: Validation, *, show_all: bool) -> Iterator[RenderableT
             what = Text.assemble((where, "bold"), ": ", message)
             table.add_row(Text(severity, _STYLES[severity]), kind, what)
         yield table
-    yield _summary(result)
+    yield str(result)
     yield from _counts(result)
 
 
@@ -289,13 +287,3 @@ def _message(alike: Sequence[Finding]) -> str:
     first = alike[0].message
     is_common = all(each.message == first for each in alike)
     return first if is_common else f"{first} (the first)"
-
-
-def _summary(result: Validation) -> str:
-    found = [counted(n, severity) for severity, n in result.by_severity.items() if n]
-    return (
-        f"{', '.join(found) or 'no problems'}: {counted(result.n_groups, 'group')}, "
-        f"{counted(result.n_datasets, 'dataset')}, {counted(result.n_blocks, 'block')} of "
-        f"{bytes_text(result.n_bytes)} {'decoded' if result.deep else 'checked'} in "
-        f"{result.seconds:.1f} s"
-    )

@@ -5,8 +5,6 @@ from __future__ import annotations
 import n5zarr
 from n5zarr.arrays.kernel import is_compiled
 
-__all__ = ["version_line"]
-
 
 def version_line() -> str:
     """Name the version, and say whether the kernel is compiled, on which the speed depends."""

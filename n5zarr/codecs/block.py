@@ -30,22 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.format.compression import Compression
 
-__all__ = [
-    "Block",
-    "check_header",
-    "decode_full",
-    "decode_numeric",
-    "decode_strings",
-    "encode_parts",
-    "encode_payload",
-    "fitting_header",
-    "format_block",
-    "header_error",
-    "object_payload",
-    "pad_or_truncate",
-    "parse_block",
-]
-
 _MOST_TEXT = 2**22
 """Bytes of text that any block may hold: some programs write another count to the header."""
 

@@ -13,19 +13,6 @@ from n5zarr.errors import N5BlockError
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = [
-    "REUSED",
-    "BufferLike",
-    "Decompressor",
-    "Scratch",
-    "Streams",
-    "check_drained",
-    "damaged",
-    "max_unpacked",
-    "read_streams",
-    "scratch",
-]
-
 REUSED = 2**26  # bytes; larger blocks get new memory, which no thread keeps
 _FIRST, _PIECE = 2**9, 2**16  # bytes of input or surplus output per call of a decompressor
 

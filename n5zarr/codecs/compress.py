@@ -25,16 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.compression import Codec
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "codec_of",
-    "decompress",
-    "decompress_all",
-    "decompress_reused",
-    "measure",
-    "within_zarr_limits",
-    "zarr_to_compression",
-]
-
 # N5 spec, "Extensible compression schemes". The cast is sound: a codec is looked up by the type of
 # its own compression, so it is never called with another one.
 _CODECS = cast(

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike, Scratch
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["Codec"]
-
 
 class Codec[C](Protocol):
     """One compression; ``C`` is the dataclass of `n5zarr.format.compression` that describes it.
@@ -98,6 +96,10 @@ class Codec[C](Protocol):
         Return None if the codec does not support that, for any payload or for this one; then
         :meth:`decompress` decides whether the payload is damaged.
         """
+        return None
+
+    def framing(self, payload: memoryview, n_bytes: int) -> str | None:
+        """Name the program that packs ``n_bytes`` bytes like this; None if all do so alike."""
         return None
 
     # ------------------------------------------------------------------ parameters

@@ -29,16 +29,6 @@ from n5zarr.format.order import CTuple, N5Tuple, to_c, to_n5
 if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
 
-__all__ = [
-    "arg_max_labels",
-    "decode_labels",
-    "decode_multisets",
-    "encode_multisets",
-    "is_made_up_of",
-    "multisets_of_payload",
-    "payload_of_multisets",
-]
-
 _ENTRY = np.dtype([("label", "<i8"), ("count", "<i4")])
 
 

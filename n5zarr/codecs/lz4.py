@@ -12,14 +12,16 @@ pieces of ``blockSize`` bytes and frames each::
 
 and ends with a frame of no bytes. Other programs write the LZ4 frame format (rust-n5), numcodecs'
 four bytes of length and an LZ4 block (zarr-python 2), or an LZ4 block (z5); the reader tries one
-after the other. Zarr: ``numcodecs.lz4``; its bytes differ from Java's, so no payload is a chunk.
+after the other. Blocks are written in the framing that the document means, so that a dataset of
+zarr-python 2 or z5 stays one that they read. Zarr: ``numcodecs.lz4``; its bytes differ from Java's,
+so no payload is a chunk.
 """
 
 from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from n5zarr.codecs.buffers import BufferLike, check_drained, damaged
 from n5zarr.codecs.compression import Codec
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from types import ModuleType
 
     from n5zarr.format.lenient_json import JSON
+
+type _Framing = Literal["Java", "rust-n5", "zarr-python 2", "z5"]
 
 _FRAME = struct.Struct("<8sBIII")
 _MAGIC = b"LZ4Block"
@@ -49,9 +53,13 @@ class Lz4Codec(Codec[Lz4]):
     passes = False  # the framing differs
 
     def compress(self, data: BufferLike, compression: Lz4, item_size: int) -> BufferLike:
-        """Frame the data as Java does."""
+        """Frame the data as Java does, or as the program that wrote the document."""
         block, _, xxhash = _libraries()
-        size = min(max(compression.block_size, _MIN_PIECE), _MAX_PIECE)
+        framing = _meant(compression)
+        if framing != "Java":
+            packed: bytes = block.compress(data, store_size=False)
+            return packed if framing == "z5" else struct.pack("<I", len(data)) + packed
+        size = min(compression.block_size, _MAX_PIECE)
         level = max(0, (size - 1).bit_length() - _MIN_LEVEL_BITS)
         view = memoryview(data)
         parts: list[BufferLike] = []
@@ -66,6 +74,14 @@ class Lz4Codec(Codec[Lz4]):
                 stored,
             ]
         return b"".join([*parts, _FRAME.pack(_MAGIC, _RAW | level, 0, 0, 0)])
+
+    def framing(self, payload: memoryview, n_bytes: int) -> _Framing:
+        """Name the program whose framing a payload has."""
+        if payload[:8] == _MAGIC:
+            return "Java"
+        if payload[:4] == _LZ4_FRAME_MAGIC:
+            return "rust-n5"
+        return "zarr-python 2" if int.from_bytes(payload[:4], "little") == n_bytes else "z5"
 
     def decompress(self, payload: memoryview, n_bytes: int, compression: Lz4) -> BufferLike:
         """Decompress any of the four formats."""
@@ -116,6 +132,13 @@ class Lz4Codec(Codec[Lz4]):
     def from_zarr(self, codec: str, configuration: Mapping[str, JSON]) -> Mapping[str, JSON]:
         """Convert numcodecs' ``lz4``, which has no size of pieces."""
         return {"type": "lz4"}
+
+
+def _meant(compression: Lz4) -> _Framing:
+    """Name the program whose framing a document means; that of rust-n5 is like Java's."""
+    if compression.acceleration is not None:
+        return "zarr-python 2"
+    return "z5" if compression.block_size < _MIN_PIECE else "Java"
 
 
 def _libraries() -> tuple[ModuleType, ModuleType, ModuleType]:

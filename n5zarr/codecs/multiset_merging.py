@@ -15,15 +15,6 @@ from n5zarr.errors import option_error
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "canonical",
-    "fitted",
-    "pasted",
-    "relabelled",
-    "summed",
-    "used_only",
-]
-
 
 def used_only(multisets: LabelMultisets, part: tuple[slice, ...] = ()) -> LabelMultisets:
     """Return the same multisets, or those of a part, without the lists that no voxel has.

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     import numpy.typing as npt
 
-__all__ = ["BACKGROUND", "MAX_COUNT", "LabelMultisets", "gathered", "most_frequent"]
-
 BACKGROUND = 0
 """Java ``Label.BACKGROUND``: the label of a voxel without entries and of a missing block."""
 

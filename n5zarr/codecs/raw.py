@@ -18,8 +18,6 @@ from n5zarr.format.compression import Raw
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["RawCodec"]
-
 _BEGINNINGS = {
     "gzip": rb"\x1f\x8b\x08[\x00-\x1f]",
     "zstd": rb"\x28\xb5\x2f\xfd",

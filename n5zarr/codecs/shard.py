@@ -41,21 +41,6 @@ if TYPE_CHECKING:
 
     type Read = Callable[[int, int], BufferLike]
 
-__all__ = [
-    "LAST",
-    "Shard",
-    "check_no_shard",
-    "check_not_sharded",
-    "check_stored_size",
-    "find_shard",
-    "in_memory",
-    "is_likely",
-    "may_begin",
-    "shard_error",
-    "shard_text",
-    "stored_shard",
-]
-
 LAST = 20
 """Bytes at the end of a file that :func:`is_likely` needs: an entry and the checksum."""
 

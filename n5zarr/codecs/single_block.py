@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
 
-__all__ = ["decode_block", "encode_block"]
-
-
 def decode_block(
     data: BufferLike,
     *,

@@ -22,15 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 
-__all__ = [
-    "join_bytes",
-    "join_strings",
-    "split_bytes",
-    "split_strings",
-    "split_vlen_utf8",
-    "vlen_utf8",
-]
-
 _NUL = b"\xc0\x80"
 _MAX_PADDING = 2**20  # missing strings; a header of 12 bytes must not make a list of 16 GiB
 

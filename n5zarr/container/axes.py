@@ -1,9 +1,8 @@
 """Read the axes of datasets: names of dimensions, positions, and which datasets share them.
 
-Reads the input of the conventions (attributes of the dataset, of the groups above it and of the
-level ``s0`` beside it, BigDataViewer's XML), and converts their output into a form that xarray and
-Zarr can hold: distinct names of dimensions, and an :class:`~n5zarr.conventions.model.Axis` for each
-dimension that has positions.
+Reads the input of the conventions (attributes of the dataset, the groups above and levels beside
+it, BigDataViewer's XML), and converts their output into what xarray and Zarr can hold: distinct
+names of dimensions, and an :class:`~n5zarr.conventions.model.Axis` for each that has positions.
 """
 
 from __future__ import annotations
@@ -41,18 +40,8 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
-__all__ = [
-    "GroupLayout",
-    "Placed",
-    "placed_by_shape",
-    "positions",
-    "read_layout",
-    "read_placed",
-    "read_placed_by_each",
-]
-
-# attributes that dimensions and coordinates replace
-_REPLACED = (AXES_KEY, XARRAY_KEY)
+_REPLACED = (AXES_KEY, XARRAY_KEY)  # attributes that dimensions and coordinates replace
+_LEVELS = [f"s{k}" for k in range(10)]  # whose shapes are compared
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -269,8 +258,12 @@ def _read_around(
     says_something = view.dataset.attributes or any(above) or level_of(name) is not None
     if path and says_something:  # else no convention needs another level
         wanted = {_name_of_first(path, above), unlisted_level(above) or name} - {name}
-        found = yield from nodes.datasets([join(group, each) for each in sorted(wanted)])
-        beside |= {p.rpartition("/")[2]: v for p, v in found.items()}
+        is_of_group = level_of(name) and any(each.keys() - {"n5"} for each in above)
+        for names in (wanted, {*_LEVELS} - {name}):  # the latter if there is no s0
+            found = yield from nodes.datasets([join(group, each) for each in sorted(names)])
+            beside |= {p.rpartition("/")[2]: v for p, v in found.items()}
+            if not is_of_group or "s0" not in wanted - beside.keys():
+                break
     return above, beside, setup or (yield from _setup_view(path))
 
 
@@ -384,7 +377,6 @@ def _place(
     """Name and place the dimensions of a dataset, from documents that have been read."""
     names = tuple(path.split("/")) if path else ()
     first = beside.get(_name_of_first(path, above))
-    unlisted = beside.get(unlisted_level(above) or "")
     node = Node(
         path=names,
         dimensions=from_presented(view.shape, view.axis_order),
@@ -394,8 +386,8 @@ def _place(
         first_attributes={} if first is None else first.dataset.attributes,
         first_name=first_listed(names, above),
         is_like_first=first is None or first.dataset.data_type == view.dataset.data_type,
+        levels={k: beside[n].dataset.dimensions for k, n in enumerate(_LEVELS) if n in beside},
         view=bdv_view,
-        unlisted=None if unlisted is None else unlisted.dataset.dimensions,
         given_names=_given_names(view),
     )
     return _with_axes(path, view, *find_geometry(node, convention))

@@ -21,18 +21,6 @@ from n5zarr.storage.requests import Entry, KeysBelow, Stamp, Steps, list_each
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = [
-    "Ask",
-    "StoredBlocks",
-    "blocks_by_prefix",
-    "grid_position_rows",
-    "holds_blocks",
-    "n_bytes_below",
-    "n_bytes_of",
-    "stored_positions",
-    "stored_rows",
-]
-
 
 class StoredBlocks(NamedTuple):
     """The blocks of a dataset that exist.

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ChunkKey
 
-__all__ = ["BlockLocation"]
-
 
 class BlockLocation(NamedTuple):
     """The place of a block in its dataset and in the container.

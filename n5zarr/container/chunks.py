@@ -59,8 +59,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import N5Tuple
     from n5zarr.zarr_view.keys import ChunkKey
 
-__all__ = ["Chunks"]
-
 
 @dataclass(frozen=True)
 class Chunks:

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["check", "decode", "encode"]
-
 
 def check(view: DatasetView) -> None:
     """Raise if zarr cannot open an array with the record of a dataset, or its codecs cost too much.

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Container", "KeyReader"]
-
 
 class KeyReader(Protocol):
     """The keys that a store serves: of a container as it is, or with its axes as coordinates."""
@@ -263,7 +261,10 @@ class Container:
                 "N5 holds no other values"
             )
             if fixed is not None:
-                message += f". The store shows one format: N5Store(..., zarr_format={fixed})"
+                message += (
+                    f". The store shows one format: N5Store(..., zarr_format={fixed}); zarr's "
+                    f"functions create it with zarr_format={fixed}, too"
+                )
             raise N5UnrepresentableError(message, kind="path", where=self.name)
         if isinstance(parsed, ChunkKey):
             steps = self.chunks.write(parsed, value)
@@ -415,8 +416,8 @@ class Container:
         return f"{self.name}: {key if parsed is None else parsed.path or '/'}"
 
     def warn(self, message: str) -> None:
-        """Warn the user, once per message and store object."""
-        if message not in self.memory.warned:
+        """Warn the user, once per message and store object; not at all if there is no message."""
+        if message and message not in self.memory.warned:
             self.memory.warned.add(message)
             warnings.warn(f"{self.name}: {message}", N5Warning, stacklevel=2)
 

@@ -34,14 +34,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "LONGEST_AXIS",
-    "TOO_LONG",
-    "Coordinate",
-    "CoordsView",
-    "Member",
-]
-
 _CHUNK = 2**14  # positions; all have one size, so that an axis may grow while its array is open
 LONGEST_AXIS = 2**27
 """Largest number of positions of an axis that gets a coordinate, which xarray loads: 1 GiB."""

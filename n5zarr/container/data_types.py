@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["default_fill", "element_of_v2", "element_of_v3", "type_of_numpy", "v2_fill", "v3_form"]
-
 _OBJECT_CODECS = ("vlen-utf8", "vlen-bytes")
 
 

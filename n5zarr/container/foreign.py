@@ -27,17 +27,6 @@ if TYPE_CHECKING:
     from n5zarr.format.foreign import Foreign
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "INCOMPLETE_JSON",
-    "check_both",
-    "check_n5",
-    "check_place",
-    "holds_nodes",
-    "read_node_of_any",
-    "read_zarr_node",
-    "zarr_instead",
-]
-
 INCOMPLETE_JSON = "n5zarr-incomplete.json"
 """The file in a destination of :mod:`n5zarr.tools.jobs` that is still being written."""
 
@@ -165,7 +154,7 @@ def _zarr_at(path: str, entries: Sequence[Entry]) -> Steps[Foreign | None]:
     if data is not None and (has_blocks_of_n5(data) if has_both else is_sidecar(data)):
         return None
     found = zarr_node(names, data if own == "zarr.json" else None)
-    if not has_both or found is None or found.kind is None:
+    if not has_both or found is None:
         return found
     document = _parsed((yield from read_key(join(path, ATTRIBUTES_JSON))) or b"")
     if is_dataset(document):

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.keys import ZarrFormat
     from n5zarr.zarr_view.record import Record
 
-__all__ = ["Formats", "in_format"]
-
 _FORMAT = "zarr_format"
 
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["Hierarchy", "KeyListing", "names", "names_below"]
-
 
 @dataclass(frozen=True)
 class Hierarchy:

@@ -32,15 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
 
-__all__ = [
-    "Creation",
-    "KnownNode",
-    "Memory",
-    "Node",
-    "check_still_there",
-    "gone",
-]
-
 type Node = DatasetView | GroupAttributes
 
 _JUST_LISTED = 2  # seconds during which a node from a listing is not read again
@@ -128,6 +119,8 @@ class Memory:
         Whether the version of the container has been checked.
     has_root : bool
         Whether the root of the container is known to exist.
+    before : dict or None
+        Documents before they were changed, by path, while an error would undo the changes.
     """
 
     def __init__(self, assumed: Mapping[str, bytes] | None = None) -> None:
@@ -145,6 +138,7 @@ class Memory:
         self._last_shard: tuple[str, bytes, BufferLike] | None = None
         self.version_checked = False
         self.has_root = False
+        self.before: dict[str, bytes | None] | None = None
 
     def for_copy(self) -> Memory:
         """Make the memory of another store object that serves the same open arrays."""
@@ -242,6 +236,11 @@ class Memory:
             if coords is not None:
                 return ChunkKey(path, coords, self.created[path].zarr_format)
         return None
+
+    def keep_before(self, path: str, data: bytes | None) -> None:
+        """Remember a document before its first change, None if there was none, if that is asked."""
+        if self.before is not None:
+            self.before.setdefault(path, data)
 
     # ------------------------------------------------------------------ blocks
 

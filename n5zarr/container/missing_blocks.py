@@ -13,8 +13,6 @@ from n5zarr.storage.requests import Get, Steps, list_each
 if TYPE_CHECKING:
     from n5zarr.container.nodes import Nodes
 
-__all__ = ["check_missing"]
-
 
 def check_missing(nodes: Nodes, path: str) -> Steps[None]:
     """Look at one stored block of a dataset of which a read found none, once.

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.requests import Entry
 
-__all__ = ["MAX_LEVELS", "Broken", "ReplacedError", "names_of_nodes"]
-
 MAX_LEVELS = 255
 """Largest depth of listed groups; open deeper ones by their paths."""
 

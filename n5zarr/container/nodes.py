@@ -64,8 +64,6 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Memory, Node
     from n5zarr.container.options import ViewOptions
 
-__all__ = ["Nodes", "check_of_node", "read_document"]
-
 _SHORT = 2**14  # bytes of a document whose view is remembered
 
 _STALE_RECORD = """zarr: record ignored: another tool has changed the elements of the dataset; \

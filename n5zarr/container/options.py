@@ -22,16 +22,6 @@ if TYPE_CHECKING:
     from n5zarr.errors import Kind
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "ViewOptions",
-    "check_compression",
-    "check_concurrency",
-    "check_option",
-    "check_sizes",
-    "listed",
-    "require",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ViewOptions:

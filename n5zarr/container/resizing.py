@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["MOST_BLOCKS", "MOST_BYTES", "pad_blocks", "remove_outside"]
-
 MOST_BLOCKS = 1000
 """Most truncated blocks that a resize stores again; with more, it stores none."""
 

@@ -31,7 +31,7 @@ from n5zarr.format.attributes import (
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.path import groups_above, join
 from n5zarr.format.raw_json import RawObject
-from n5zarr.storage.requests import Get, List, Remove, Steps, Update, list_each, read_key
+from n5zarr.storage.requests import Get, List, Remove, Steps, Update, Warn, list_each, read_key
 from n5zarr.zarr_view.change import (
     Change,
     NewArray,
@@ -60,8 +60,6 @@ if TYPE_CHECKING:
 
 type ZarrDocument = dict[str, Any]
 """A ``zarr.json``, ``.zarray`` or similar document, which zarr has checked."""
-
-__all__ = ["parse_document", "remove_document", "update_attributes", "write_document"]
 
 _V3_IDENTITY = ("data_type", "chunk_grid", "codecs", "fill_value")
 _V2_IDENTITY = ("dtype", "chunks", "compressor", "filters", "order", "fill_value")
@@ -123,10 +121,8 @@ def write_document(
 
     Parameters
     ----------
-    nodes : Nodes
-        The container.
-    key : MetadataKey
-        Key of the document.
+    nodes, key : Nodes, MetadataKey
+        The container, and the key of the document.
     document : dict
         See :func:`parse_document`.
     served : bytes or None
@@ -151,17 +147,17 @@ def write_document(
     change = whole if old is None else _since(whole, key, document, old, nodes.options.axis_order)
     if key.path and not nodes.memory.has_root:
         yield from make_root()
-    path, applied = join(key.path, ATTRIBUTES_JSON), list[Change]()
+    path, applied, told = join(key.path, ATTRIBUTES_JSON), list[Change](), list[str]()
     opened = _opened_dataset(nodes.memory, key.path, change.kind)
 
     def apply(data: bytes | None) -> bytes:
         applied.clear()  # called again if another program has replaced the document meanwhile
         if only_new and data is not None:
             return data
-        if opened is not None:
-            _check_document(opened, data)
+        _check_document(opened, data)
+        nodes.memory.keep_before(key.path, data)
         applied.append(change if data and data.strip() else whole)  # whole: the group was removed
-        return changed(data, applied[-1])
+        return changed(data, applied[-1], told)
 
     (data,) = yield from _resizing(nodes, key.path, change.kind, Update(path, apply), opened)
     if not applied:
@@ -170,6 +166,7 @@ def write_document(
         members = kind.members
         made = (members.element.stored, members.block_size, members.record.data_type)
         nodes.memory.create(key.path, document, made)
+    yield [Warn(f"{key.path or '/'}: {each}") for each in told]
     return (yield from nodes.classify(key.path, data))
 
 
@@ -185,8 +182,10 @@ def _opened_dataset(memory: Memory, path: str, kind: Outcome | None) -> DatasetA
     return opened
 
 
-def _check_document(opened: DatasetAttributes, data: bytes | None) -> None:
-    """Raise if a document on disk is no longer that of a dataset that was opened."""
+def _check_document(opened: DatasetAttributes | None, data: bytes | None) -> None:
+    """Raise if a document on disk is no longer that of a dataset, if one was opened."""
+    if opened is None:
+        return
     now = parse_attributes(RawObject.parse(data).values)
     if not isinstance(now, DatasetAttributes):
         raise gone(data)
@@ -240,9 +239,11 @@ def update_attributes(
         before = restore_attributes(users, Record.from_json(document.get(ZARR_KEY)))
         made = NewAttributes(change(before), base=before)
         node = NodeContext(is_root=not path, is_group=is_group)
-        return changed(data, Change(node=node, attributes=made))
+        return changed(data, Change(node=node, attributes=made), told)
 
+    told: list[str] = []
     yield [Update(join(path, ATTRIBUTES_JSON), apply)]
+    yield [Warn(f"{path or '/'}: {each}") for each in told]
 
 
 def _in_place(nodes: Nodes, key: MetadataKey, change: Change, *, is_known: bool) -> Steps[Change]:

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from n5zarr.container.memory import Node
     from n5zarr.container.nodes import Nodes
 
-__all__ = ["PathPatterns", "Selection", "Unreadable", "Walk", "WalkNode"]
-
 _AHEAD = 512  # nodes whose documents are requested together
 _LISTINGS = 64  # groups that are listed together
 

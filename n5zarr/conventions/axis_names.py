@@ -13,16 +13,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "AXES_KEY",
-    "XARRAY_KEY",
-    "check_distinct",
-    "derived_names",
-    "distinct_names",
-    "in_axis_order",
-    "with_names",
-]
-
 AXES_KEY = "axes"
 XARRAY_KEY = "_ARRAY_DIMENSIONS"
 """The attribute with which xarray names the axes of arrays of Zarr v2."""
@@ -48,6 +38,20 @@ def derived_names(attributes: Mapping[str, JSON], ndim: int) -> tuple[str, tuple
         if names:
             return key, to_n5(names) if key == XARRAY_KEY else tuple(names)
     return None
+
+
+def letters_of(value: JSON, ndim: int) -> tuple[str, ...] | None:
+    """Read ilastik's ``axes``, a text with one letter for each axis, N5 order; None for others.
+
+    lazyflow ``OpStreamingH5N5Reader``; the letters are those of vigra's axes that images have.
+
+    Examples
+    --------
+    >>> letters_of("cxyt", 4), letters_of("cxy", 4), letters_of("xxyz", 4)
+    (('c', 'x', 'y', 't'), None, None)
+    """
+    is_text = isinstance(value, str) and len(value) == ndim == len({*value} & {*"txyzc"})
+    return tuple(value) if is_text else None  # type: ignore[arg-type] # a text
 
 
 def in_axis_order(attributes: Mapping[str, JSON], axis_order: AxisOrder) -> dict[str, JSON]:

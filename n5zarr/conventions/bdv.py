@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.conventions.levels import factors_in_json
+from n5zarr.conventions.levels import factors_in_json, factors_to_first
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
     Node,
     axes_of,
     centre_shifts,
-    downsampling_factors,
     numbers_at,
 )
 
@@ -28,15 +27,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from n5zarr.format.lenient_json import JSON
-
-__all__ = [
-    "KEYS",
-    "read",
-    "setup_of",
-    "view_of",
-    "write_setup",
-    "write_timepoint",
-]
 
 KEYS = ("downsamplingFactors",)
 
@@ -70,7 +60,7 @@ def read(node: Node) -> Geometry | None:
     if view_of(node.path) is None or node.ndim != 3:
         return None
     scale, offset, rest = _place(node)
-    by = downsampling_factors(node) or (1.0, 1.0, 1.0)
+    by = factors_to_first(node) or (1.0, 1.0, 1.0)
     return Geometry(
         convention="bdv",
         axes=axes_of(

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "read_group"]
-
 KEYS = ("spatialTransform",)
 
 
@@ -47,7 +45,7 @@ def read_group(node: Node) -> Geometry | None:
 def _read(node: Node, spatial: Mapping[str, JSON]) -> Geometry | None:
     if not spatial:
         return None
-    steps = _steps(mapping(spatial.get("transform")), node.ndim)
+    steps = steps_of(mapping(spatial.get("transform")), node.ndim)
     if steps is None:
         raise MisfitError(
             f"spatialTransform: expected a scale and translation along each of {node.ndim} axes, "
@@ -81,8 +79,16 @@ _MEMBERS = {
 }
 
 
-def _steps(transform: Mapping[str, JSON], ndim: int) -> Steps | None:
-    """Reduce a transform to scale and translation along each axis; None if it mixes axes."""
+def steps_of(transform: Mapping[str, JSON], ndim: int) -> Steps | None:
+    """Reduce a transform to scale and translation along each axis; None if it mixes axes.
+
+    Parameters
+    ----------
+    transform : mapping
+        As here, or as in OME-Zarr 0.6, which has the rows of an affine as lists.
+    ndim : int
+        Number of axes.
+    """
     match transform.get("type"):
         case str(kind) if kind in _MEMBERS:
             members = {name: numbers(transform.get(name), ndim) for name in _MEMBERS[kind]}
@@ -91,7 +97,9 @@ def _steps(transform: Mapping[str, JSON], ndim: int) -> Steps | None:
             offset = members.get("offset") or members.get("translation")
             return members.get("scale") or (1.0,) * ndim, offset or (0.0,) * ndim
         case "affine":
-            affine = numbers(transform.get("affine"), ndim * (ndim + 1))
+            rows = items_of(transform.get("affine"))
+            flat = [n for row in rows for n in (row if isinstance(row, list) else [row])]
+            affine = numbers(flat, ndim * (ndim + 1))
             return None if affine is None else diagonal_of(affine, ndim)
         case "sequence":
             return _sequence(transform.get("transformations"), ndim)
@@ -103,7 +111,7 @@ def _sequence(transforms: JSON, ndim: int) -> Steps | None:
     """Combine transforms, the first one applied first; None if one mixes axes."""
     found: Steps = (1.0,) * ndim, (0.0,) * ndim
     for transform in items_of(transforms):
-        steps = _steps(mapping(transform), ndim)
+        steps = steps_of(mapping(transform), ndim)
         if steps is None:
             return None
         found = applied_after(found, steps)

@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "problems_of", "read", "read_group", "write"]
-
 KEYS = ("transform",)
 
 _MEMBERS = {"axes", "order", "ordering", "scale", "translate", "units"}

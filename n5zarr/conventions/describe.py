@@ -20,20 +20,6 @@ from n5zarr.format.order import to_c
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "WRITTEN",
-    "Written",
-    "add_level",
-    "choose_convention",
-    "describe_axes",
-    "describe_levels",
-    "describe_setup",
-    "remove_levels",
-    "set_level",
-    "shares_transforms",
-    "without_levels",
-]
-
 WRITTEN = ("cosem", "n5viewer", "neuroglancer", "ngff")
 """The conventions that n5zarr writes."""
 

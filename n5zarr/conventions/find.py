@@ -13,7 +13,7 @@ reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,6 +31,7 @@ from n5zarr.conventions import (
     paintera,
     render,
 )
+from n5zarr.conventions.axis_names import AXES_KEY, letters_of
 from n5zarr.conventions.levels import (
     by_shapes,
     entries_in,
@@ -38,7 +39,7 @@ from n5zarr.conventions.levels import (
     images_in,
     level_by_factors,
     path_of,
-    problems_of_list,
+    problems_of_factors,
     ratios,
 )
 from n5zarr.conventions.model import (
@@ -49,15 +50,15 @@ from n5zarr.conventions.model import (
     axes_of,
     brief,
     downsampling_factors,
+    items_of,
     level_of,
+    mapping,
     numbers,
 )
-from n5zarr.conventions.units import is_unit, symbol
+from n5zarr.conventions.units import is_unit, ratio, symbol
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
-
-__all__ = ["CONVENTIONS", "GeometryAndProblems", "find_geometry", "other_attributes"]
 
 
 def _names_only(node: Node) -> Geometry | None:
@@ -99,6 +100,7 @@ CONVENTIONS: tuple[tuple[str, Callable[[Node], Geometry | None]], ...] = (
     ("ngff", ngff.read_dataset),
     ("canonical", canonical.read_group),
     ("funlib", funlib.read),
+    ("n5viewer", n5viewer.read_group),
     ("neuroglancer", neuroglancer.read),
     ("paintera", paintera.read),
     ("paintera", paintera.read_group),
@@ -125,9 +127,10 @@ _OWN_KEYS = {
 }
 # their levels may be placed by a list of factors
 _BY_LISTED_FACTORS = {
-    "bdv", "factors", "funlib", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
+    "bdv", "factors", "funlib", "fused", "n5viewer", "neuroglancer", "paintera", "render", "shapes",
 }  # fmt: skip
 _OBJECTS = {"transform", "pixelResolution", "spatialTransform", "coordinateArrays"}
+_OF_FIRST = ("neuroglancer", "paintera")  # their lists may be those of the first axes
 _OF_ANY_LENGTH = {
     "affineTransform", "coordinateTransformations", "downsamplingFactors", "pixelResolution",
     "scales",
@@ -171,15 +174,17 @@ def find_geometry(node: Node, convention: str | None = None) -> GeometryAndProbl
         geometry = _names_only(node) or (_by_shapes(node) if convention is None else None)
     if not problems and convention is None and (geometry is None or not geometry.is_stated):
         problems += _ignored(node)
+    if geometry is None or geometry.convention in ("n5viewer", "factors", "names", "shapes"):
+        problems += n5viewer.problems_of(node)
     if geometry is not None:
-        geometry = replace(geometry, axes=_sensible(geometry.axes, problems))
+        geometry = replace(geometry, axes=_sensible(geometry.axes, problems), node=node)
         problems += _problems_of(node, geometry)
     return GeometryAndProblems(geometry, tuple(dict.fromkeys(problems)))
 
 
 def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
     if geometry.convention in _BY_LISTED_FACTORS:
-        yield from problems_of_list(node)
+        yield from problems_of_factors(node)
     if geometry.convention == "cosem":
         yield from cosem.problems_of(node)
     if geometry.rest:
@@ -187,6 +192,94 @@ def _problems_of(node: Node, geometry: Geometry) -> Iterator[str]:
             "the registration turns or shears: positions are along the axes of the view, and "
             "the attribute 'registration' has the matrix that maps them to the world"
         )
+
+
+def problems_of_level(geometry: Geometry | None) -> Iterator[str]:
+    """Say which metadata place a dataset elsewhere than its elements are, as a level of an image.
+
+    Reading needs none of this: checks and conversions ask it.
+    """
+    if geometry is None or geometry.node is None:
+        return
+    node = geometry.node
+    for image, _ in entries_of(node.path, node.ancestors):
+        yield from misspelt_units(image)
+    first = node.first
+    if first is None or first.ndim != node.ndim or not geometry.is_stated:
+        return
+    finest = find_geometry(first).geometry
+    if finest is not None and finest.is_stated:
+        axes = finest.axes
+    elif geometry.convention == "factors":
+        axes = axes_of(node.ndim)  # which factors count
+    else:
+        return
+    is_level = node.first_name is not None or any(
+        axis.scale != other.scale for axis, other in zip(axes, geometry.axes, strict=True)
+    )
+    if is_level and not node.is_like_first:
+        yield f"dataType: expected that of {first.path[-1]}, as this is another level of it"
+    # others of the same scale may be no levels, but sections of a series
+    if is_level or (node.is_like_first and ratios(first.dimensions, node.dimensions)):
+        yield from problems_of_scale(
+            node.dimensions, geometry.axes, first.dimensions, axes, first.path[-1]
+        )
+
+
+# elements by which a level may be larger or smaller than its scale says
+_ROUNDED = 1.0 + 1e-6
+_OFTEN_ROUNDED = 2.0  # from level to level, by factors that are not whole
+_PART = 0.01  # of its extent, the same: scales are rounded, too, as 4.0003 to 4
+
+
+def problems_of_scale(
+    shape: Sequence[int],
+    axes: Sequence[Axis],
+    first_shape: Sequence[int],
+    first_axes: Sequence[Axis],
+    name: str,
+) -> Iterator[str]:
+    """Say that the scale of a level contradicts its shape, if it does.
+
+    Parameters
+    ----------
+    shape, axes : sequence
+        The level: its extent in elements, and its axes in the same order.
+    first_shape, first_axes : sequence
+        The finest level.
+    name : str
+        Name of the finest level.
+    """
+    if not all(map(_agrees, shape, axes, first_shape, first_axes)):
+        yield (
+            f"scale: expected about that of {name} times the ratio of the shapes, "
+            f"{(*first_shape,)} and {(*shape,)}, got {[axis.scale for axis in axes]} and "
+            f"{[axis.scale for axis in first_axes]}"
+        )
+
+
+def _agrees(n: int, axis: Axis, n_first: int, first: Axis) -> bool:
+    """Whether a level has about as many elements along an axis as its scale says.
+
+    One that begins elsewhere shows a part of the image, and may have any number.
+    """
+    unit = ratio(axis.unit, first.unit)
+    by = unit * axis.scale / first.scale if unit and first.scale else 0.0
+    if not (0 < by < math.inf and n and n_first):
+        return True
+    start = abs(by * axis.translation / axis.scale - first.translation / first.scale)
+    most = _ROUNDED if math.isclose(by, round(by), rel_tol=_PART) else _OFTEN_ROUNDED
+    fits = abs(n - n_first / by) <= max(1.0, 1 / by) * most + _PART * n
+    return fits or start > max(1.0, by, n_first / n)
+
+
+def misspelt_units(image: Mapping[str, JSON]) -> list[str]:
+    """Say that axes of OME-NGFF have ``units``, which no program reads, for ``unit``."""
+    return [
+        f"multiscales: axes: expected unit, got units: {brief(axis)}"
+        for axis in map(mapping, items_of(image.get("axes")))
+        if "units" in axis and "unit" not in axis
+    ]
 
 
 def _sensible(axes: tuple[Axis, ...], problems: list[str]) -> tuple[Axis, ...]:
@@ -229,13 +322,15 @@ def other_attributes(attributes: Mapping[str, JSON], geometry: Geometry | None) 
     own = () if geometry is None else _OWN_KEYS.get(geometry.convention, ())
     if funlib.TYPES_KEY in own and "voxel_size" not in attributes:
         own = (*own, "resolution")
+    if geometry is not None and letters_of(attributes.get(AXES_KEY), len(geometry.axes)):
+        own = (*own, AXES_KEY)
     if geometry is None or not geometry.is_stated:
         return {key: value for key, value in attributes.items() if key not in own}
     return {
         key: value
         for key, value in attributes.items()
         if key not in own
-        and not (key in _KEYS and _describes_axes(key, value, len(geometry.axes)))
+        and not (key in _KEYS and _describes_axes(key, value, geometry))
         and not (key == "unit" and _has_unit(attributes, geometry))
     }
 
@@ -250,10 +345,12 @@ def _has_unit(attributes: Mapping[str, JSON], geometry: Geometry) -> bool:
     )
 
 
-def _describes_axes(key: str, value: JSON, ndim: int) -> bool:
+def _describes_axes(key: str, value: JSON, geometry: Geometry) -> bool:
     """Whether a value under this key may belong to a convention; else it is a user's attribute."""
     if isinstance(value, list):
-        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and len(value) == ndim)
+        least = 1 if geometry.convention in _OF_FIRST else len(geometry.axes)
+        fits = least <= len(value) <= len(geometry.axes)
+        return key in _OF_ANY_LENGTH or (key not in _OBJECTS and fits)
     return isinstance(value, Mapping) and key in _OBJECTS
 
 

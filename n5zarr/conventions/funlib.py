@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "TYPES_KEY", "is_of_funlib", "read", "read_group"]
-
 KEYS = ("voxel_size", "offset", "axis_names", "units")
 TYPES_KEY = "types"
 _OF_SPACE = ("space", "time")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 
+from n5zarr.conventions.levels import factors_to_first
 from n5zarr.conventions.model import (
     Geometry,
     MisfitError,
@@ -17,12 +18,9 @@ from n5zarr.conventions.model import (
     axes_of,
     brief,
     centre_shifts,
-    downsampling_factors,
     mapping,
     numbers_at,
 )
-
-__all__ = ["read"]
 
 _KEY = "Bigstitcher-Spark"
 _VOLUME = re.compile(r"ch[0-9]+tp[0-9]+")
@@ -40,7 +38,7 @@ def read(node: Node) -> Geometry | None:
     anisotropy = fusion.get("AnisotropyFactor", 1) if fusion.get("PreserveAnisotropy") else 1
     if isinstance(anisotropy, bool) or not isinstance(anisotropy, int | float):
         raise MisfitError(f"{_KEY}/AnisotropyFactor: expected a number, got {brief(anisotropy)}")
-    by = downsampling_factors(node) or (1.0, 1.0, 1.0)
+    by = factors_to_first(node) or (1.0, 1.0, 1.0)
     full = (1.0, 1.0, float(anisotropy))
     starts = zip(start, full, centre_shifts(full, by), strict=True)
     return Geometry(

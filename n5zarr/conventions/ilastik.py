@@ -25,8 +25,6 @@ from n5zarr.errors import N5AttributesError
 from n5zarr.format.lenient_json import JSON, parse_json
 from n5zarr.format.order import to_n5
 
-__all__ = ["KEYS", "read"]
-
 KEYS = ("axistags", "axis_units")
 
 _TYPES = ((1, "channel"), (8, "time"), (2, "space"))

@@ -9,6 +9,10 @@ that has factors, too, and have no unit.
 
 A level without any description is placed by the ratio of the shapes, as n5-universe does for
 OME-NGFF 0.3 (``OmeNgffV03MetadataProcessor``): it is not rounded, and levels have no shift.
+
+Levels without factors and without ``s0``, to which a group gives a resolution, are placed by their
+names, ``s<k>`` by 2^k, as n5-universe does where a dataset has ``pixelResolution``; with a warning,
+and only if the shapes of the levels do not contradict.
 """
 
 from __future__ import annotations
@@ -21,6 +25,7 @@ from typing import TYPE_CHECKING
 from n5zarr.conventions.model import (
     Axis,
     Geometry,
+    MisfitError,
     Node,
     axes_of,
     brief,
@@ -39,29 +44,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-
-__all__ = [
-    "Steps",
-    "applied_after",
-    "by_shapes",
-    "counted_axes",
-    "diagonal_of",
-    "entries_in",
-    "entries_of",
-    "factors_in_json",
-    "factors_to_first",
-    "first_listed",
-    "images_in",
-    "level_by_factors",
-    "level_from",
-    "listed_levels",
-    "path_of",
-    "problems_of_list",
-    "ratios",
-    "renamed_axes",
-    "scaled_axes",
-    "unlisted_level",
-]
 
 type Steps = tuple[tuple[float, ...], tuple[float, ...]]
 """Scale and translation along each axis."""
@@ -163,7 +145,8 @@ def counted_axes(level: Geometry) -> Geometry | None:
     """Return the axes of ``s0`` without a position, of which a level counts elements."""
     if level.convention not in ("factors", "shapes"):
         return None
-    return replace(level, axes=tuple(replace(a, scale=1.0, translation=0.0) for a in level.axes))
+    axes = tuple(replace(a, scale=1.0, translation=0.0) for a in level.axes)
+    return replace(level, axes=axes, node=None)
 
 
 def diagonal_of(affine: Sequence[float], n: int) -> Steps | None:
@@ -282,14 +265,23 @@ def unlisted_level(above: Sequence[Mapping[str, JSON]]) -> str | None:
     return None
 
 
-def problems_of_list(node: Node) -> Iterator[str]:
-    """Say that a list of factors of the group begins with ``s1``, if the shapes show it."""
+def problems_of_factors(node: Node) -> Iterator[str]:
+    """Say that levels have no factors, or that the list of the group begins with ``s1``.
+
+    The latter if the shapes show it.
+    """
+    has_own = {"resolution", "pixelResolution", "voxel_size"} & node.attributes.keys()
+    if _is_by_name(node) and not has_own and downsampling_factors(node) is None:
+        yield (
+            "downsamplingFactors: expected them, or s0, got neither: the voxel size of s<k> is "
+            "taken as 2^k times that of the group, as its name says"
+        )
     first = node.first_level
     for key, levels in listed_factors(node.ancestors):
         by = [each for each in (numbers(level, node.ndim) for level in levels) if each]
         if not by or len(by) < len(levels) or set(by[0]) == {1.0} or first is None:
             continue
-        is_short = node.unlisted is not None and _fits(first, node.unlisted, by[-1])
+        is_short = _fits(first, node.levels.get(len(levels), ()), by[-1])
         k = node.level or 0
         is_shifted = 0 < k < len(by) and _fits(first, node.dimensions, by[k - 1])
         if is_shifted:  # and neither those of `s0` nor of a finer level fit
@@ -338,14 +330,53 @@ def by_shapes(
     return Geometry(convention="shapes", axes=scaled_axes(renamed_axes(known, names), by))
 
 
-def factors_to_first(node: Node) -> tuple[float, ...] | None:
-    """Return how many elements of ``s0`` one of a level is; None if nothing gives it."""
+def factors_to_first(node: Node, names: Sequence[str] | None = None) -> tuple[float, ...] | None:
+    """Return how many elements of ``s0`` one of a level is; None if its shape is that of no level.
+
+    Parameters
+    ----------
+    node : Node
+        The level.
+    names : sequence of str, optional
+        Names of its axes, if its attributes do not have them; channels and time have no factor.
+
+    Raises
+    ------
+    MisfitError
+        There are neither factors nor ``s0``, and the shapes of levels contradict their names.
+    """
     by = downsampling_factors(node)
-    if by is not None:
-        return by
-    if node.first is None:
-        return None if node.level else (1.0,) * node.ndim
-    return ratios(node.first.dimensions, node.dimensions)
+    if by is None and _is_by_name(node):
+        return _factors_by_name(node, names or node.names)
+    if by is None and node.first is not None:
+        return ratios(node.first.dimensions, node.dimensions)
+    return by or (1.0,) * node.ndim
+
+
+def _is_by_name(node: Node) -> bool:
+    """Whether only its name says how many elements of ``s0`` one of a level is."""
+    has_s0 = node.first is not None and not node.first.level
+    are_equal = len(node.levels) > 1 and set(node.levels.values()) == {node.dimensions}
+    return bool(node.level) and not has_s0 and not are_equal  # equal ones are not of one image
+
+
+def _factors_by_name(node: Node, names: Sequence[str] | None) -> tuple[float, ...]:
+    """Return 2^k for each axis of space of ``s<k>``, unless the shapes of levels contradict."""
+    own, shape = node.level or 0, node.dimensions
+    is_space = [a.type not in ("channel", "time") for a in axes_of(node.ndim, names=names)]
+
+    def by(steps: int) -> tuple[float, ...]:
+        return tuple(2.0**steps if space else 1.0 for space in is_space)
+
+    if all(
+        _fits(other, shape, by(own - k)) if k < own else _fits(shape, other, by(k - own))
+        for k, other in node.levels.items()
+    ):
+        return by(own)
+    raise MisfitError(
+        "downsamplingFactors: expected them, or s0, or levels each half of the one before, got "
+        f"{brief({f's{k}': other for k, other in node.levels.items()})}"
+    )
 
 
 def ratios(first: Sequence[int], dimensions: Sequence[int]) -> tuple[float, ...] | None:

@@ -13,38 +13,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.axis_names import derived_names
+from n5zarr.conventions.axis_names import AXES_KEY, derived_names, letters_of
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
-
-__all__ = [
-    "LEVELS_KEYS",
-    "Axis",
-    "Geometry",
-    "MisfitError",
-    "Node",
-    "SetupView",
-    "axes_of",
-    "base_and_factors",
-    "brief",
-    "centre_shifts",
-    "downsampling_factors",
-    "exact_factors",
-    "first_of",
-    "is_of_levels",
-    "items_of",
-    "level_of",
-    "listed_factors",
-    "mapping",
-    "numbers",
-    "numbers_at",
-    "range_of",
-    "resolution_in",
-    "texts",
-    "texts_at",
-]
 
 LEVELS_KEYS = frozenset({"axes", "units", "resolution", "downsamplingFactors"})
 """The attributes that n5zarr writes to a group of levels for Neuroglancer."""
@@ -99,12 +72,15 @@ class Geometry:
         maps the positions, followed by 1, to the world. N5 order.
     names_only : bool, optional
         Whether there are names of axes, and no positions.
+    node : Node, optional
+        The dataset, if its attributes have been read.
     """
 
     convention: str
     axes: tuple[Axis, ...]
     rest: tuple[tuple[float, ...], ...] = ()
     names_only: bool = False
+    node: Node | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_stated(self) -> bool:
@@ -169,9 +145,8 @@ class Node:
         Name of the finest level, if ``multiscales`` lists it and the dataset; else it is ``s0``.
     is_like_first : bool, optional
         Whether the finest level has the same data type.
-    unlisted : tuple of int, optional
-        Dimensions of the level that a list of factors of the group lacks, see
-        :func:`~n5zarr.conventions.levels.unlisted_level`.
+    levels : mapping of int to tuple of int, optional
+        Dimensions of the levels ``s0``, ``s1``, ... that are known, by number.
     view : SetupView, optional
         Setup and time point of the dataset in BigDataViewer's XML.
     given_names : tuple of str, optional
@@ -186,7 +161,7 @@ class Node:
     first_attributes: Mapping[str, JSON] = field(default_factory=dict)
     first_name: str | None = None
     is_like_first: bool = True
-    unlisted: N5Tuple | None = None
+    levels: Mapping[int, N5Tuple] = field(default_factory=dict)
     view: SetupView | None = None
     given_names: tuple[str, ...] | None = None
 
@@ -218,7 +193,8 @@ class Node:
         if self.given_names is not None:
             return self.given_names
         names = derived_names(self.attributes, self.ndim)
-        return None if names is None else names[1]
+        letters = letters_of(self.attributes.get(AXES_KEY), self.ndim)
+        return letters if names is None else names[1]
 
 
 def level_of(name: str) -> int | None:
@@ -262,6 +238,15 @@ def brief(value: object) -> str:
     """Shorten a value of a document for a message."""
     text = json.dumps(value, default=repr)
     return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def n_listed(attributes: Mapping[str, JSON], key: str, ndim: int) -> int:
+    """Return how many axes a list of a dataset describes: the first ones in N5 order, or all.
+
+    gunpowder and CNNectome write lists for the axes of space alone; names are those of all axes.
+    """
+    n = 0 if key == AXES_KEY else len(items_of(attributes.get(key)))
+    return min(n or ndim, ndim)
 
 
 def numbers_at(
@@ -424,16 +409,16 @@ def axes_of(
     """
     given = names or [*_DEFAULT_NAMES, *(f"d{i}" for i in range(5, ndim))][:ndim]
     n_scaled = len(scale) if scale else ndim
+    of_each = [units] * ndim if isinstance(units, str | None) else [*units, *[None] * ndim]
     axes = []
     for i, name in enumerate(given):
-        unit = units if isinstance(units, str) or units is None else units[i]
         axes.append(
             Axis(
                 name=name,
                 type=_TYPES.get(name.lower(), ""),
                 scale=scale[i] if i < len(scale) else 1.0,
                 translation=translation[i] if i < len(translation) else 0.0,
-                unit=unit or None if i < n_scaled else None,
+                unit=of_each[i] or None if i < n_scaled else None,
             )
         )
     return tuple(axes)

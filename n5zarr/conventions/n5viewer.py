@@ -5,12 +5,18 @@ A bare list has no unit: it is that of the dataset or the group above, else micr
 n5-viewer's README.
 Names of axes may be the group's, as in Neuroglancer. ``affineTransform``, the rows of a matrix, is
 applied last.
+
+``pixelResolution`` and ``affineTransform`` of a group are the defaults of its levels, those of the
+root of all channels (n5-viewer ``N5ExportMetadata``). A dataset with its own ``pixelResolution``
+has its own ``affineTransform`` only, as in n5-universe.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from n5zarr.conventions import neuroglancer
 from n5zarr.conventions.levels import applied_after, diagonal_of, level_from
 from n5zarr.conventions.model import (
     Axis,
@@ -36,9 +42,8 @@ if TYPE_CHECKING:
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "write"]
-
-KEYS = ("pixelResolution", "downsamplingFactors", "affineTransform")
+_AFFINE = "affineTransform"
+KEYS = ("pixelResolution", "downsamplingFactors", _AFFINE)
 
 
 def read(node: Node) -> Geometry | None:
@@ -53,7 +58,7 @@ def read(node: Node) -> Geometry | None:
         )
     by = downsampling_factors(node) or (float(2 ** (node.level or 0)),) * node.ndim
     placed = level_from(node, resolution, by[: len(resolution)])
-    matrix = node.attributes.get("affineTransform")
+    matrix = node.attributes.get(_AFFINE)
     if matrix is not None:
         placed = applied_after(placed, _steps_of(matrix, len(resolution)))
     return Geometry(
@@ -66,6 +71,38 @@ def read(node: Node) -> Geometry | None:
             units=_units(node, value),
         ),
     )
+
+
+def read_group(node: Node) -> Geometry | None:
+    """Apply ``affineTransform`` to ``pixelResolution`` of a group; None unless both are there."""
+    matrix, has_own = _matrix(node), isinstance(node.attributes.get("resolution"), list)
+    is_meant = matrix is not None and not has_own and any(map(resolution_in, node.ancestors[:2]))
+    found = neuroglancer.read(node) if is_meant else None
+    if found is None:
+        return None
+    steps = _steps_of(matrix, min(node.ndim, 3))
+    moved = tuple(
+        replace(axis, scale=axis.scale * by, translation=axis.translation * by + to)
+        for axis, by, to in zip(found.axes, *steps, strict=False)
+    )
+    return Geometry(convention="n5viewer", axes=(*moved, *found.axes[len(moved) :]))
+
+
+def problems_of(node: Node) -> Iterator[str]:
+    """Say that ``affineTransform`` is not applied."""
+    groups, own = node.ancestors[:2], node.attributes
+    is_beside = _AFFINE in own if resolution_in(own) else any(map(resolution_in, groups))
+    if _matrix(node) is not None and not is_beside:
+        yield (
+            "affineTransform: expected it beside the pixelResolution of the dataset, or of a group "
+            "if the dataset has none, got it without: it is not applied"
+        )
+
+
+def _matrix(node: Node) -> JSON:
+    """Return the nearest ``affineTransform``: of the dataset, its channel, or all channels."""
+    found = (holder.get(_AFFINE) for holder in (node.attributes, *node.ancestors[:2]))
+    return next((matrix for matrix in found if matrix is not None), None)
 
 
 def _units(node: Node, value: JSON) -> Sequence[str] | str | None:

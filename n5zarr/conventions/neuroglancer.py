@@ -26,6 +26,7 @@ from n5zarr.conventions.model import (
     exact_factors,
     is_of_levels,
     mapping,
+    n_listed,
     numbers_at,
     resolution_in,
     texts_at,
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-
-__all__ = ["KEYS", "one_unit", "read", "write", "write_absolute", "write_group"]
 
 KEYS = frozenset(
     {
@@ -66,14 +65,15 @@ def read(node: Node) -> Geometry | None:
     if resolution is None and names is None:
         return None
     base = resolution or (1.0,) * node.ndim
-    by = (downsampling_factors(node) if is_own else factors_to_first(node)) or (1.0,) * node.ndim
+    factors = downsampling_factors(node) if is_own else factors_to_first(node, names)
+    by = (factors or (1.0,) * node.ndim)[: len(base)]
     scale, translation = tuple(map(mul, base, by)), centre_shifts(base, by)
     if is_own:
         scale, translation = level_from(node, base, by)
     axes = axes_of(
         node.ndim,
         names=names,
-        scale=scale,
+        scale=(*scale, *(1.0,) * (node.ndim - len(scale))),
         translation=_offset(node, is_own=is_own) or translation,
         units=units,
     )
@@ -91,7 +91,7 @@ def read(node: Node) -> Geometry | None:
 
 def _offset(node: Node, *, is_own: bool) -> tuple[float, ...] | None:
     """Read ``offset`` of the dataset, else of the group whose resolution it has."""
-    own = numbers_at(node.attributes, "offset", node.ndim)
+    own = numbers_at(node.attributes, "offset", n_listed(node.attributes, "offset", node.ndim))
     if own is not None or is_own or node.level is None:
         return own
     group = next((a for a in _groups_above(node) if isinstance(a.get("resolution"), list)), {})
@@ -212,7 +212,7 @@ def _inherited[T](
     """Read a list of the dataset, or of the nearest ancestor that has one of the same rank."""
     # a text belongs to CF (units), or is a remark on the resolution
     if isinstance(node.attributes.get(key), list):
-        return read_at(node.attributes, key, node.ndim)
+        return read_at(node.attributes, key, n_listed(node.attributes, key, node.ndim))
     for attributes in _groups_above(node):
         listed = attributes.get(key)
         if isinstance(listed, list) and len(listed) == node.ndim:
@@ -242,6 +242,6 @@ def _pixel_resolution(node: Node) -> tuple[tuple[float, ...], JSON, bool] | None
     """Return the nearest ``pixelResolution``: numbers, value, and whether the dataset has it."""
     for depth, attributes in enumerate((node.attributes, *_groups_above(node))):
         resolution = resolution_in(attributes)
-        if resolution is not None and len(resolution) == node.ndim:
+        if resolution is not None and len(resolution) <= node.ndim:
             return resolution, attributes["pixelResolution"], not depth
     return None

@@ -10,7 +10,7 @@ and the unit is micrometres, as in n5-universe (``OmeNgffV03MetadataProcessor``)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -32,8 +32,6 @@ from n5zarr.format.order import to_n5
 if TYPE_CHECKING:
     from n5zarr.conventions.levels import Steps
     from n5zarr.format.lenient_json import JSON
-
-__all__ = ["KEYS", "has_other_rank", "misread_images", "read", "read_dataset", "write"]
 
 _TRANSFORMS = "coordinateTransformations"
 KEYS = ("axes", _TRANSFORMS)  # of a dataset; those of the group are in `multiscales`
@@ -187,9 +185,21 @@ def write(axes: Sequence[Axis], path: str) -> tuple[dict[str, JSON], dict[str, J
         entry: dict[str, JSON] = {"name": axis.name}
         entry |= {"type": axis.type} if axis.type else {}
         entries.append(entry | ({"unit": in_full(axis.unit)} if axis.unit else {}))
-    steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
-    if any(axis.translation for axis in axes):
-        to: JSON = [axis.translation for axis in axes]
-        steps.append({"type": "translation", "translation": to})
     image: dict[str, JSON] = {"version": "0.4", "axes": entries}
-    return image, {"path": path, "coordinateTransformations": steps}
+    placed = ((axis.scale, axis.translation) for axis in axes)
+    return image, {"path": path, _TRANSFORMS: transforms_of(placed)}
+
+
+def transforms_of(along: Iterable[tuple[float, float]]) -> list[JSON]:
+    """Make the transforms of a level from scale and translation along each axis.
+
+    Examples
+    --------
+    >>> transforms_of([(2.0, 0.0), (1.0, 0.0)]), transforms_of([(2.0, 5.0)])[1]
+    ([{'type': 'scale', 'scale': [2.0, 1.0]}], {'type': 'translation', 'translation': [5.0]})
+    """
+    pairs = list(along)
+    steps: list[JSON] = [{"type": "scale", "scale": [by for by, _ in pairs]}]
+    if any(to for _, to in pairs):
+        steps.append({"type": "translation", "translation": [to for _, to in pairs]})
+    return steps

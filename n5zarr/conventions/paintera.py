@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.levels import level_from
+from n5zarr.conventions.levels import factors_to_first, level_from
 from n5zarr.conventions.model import (
     Geometry,
     Node,
     axes_of,
     downsampling_factors,
     is_of_levels,
+    n_listed,
     numbers,
     numbers_at,
 )
@@ -27,18 +28,16 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read", "read_group"]
-
 KEYS = ("resolution", "offset", "downsamplingFactors")
 
 
 def read(node: Node) -> Geometry | None:
     """Read ``resolution`` of the dataset; None if it is missing."""
-    is_list = isinstance(node.attributes.get("resolution"), list)  # and not a text about it
-    resolution = numbers_at(node.attributes, "resolution", node.ndim) if is_list else None
-    if resolution is None:
+    if not isinstance(node.attributes.get("resolution"), list):  # it may be a text about it
         return None
-    by = downsampling_factors(node) or (1.0,) * node.ndim
+    n = n_listed(node.attributes, "resolution", node.ndim)
+    resolution = numbers_at(node.attributes, "resolution", n) or ()
+    by = (downsampling_factors(node) or (1.0,) * node.ndim)[:n]
     scale, translation = level_from(node, resolution, by)
     return _geometry(node, node.attributes, scale, translation, "")
 
@@ -52,7 +51,7 @@ def read_group(node: Node) -> Geometry | None:
         resolution = (1.0,) * node.ndim
     if resolution is None or node.level is None:
         return None
-    by = downsampling_factors(node) or (1.0,) * node.ndim  # as Paintera, which has no other factors
+    by = factors_to_first(node) or (1.0,) * node.ndim
     scale = [r * f for r, f in zip(resolution, by, strict=True)]
     return _geometry(node, group, scale, (), "group of the levels: ")
 
@@ -65,14 +64,14 @@ def _geometry(
     within: str,
 ) -> Geometry:
     """Place a dataset in the unit that attributes have, at their offset if they have one."""
-    unit = unit_in(attributes)
+    unit, n = unit_in(attributes), n_listed(attributes, "offset", node.ndim)
     return Geometry(
         convention="paintera",
         axes=axes_of(
             node.ndim,
             names=node.names,
             scale=scale,
-            translation=offset_at(attributes, node.ndim, unit, within) or shift,
+            translation=offset_at(attributes, n, unit, within) or shift,
             units=unit,
         ),
     )

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["KEYS", "read"]
-
 KEYS = ("translate",)
 
 

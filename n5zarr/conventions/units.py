@@ -14,8 +14,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["in_full", "is_count", "is_unit", "offset_at", "ratio", "spelled", "symbol", "unit_in"]
-
 _PREFIXES = (
     ("yocto", "y", -24), ("zepto", "z", -21), ("atto", "a", -18), ("femto", "f", -15),
     ("pico", "p", -12), ("nano", "n", -9), ("micro", "u", -6), ("micro", "µ", -6),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from n5zarr.conventions.axis_names import AXES_KEY
+from n5zarr.conventions.axis_names import AXES_KEY, letters_of
 from n5zarr.conventions.funlib import is_of_funlib
 from n5zarr.conventions.model import numbers, texts
 from n5zarr.format.order import to_c, transposition
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from n5zarr.format.lenient_json import JSON
-
-__all__ = ["in_order_of_n5", "in_order_of_zarr"]
 
 _FACTORS = "downsamplingFactors"
 
@@ -81,7 +79,9 @@ def in_order_of_n5(
 
 
 def _converted(key: str, value: JSON, beside: Mapping[str, JSON], ndim: int) -> JSON:
-    """Reverse a value if it is a list with a member for each axis."""
+    """Reverse a value if it is a list with a member for each axis, or ilastik's text of axes."""
+    if key == AXES_KEY and letters_of(value, ndim):
+        return str(value)[::-1]
     if not isinstance(value, list) or is_of_funlib(beside, ndim):
         return value
     fits = {

@@ -19,15 +19,6 @@ from n5zarr.errors import N5UnrepresentableError
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "AttributePath",
-    "insert",
-    "lookup",
-    "normalize_attribute_path",
-    "parse_attribute_path",
-    "remove",
-]
-
 type AttributePath = tuple[str | int, ...]
 """Names of members and indices of lists, from the outside inwards; empty for the document."""
 

@@ -27,22 +27,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "ATTRIBUTES_JSON",
-    "DATASET_KEYS",
-    "READ_SHARDS",
-    "ZARR_KEY",
-    "DatasetAttributes",
-    "GroupAttributes",
-    "dataset_keys",
-    "group_attributes",
-    "has_java_codecs",
-    "is_dataset",
-    "missing_dataset_keys",
-    "own_keys",
-    "parse_attributes",
-]
-
 ATTRIBUTES_JSON = "attributes.json"
 """N5 spec, "File-system specification", item 2: the name of the file in each directory."""
 

@@ -25,8 +25,6 @@ from typing import Self
 from n5zarr.errors import N5BlockError
 from n5zarr.format.order import N5Tuple
 
-__all__ = ["MAX_ARRAY_NDIM", "MAX_BLOCK_BYTES", "MAX_NDIM", "BlockHeader", "BlockMode"]
-
 MAX_BLOCK_BYTES = 2**31 - 1
 """N5 spec, "File-system specification", item 7. Java: a block is one Java array."""
 

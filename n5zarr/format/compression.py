@@ -25,27 +25,11 @@ from n5zarr.format.lenient_json import as_boolean, as_integer
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "COMPRESSIONS",
-    "Blosc",
-    "Bzip2",
-    "Compression",
-    "Gzip",
-    "Jpeg",
-    "Lz4",
-    "Lzma",
-    "Raw",
-    "Xz",
-    "Zstd",
-    "compression_to_json",
-    "parse_compression",
-]
-
 _ANY_INT = (-(2**31), 2**31 - 1)
 _CNAMES = ("blosclz", "lz4", "lz4hc", "snappy", "zlib", "zstd")
 
 
-def _integer(json_name: str, default: int, low: int, high: int) -> int:
+def _integer[T: (int, int | None)](json_name: str, default: T, low: int, high: int) -> T:
     return field(default=default, metadata={"json": json_name, "low": low, "high": high})
 
 
@@ -98,12 +82,14 @@ class Xz:
 class Lz4:
     """Java's ``LZ4Block`` stream: ``{"type":"lz4","blockSize":65536}``, size of a piece in bytes.
 
-    N5 spec, "File-system specification", item 4 (lz4). z5 writes its level as ``blockSize``, so
-    there is no limit; reading does not need the value.
+    N5 spec, "File-system specification", item 4 (lz4). Two programs give this name to a framing of
+    their own, which the members tell: zarr-python 2 writes ``acceleration``, z5 its level, at most
+    12, as ``blockSize``. Reading does not need the values.
     """
 
     type: ClassVar[str] = "lz4"
     block_size: int = _integer("blockSize", 65536, *_ANY_INT)
+    acceleration: int | None = _integer("acceleration", None, *_ANY_INT)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -252,4 +238,6 @@ def compression_to_json(compression: Compression) -> dict[str, JSON]:
     {'type': 'gzip', 'useZlib': False, 'level': 6}
     """
     members = {f.metadata["json"]: getattr(compression, f.name) for f in fields(compression)}
+    if isinstance(compression, Lz4):  # zarr-python 2 refuses Java's member, and Java its
+        members.pop("acceleration" if compression.acceleration is None else "blockSize")
     return {"type": compression.type, **members}

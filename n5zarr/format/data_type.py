@@ -17,8 +17,6 @@ from functools import cached_property
 
 import numpy as np
 
-__all__ = ["DataType", "numpy_type", "same_bytes"]
-
 _NUMPY_NAME = re.compile(r"bool|float16|(datetime|timedelta)64\[\w+\]", re.ASCII)
 
 

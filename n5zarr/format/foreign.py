@@ -13,24 +13,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "FIRST_BYTES",
-    "N5_DEFAULT",
-    "SIDECAR",
-    "SIDECAR_MARK",
-    "ZARR_DOCUMENTS",
-    "Foreign",
-    "Format",
-    "file_from",
-    "format_of_name",
-    "has_blocks_of_n5",
-    "has_name_of_zarr",
-    "holds_chunks_of_zarr",
-    "is_sidecar",
-    "root_in_zip",
-    "zarr_node",
-]
-
 FIRST_BYTES = 4096  # of a file, as many as :func:`file_from` needs
 ZARR_DOCUMENTS = frozenset({"zarr.json", ".zgroup", ".zarray"})
 

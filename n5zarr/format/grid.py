@@ -14,18 +14,6 @@ from n5zarr.format.order import N5Tuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = [
-    "automatic_block_size",
-    "block_extent",
-    "block_path",
-    "blocks_cut_anew",
-    "blocks_outside",
-    "grid_shape",
-    "is_block_name",
-    "join_blocks",
-    "parse_block_path",
-]
-
 # Java: "00" is another file than "0" and is never read.
 _INDEX = re.compile(r"0|[1-9][0-9]*", re.ASCII)
 

@@ -25,20 +25,6 @@ from n5zarr.errors import N5AttributesError, Problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-__all__ = [
-    "BARE",
-    "JSON",
-    "MAX_DEPTH",
-    "SKIP",
-    "STRING",
-    "TOKEN",
-    "as_boolean",
-    "as_integer",
-    "parse_json",
-    "spelled",
-    "unquoted",
-]
-
 type JSON = str | int | float | bool | Sequence[JSON] | Mapping[str, JSON] | None
 
 MAX_DEPTH = 255

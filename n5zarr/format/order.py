@@ -22,18 +22,6 @@ from n5zarr.errors import option_error
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "AxisOrder",
-    "CTuple",
-    "N5Tuple",
-    "check_axis_order",
-    "from_presented",
-    "present",
-    "to_c",
-    "to_n5",
-    "transposition",
-]
-
 N5Tuple = NewType("N5Tuple", tuple[int, ...])
 """Integers in N5 order: the fastest-varying axis first."""
 

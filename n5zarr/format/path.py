@@ -14,8 +14,6 @@ import re
 
 from n5zarr.errors import N5UnrepresentableError
 
-__all__ = ["check_key", "groups_above", "is_name", "join", "normalize_path"]
-
 _NO_NAME = re.compile(r"[\\\0\ud800-\udfff]")
 
 

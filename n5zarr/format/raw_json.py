@@ -1,18 +1,25 @@
-"""Change members of a JSON document and keep the text of all others.
+"""Change members of a JSON document and keep the text of all others; values that JSON lacks.
 
 Numbers that other programs wrote stay digit by digit: ``1.0E-12``, integers of any size. A member
 of the top level that is not replaced keeps its text, and comments stay where they are: what has
 been read leniently is read so again. The comments in a value that is not standard JSON otherwise,
 such as one with NaN, are lost when the document is written.
+
+Many programs refuse a document with NaN or infinities: tensorstore one of Zarr v3, browsers any. In
+documents of Zarr, references and reports they are Java's texts; in N5 they are null, and the record
+keeps them (:mod:`n5zarr.zarr_view.record`).
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, NamedTuple, Self
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
+
+from n5zarr.errors import option_error
 from n5zarr.format.lenient_json import (
     BARE,
     JSON,
@@ -26,8 +33,6 @@ from n5zarr.format.lenient_json import (
 
 if TYPE_CHECKING:
     import re
-
-__all__ = ["RawObject", "as_java", "name_of_nonfinite", "replace_nonfinite"]
 
 
 class _MemberText(NamedTuple):
@@ -118,27 +123,105 @@ class RawObject:
         around = self._around.get(key, _MemberText())
         text = self.texts.get(key)
         if text is None:
-            text = json.dumps(as_java(value), allow_nan=False, separators=(",", ":"))
+            text = json.dumps(strict(value), allow_nan=False, separators=(",", ":"))
         return f"{around.before}{json.dumps(key)}{around.colon}{text}{around.after}"
 
 
-def as_java(value: JSON) -> JSON:
-    """Replace NaN and infinities by strings, as Java does when it rewrites a document."""
-    return replace_nonfinite(value, name_of_nonfinite)
-
-
-def name_of_nonfinite(value: float) -> str:
-    """Return the word for NaN or an infinity in Java's JSON."""
+def _name_of(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def replace_nonfinite(value: JSON, by: Callable[[float], JSON]) -> JSON:
-    """Replace NaN and infinities, in lists and objects too."""
+def strict(value: Any, by: Callable[[float], JSON] = _name_of) -> Any:  # noqa: ANN401 - any JSON
+    """Replace NaN and infinities by texts, as Java does when it rewrites a document, or otherwise.
+
+    Examples
+    --------
+    >>> strict({"a": [1, float("nan")], "b": float("-inf")})
+    {'a': [1, 'NaN'], 'b': '-Infinity'}
+    """
     if isinstance(value, Mapping):
-        return {key: replace_nonfinite(member, by) for key, member in value.items()}
+        return {key: strict(member, by) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [replace_nonfinite(item, by) for item in value]
+        return [strict(item, by) for item in value]
     return by(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def nonfinite_in(value: JSON) -> dict[str, str]:
+    """Return the texts of NaN and infinities, by JSON pointer.
+
+    Examples
+    --------
+    >>> nonfinite_in({"a": [1, float("nan")]})
+    {'/a/1': 'NaN'}
+    """
+    found = json_pointers(value)
+    return {p: _name_of(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)}
+
+
+def nonfinite_note(documents: Mapping[str, JSON]) -> str:
+    """Say which members of documents, by path, are no JSON; empty if there are none.
+
+    Examples
+    --------
+    >>> nonfinite_note({"em": {"fit": float("nan")}})
+    'NaN and infinities, for which JSON has only text such as "NaN": em/fit'
+    """
+    found = [f"{path}{p}".lstrip("/") for path in documents for p in nonfinite_in(documents[path])]
+    named = ", ".join(found[:8]) + f" and {len(found) - 8} more" * (len(found) > 8)
+    return named and f'NaN and infinities, for which JSON has only text such as "NaN": {named}'
+
+
+def json_pointers(value: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
+    """Yield JSON pointers (RFC 6901) to all values that are not lists or objects, with the values.
+
+    Examples
+    --------
+    >>> list(json_pointers({"a/b": [1, None]}))
+    [('/a~1b/0', 1), ('/a~1b/1', None)]
+    """
+    if isinstance(value, Mapping):
+        for key, member in value.items():
+            name = key.replace("~", "~0").replace("/", "~1")
+            yield from json_pointers(member, f"{pointer}/{name}")
+    elif isinstance(value, list | tuple):
+        for i, item in enumerate(value):
+            yield from json_pointers(item, f"{pointer}/{i}")
+    else:
+        yield pointer, value
+
+
+def from_numpy(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return attributes as JSON, where users give numbers, texts and arrays of numpy.
+
+    Raises
+    ------
+    N5UnrepresentableError
+        JSON cannot hold an attribute (``kind="option"``).
+
+    Examples
+    --------
+    >>> from_numpy({"offset": [np.int64(1)], "max": np.float32(2.5), "fits": np.arange(2) > 0})
+    {'offset': [1], 'max': 2.5, 'fits': [False, True]}
+    """
+    found = {}
+    for key, value in attributes.items():
+        try:
+            found[key] = json.loads(_ENCODER.encode(value))
+        except (TypeError, ValueError) as err:
+            raise option_error(
+                f"attribute {key!r}: expected what JSON holds: numbers, text, true, false, null, "
+                f"lists and objects of these, got {value!r:.80}; write it as text or numbers: {err}"
+            ) from err
+    return found
+
+
+def _plain(value: Any) -> Any:  # noqa: ANN401 - of numpy, else refused
+    if isinstance(value, np.generic | np.ndarray) and value.dtype.char in "?bBhHiIlLqQefdUTO":
+        return value.tolist()
+    raise TypeError(f"{type(value).__name__} is not JSON")
+
+
+_ENCODER = json.JSONEncoder(default=_plain)
 
 
 def _refuse(token: str) -> JSON:

@@ -20,8 +20,6 @@ from n5zarr.errors import N5UnsupportedError
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["SUPPORTED_VERSION", "VERSION_KEY", "check_version", "is_version", "parse_version"]
-
 VERSION_KEY = "n5"
 """N5 spec, "File-system specification", item 3: the attribute of the root."""
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, override
 from zipfile import is_zipfile
 
 import zarr
+from hdmf.build import ConstructError
 from hdmf.utils import docval, get_docval
 from hdmf_zarr import NWBZarrIO, ZarrIO
 from hdmf_zarr.utils import ZarrIODataChunkIteratorQueue
@@ -29,19 +30,21 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError, N5Warning
 from n5zarr.format.attributes import ATTRIBUTES_JSON
+from n5zarr.hdmf.rows import StoredRows, check_rows, tables_in
+from n5zarr.storage.ending import ending
 from n5zarr.storage.removing import remove
 from n5zarr.storage.url import is_url
+from n5zarr.store.flows import undoing
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from pynwb import NWBFile
 
-__all__ = ["N5IO", "NWBN5IO", "N5PathStore", "not_warned_of_consolidation"]
-
 _MODES = ("r", "r-", "r+", "a", "w", "w-", "x")
+_CHANGES = ("r+", "a")
 _QUEUE = "_ZarrIO__dci_queue"  # Python's name for ZarrIO.__dci_queue
 _OPTIONS = ("number_of_jobs", "max_threads_per_process", "multiprocessing_context")
 _ZARR = tuple(name for names in METADATA_NAMES.values() for name in names)
@@ -56,7 +59,9 @@ def not_warned_of_consolidation() -> Iterator[None]:
 
 
 class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
-    """Open stores where hdmf-zarr opens paths."""
+    """Open stores where hdmf-zarr opens paths, and keep the rows of tables complete."""
+
+    _guarded: Sequence[StoredRows] = ()  # of the tables that were read
 
     def _open_store(self, arguments: dict[str, Any]) -> dict[str, Any]:
         """Replace the path in the arguments of a constructor by an opened store."""
@@ -116,11 +121,47 @@ class _OpensStores(ZarrIO):  # type: ignore[misc] # hdmf has no types
             err.add_note(f"linked from {self.source}, as {source!r}")
             raise
 
-    @not_warned_of_consolidation()
-    def write(self, *args: object, **kwargs: object) -> None:
-        """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`."""
-        super().write(*args, **kwargs)
+    def read(self, **kwargs: object) -> Any:
+        """Read a container; see :meth:`hdmf_zarr.ZarrIO.read`."""
+        try:
+            container = super().read(**kwargs)
+        except ConstructError as err:
+            err.add_note(
+                f"{self.source}: if columns differ in length, see in n5zarr's cookbook "
+                "'An NWB session with an incomplete row'"
+            )
+            raise
+        if self.mode in _CHANGES:
+            self._guarded = [*map(StoredRows, tables_in(container))]
+        return container
 
+    def close(self) -> None:
+        """Close the container; see :meth:`hdmf_zarr.ZarrIO.close`."""
+        for rows in self._guarded:
+            rows.settle()
+        super().close()
+
+    @not_warned_of_consolidation()
+    def write(self, *args: Any, **kwargs: Any) -> None:
+        """Write a container; see :meth:`hdmf_zarr.ZarrIO.write`.
+
+        If this fails in the modes ``"r+"`` and ``"a"``, the container is as it was, and closed.
+        """
+        for table in tables_in(args[0] if args else kwargs["container"]):
+            check_rows(table, self.source)
+        if self.mode not in _CHANGES:
+            with ending():
+                super().write(*args, **kwargs)
+            return
+        try:
+            with undoing(self.path), ending():
+                super().write(*args, **kwargs)
+        except BaseException as err:
+            err.add_note(f"{self.source}: nothing of this write is kept; open it again")
+            self.close()  # hdmf would take for written what is undone
+            raise
+
+    @ending()
     @not_warned_of_consolidation()
     def export(self, *args: object, **kwargs: object) -> None:
         """Write what another IO object has read; see :meth:`hdmf_zarr.ZarrIO.export`."""

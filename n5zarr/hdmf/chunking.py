@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
     from n5zarr.tools.jobs.run import Progress
 
-__all__ = ["FileFormat", "Meter", "dimension_names", "wrap"]
-
 type FileFormat = Literal["hdf5", "n5", "zarr"]
 type _ZarrArray = zarr.Array[Any]
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from hdmf.backends.io import HDMFIO
     from hdmf.build import DatasetBuilder
 
-__all__ = ["differences"]
-
 type Report = Callable[[int], None]
 
 

@@ -9,10 +9,9 @@ from __future__ import annotations
 import errno
 import os
 import shutil
-import time
 import uuid
 import warnings
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +22,7 @@ from hdmf_zarr import NWBZarrIO
 from hdmf_zarr.backend_zarrv2 import is_zarr_v2_file
 from pynwb import NWBHDF5IO
 
+from n5zarr._zarr import wait_for_loop
 from n5zarr.container.options import require
 from n5zarr.errors import (
     N5Error,
@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from hdmf.backends.io import HDMFIO
 
     from n5zarr.tools.jobs.run import Progress
-
-__all__ = ["convert"]
 
 _CLASSES: dict[FileFormat, type[HDMFIO]] = {"hdf5": NWBHDF5IO, "n5": NWBN5IO, "zarr": NWBZarrIO}
 _SUFFIXES: dict[str, FileFormat] = {
@@ -137,9 +135,9 @@ def convert(
         if not lines:  # somebody may have created it in the meantime
             _check_target(source, destination, target_name, overwrite=overwrite)
     except BaseException as err:
-        _remove_after_failure(unfinished)
-        # HDF5's own message has 300 characters
-        if isinstance(err, OSError) and err.errno == errno.ENOSPC:
+        wait_for_loop()  # zarr writes on after an interruption
+        _remove(unfinished)
+        if isinstance(err, OSError) and err.errno == errno.ENOSPC:  # HDF5's message is long
             raise OSError(err.errno, os.strerror(err.errno), target_name) from err
         raise
     if lines:
@@ -211,18 +209,6 @@ def _put_in_place(unfinished: Path, target: Path) -> None:
             replaced.rename(target)
         raise
     _remove(replaced)
-
-
-def _remove_after_failure(path: Path) -> None:
-    """Remove the written files, repeatedly until zarr's threads have stopped writing."""
-    end = time.monotonic() + 10
-    quiet_until = time.monotonic() + 0.5 if path.exists() else 0.0
-    while time.monotonic() < min(quiet_until, end):
-        if path.exists():
-            quiet_until = time.monotonic() + 0.5
-            with suppress(OSError):
-                _remove(path)
-        time.sleep(0.05)
 
 
 @contextmanager

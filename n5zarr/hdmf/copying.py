@@ -33,8 +33,6 @@ from n5zarr.hdmf.file_contents import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-__all__ = ["copied_tree"]
-
 
 def copied_tree(
     contents: FileContents,

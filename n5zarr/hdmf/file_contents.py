@@ -33,25 +33,6 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.boxes import BoxSlices
 
-__all__ = [
-    "DIMENSION_NAMES",
-    "FileContents",
-    "Reference",
-    "ValueType",
-    "children",
-    "columns",
-    "is_array",
-    "n_bytes",
-    "read_specifications",
-    "shape_of",
-    "slab_shape",
-    "slabs",
-    "stored",
-    "target_of",
-    "type_of",
-    "write_specifications",
-]
-
 DIMENSION_NAMES = "_ARRAY_DIMENSIONS"
 """Attribute that hdmf-zarr adds. In HDF5 only the specification has names of dimensions."""
 

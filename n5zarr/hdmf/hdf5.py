@@ -15,8 +15,6 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-__all__ = ["unreadable"]
-
 _RESERVED = (
     "_ARRAY_DIMENSIONS",
     "_DTYPE",

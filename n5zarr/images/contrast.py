@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.image import Image, ImageLevel
 
-__all__ = ["contrast_limits", "n_chunks_sampled"]
-
 _MOST_ELEMENTS = 2**22  # that are looked at, of all levels the coarsest
 _MOST_CHUNKS, _MOST_SMALL_CHUNKS = 64, 256  # that are looked at where many are missing
 _MOST_BYTES = 2**30  # of the elements of these chunks, but for one chunk that is larger

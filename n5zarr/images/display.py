@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image
 
-__all__ = ["find_shown", "is_label", "omero", "with_display"]
-
 _COLOR = re.compile("#?([0-9A-Fa-f]{6})([0-9A-Fa-f]{2})?")  # some write a hash, or an opacity
 
 

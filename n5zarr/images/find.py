@@ -32,7 +32,7 @@ from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     import zarr
     from zarr.types import AnyArray
@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.images.image import Image, Images
     from n5zarr.images.source import ArraySource, SourceTree
     from n5zarr.storage.place import Backend, Location
-
-__all__ = ["find_images", "images_in", "ome_tree", "open_images", "warn_of"]
 
 
 def find_images(
@@ -137,19 +135,24 @@ def images_in(tree: SourceTree, *, labels: Sequence[str] = (), warns: bool = Tru
 
 def warn_of(found: Images) -> None:
     """Warn of what OME-Zarr cannot express of images, or of what is missing of them."""
-    for note in _once(found.notes):
-        warnings.warn(f"{found.source.name}: {note}", N5Warning, stacklevel=5)
+    mirrored = [
+        f"/{image.path}: in reverse order along {', '.join(image.mirrored)}, at the same "
+        "positions, as OME-Zarr has no scales below 0"
+        for image in found.images
+        if image.mirrored
+    ]
+    warn_once(found.source.name, [*found.notes, *mirrored])
 
 
-def _once(notes: Sequence[str]) -> Iterator[str]:
-    """Merge equal notes about several datasets."""
+def warn_once(name: str, notes: Sequence[str]) -> None:
+    """Warn of what is noted of nodes, ``"path: what"``; once of what is the same of several."""
     where: dict[str, list[str]] = {}
     for note in notes:
         path, _, what = note.partition(": ")
         where.setdefault(what, []).append(path)
     for what, (first, *others) in where.items():
         more = f" and {len(others)} other{'s' * (len(others) > 1)}" if others else ""
-        yield f"{first}{more}: {what}"
+        warnings.warn(f"{name}: {first}{more}: {what}", N5Warning, stacklevel=6)
 
 
 def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree:
@@ -159,7 +162,7 @@ def ome_tree(found: Images, version: OmeVersion = DEFAULT_VERSION) -> SourceTree
     ----------
     found : Images
         The images.
-    version : {"0.5", "0.4", "0.6rc0"}, optional
+    version : {"0.5", "0.4", "0.6"}, optional
         The version of OME-Zarr.
     """
     levels = {level.path: level.array for image in found.images for level in image.levels}

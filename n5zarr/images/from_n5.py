@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["n5_tree"]
-
 
 def n5_tree(
     place: Place | Located,

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree, Values
 
-__all__ = [
-    "Channel",
-    "Image",
-    "ImageAxis",
-    "ImageLevel",
-    "Images",
-    "default_color",
-    "is_at",
-    "select_images",
-]
-
 _CHANNEL_COLORS = ("FF0000", "00FF00", "0000FF", "FF00FF", "00FFFF", "FFFF00")  # red first
 
 
@@ -208,6 +197,8 @@ class Image:
         All other attributes of its group.
     absent : mapping of str to (tuple of float, tuple of float), optional
         Scale and translation of levels without an array, by path, which OME-Zarr lists, too.
+    mirrored : tuple of str, optional
+        Axes along which positions in the container descend: the elements are in reverse order.
     """
 
     path: str
@@ -220,6 +211,7 @@ class Image:
     omero: Mapping[str, JSON] | None = None
     attributes: Mapping[str, JSON] = field(default_factory=dict)
     absent: Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]] = field(default_factory=dict)
+    mirrored: tuple[str, ...] = ()
 
     @property
     def places(self) -> Mapping[str, tuple[tuple[float, ...], tuple[float, ...]]]:

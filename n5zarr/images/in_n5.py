@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_layout, read_placed
+from n5zarr.conventions.find import problems_of_level
 from n5zarr.conventions.levels import listed_levels
 from n5zarr.conventions.model import LEVELS_KEYS, Axis, axes_of, mapping
 from n5zarr.errors import N5UnrepresentableError, option_error
@@ -42,10 +43,10 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["find_in_n5"]
-
 # of groups: what describes the axes of the levels, in the order of N5
-_OF_AXES = LEVELS_KEYS | {"scales", "pixelResolution", "offset", "multiScale", "n5"}
+_OF_AXES = LEVELS_KEYS | {
+    "affineTransform", "scales", "pixelResolution", "offset", "multiScale", "n5",
+}  # fmt: skip
 _COLUMNS, _ROWS = 3, 16  # a table has few columns, and so many rows for each of them, or more
 
 
@@ -213,7 +214,8 @@ def _add_image(
         found.others |= {path if is_alone else join(path, n): p for n, p in levels.items()}
         return
     for placed in levels.values():
-        found.notes += [f"/{placed.path}: {problem}" for problem in placed.problems]
+        each = (*placed.problems, *problems_of_level(placed.geometry))
+        found.notes += [f"/{placed.path}: {problem}" for problem in each]
     if any(placed.coordinates for placed in levels.values()):
         found.notes.append(f"/{first.path}: OME-Zarr cannot express its coordinates")
     name = full.rpartition("/")[2] or "image"

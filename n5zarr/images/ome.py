@@ -8,7 +8,7 @@ Images and groups are described without a version, and get that of the destinati
 
 - 0.5 is Zarr v3: https://ngff.openmicroscopy.org/0.5/. One attribute, ``ome``, has the metadata and
   the version.
-- 0.6rc0 is a draft, as 0.5 with coordinate systems: :mod:`n5zarr.images.ome_draft`.
+- 0.6 is as 0.5, with coordinate systems: :mod:`n5zarr.images.ome_06`.
 - 0.4 is Zarr v2: https://ngff.openmicroscopy.org/0.4/. Each part of the metadata is an attribute,
   and those that describe images have the version. Groups that hold levels name their axes, too.
 
@@ -25,13 +25,15 @@ from xml.etree import ElementTree
 
 from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
-from n5zarr.conventions.model import MisfitError, first_of, items_of, mapping
+from n5zarr.conventions.model import first_of, items_of, mapping
+from n5zarr.conventions.ngff import transforms_of
 from n5zarr.conventions.units import in_full, is_count, ratio, symbol
 from n5zarr.errors import option_error
 from n5zarr.format.path import join
 from n5zarr.images.image import Channel, Image, ImageAxis, ImageLevel
+from n5zarr.images.ome_06 import REGISTRATION, as_06, is_registration
 from n5zarr.images.ome_documents import without_ome
-from n5zarr.images.ome_draft import DRAFT, REGISTRATION, as_06, is_registration
+from n5zarr.images.ome_rules import check_axes
 from n5zarr.images.stacked import reordered
 
 if TYPE_CHECKING:
@@ -42,22 +44,9 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "DEFAULT_VERSION",
-    "METADATA_XML",
-    "OME_FORMATS",
-    "Aligned",
-    "OmeVersion",
-    "align_axes",
-    "image_attributes",
-    "ome_attributes",
-    "ome_xml",
-    "series_metadata",
-]
+type OmeVersion = Literal["0.4", "0.5", "0.6"]
 
-type OmeVersion = Literal["0.4", "0.5", "0.6rc0"]
-
-OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6rc0": 3}
+OME_FORMATS: Mapping[OmeVersion, ZarrFormat] = {"0.4": 2, "0.5": 3, "0.6": 3}
 """The format of Zarr that each version prescribes."""
 
 DEFAULT_VERSION: OmeVersion = "0.5"
@@ -70,7 +59,7 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
 
     Parameters
     ----------
-    version : {"0.4", "0.5", "0.6rc0"}
+    version : {"0.4", "0.5", "0.6"}
         The version to write.
     metadata : mapping
         ``multiscales``, ``omero``, ``labels`` and so on, without a version.
@@ -89,7 +78,7 @@ def ome_attributes(version: OmeVersion, metadata: Mapping[str, JSON]) -> dict[st
     for key in metadata.keys() & _VERSIONED_IN_0_4:
         attributes[key] = _stated(metadata[key], version if version == "0.4" else None)
     images = metadata.get("multiscales")
-    if version == DRAFT and isinstance(images, list):
+    if version == "0.6" and isinstance(images, list):
         attributes["multiscales"] = [as_06(mapping(image)) for image in images]
     if version != "0.4":
         return {"ome": {"version": version, **attributes}}
@@ -148,9 +137,14 @@ class Aligned(NamedTuple):
         levels = tuple(
             ImageLevel(
                 path=join(path, level),
-                array=replace(reordered(arrays[level], self.order), dimension_names=names),
-                scale=scale,
-                translation=translation,
+                array=replace(
+                    reordered(arrays[level], self.order, _mirrored(scale)), dimension_names=names
+                ),
+                scale=tuple(map(abs, scale)),
+                translation=tuple(
+                    t + min(s, 0) * (arrays[level].shape[axis] - 1)
+                    for s, t, axis in zip(scale, translation, self.order, strict=True)
+                ),
             )
             for level, (scale, translation) in self.places.items()
             if level in arrays
@@ -166,6 +160,7 @@ class Aligned(NamedTuple):
             channels=(Channel(),) * n_channels,
             attributes=without_ome(attributes),
             absent=absent,
+            mirrored=tuple(names[i] for i in _mirrored(next(iter(self.places.values()))[0])),
         )
 
 
@@ -196,14 +191,20 @@ def align_axes(levels: Mapping[str, Sequence[Axis]]) -> Aligned:
     """
     first = tuple(next(iter(levels.values())))
     kinds = [_type_of(axis) for axis in first]
-    _check(first, kinds)
     order = tuple(sorted(range(len(first)), key=lambda i: _ORDER.get(kinds[i], 1)))
+    problem = next(check_axes([{"name": first[i].name, "type": kinds[i]} for i in order]), None)
+    require(problem is None, f"OME-Zarr: {problem}; n5zarr.set_geometry names axes")
     units = [
         None if kind == "channel" else _unit_of(a) for a, kind in zip(first, kinds, strict=True)
     ]
     places = {}
     for path, axes in levels.items():
         placed = _in_units_of(path, axes, first)
+        require(
+            all(a.scale > 0 or k in _ORDER for a, k in zip(placed, kinds, strict=True)),
+            f"{path}: expected scales below 0 along axes of space and time alone, got {kinds} with "
+            f"{[axis.scale for axis in placed]}",
+        )
         scale = tuple(float(placed[i].scale) for i in order)
         places[path] = scale, tuple(float(placed[i].translation) for i in order)
     return Aligned(
@@ -223,16 +224,9 @@ def _type_of(axis: Axis) -> str:
     return next((kind for base, kind in of_unit.items() if ratio(axis.unit, base)), "")
 
 
-def _check(axes: Sequence[Axis], kinds: Sequence[str]) -> None:
-    n_space, n_time = kinds.count("space"), kinds.count("time")
-    names = [axis.name for axis in axes]
-    n_others = len(kinds) - n_space - n_time
-    each = [f"{n} ({kind or 'other'})" for n, kind in zip(names, kinds, strict=True)]
-    require(
-        n_space in (2, 3) and max(n_time, n_others) <= 1 and len({*names}) == len(names),
-        "OME-Zarr: expected two or three axes of space, at most one of time and one other, each "
-        f"with a distinct name, got {', '.join(each) or 'none'}; n5zarr.set_geometry names axes",
-    )
+def _mirrored(scale: Sequence[float]) -> list[int]:
+    """Return the axes along which positions descend, where the elements are reversed."""
+    return [i for i, size in enumerate(scale) if size < 0]
 
 
 def _unit_of(axis: Axis) -> str | None:
@@ -268,24 +262,19 @@ def image_attributes(image: Image, version: OmeVersion = DEFAULT_VERSION) -> dic
         axes.append({key: value for key, value in described.items() if value})
     datasets: list[JSON] = []
     for path, (scale, translation) in image.places.items():
-        steps: list[JSON] = [{"type": "scale", "scale": [*scale]}]
-        if any(translation):
-            steps.append({"type": "translation", "translation": [*translation]})
         below = path.removeprefix(image.path).strip("/")
+        steps = transforms_of(zip(scale, translation, strict=True))
         datasets.append({"path": below, "coordinateTransformations": steps})
     others = dict(image.attributes)
     multiscale: dict[str, JSON] = {"name": image.name, "axes": axes}
     names = [axis.name for axis in image.axes]
-    if version == DRAFT and is_registration(others.get(REGISTRATION), names):
+    if version == "0.6" and is_registration(others.get(REGISTRATION), names):
         multiscale[REGISTRATION] = others.pop(REGISTRATION)  # which it expresses
     multiscale["datasets"] = datasets
     ome: dict[str, JSON] = {"multiscales": [multiscale]}
     ome |= {} if image.omero is None else {"omero": dict(image.omero)}
     ome |= {"image-label": _label_source(image.path, image.image_of)} if image.is_labels else {}
-    try:
-        return {**others, **ome_attributes(version, ome)}
-    except MisfitError as err:
-        raise option_error(f"{image.path or image.name}: {err}") from err
+    return {**others, **ome_attributes(version, ome)}
 
 
 def _label_source(label: str, image: str | None) -> dict[str, JSON]:

@@ -1,8 +1,9 @@
-"""Read the images of OME-Zarr, 0.1 to 0.5 and drafts of 0.6, and describe them as N5 does.
+"""Read the images of OME-Zarr, 0.1 to 0.6, and describe them as N5 does.
 
 https://ngff.openmicroscopy.org, "multiscales", each version; all lists are in C order. Levels
 become ``s0``, ``s1``, ..., with the attributes that :func:`n5zarr.to_n5` writes, so that programs
-which read N5 find names, units, scale and translation. ``omero``, ``image-label`` and ``labels``
+which read N5 find names, units, scale and translation. Images of a group after its first become
+groups in it. ``omero``, ``image-label`` and ``labels``
 stay as attributes of the group of the image.
 """
 
@@ -17,7 +18,7 @@ from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, Node, brief, first_of, items_of, mapping
 from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name
-from n5zarr.images.ome_draft import REGISTRATION, from_06, is_06
+from n5zarr.images.ome_06 import REGISTRATION, from_06, is_06
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,23 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.conventions.describe import Written
     from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
-
-__all__ = [
-    "UNNAMED_AXES",
-    "OmeLevel",
-    "as_05",
-    "describe_image",
-    "image_in",
-    "is_cosem",
-    "is_inside",
-    "level_paths",
-    "named_nodes",
-    "ome_part",
-    "paths_in",
-    "plate_or_well",
-    "read_levels",
-    "without_ome",
-]
 
 UNNAMED_AXES = ("t", "c", "z", "y", "x")
 """The axes of images of 0.1 and 0.2."""
@@ -78,6 +62,11 @@ def ome_part(attributes: Mapping[str, JSON], key: str) -> JSON:
     return mapping(attributes.get("ome")).get(key, attributes.get(key))
 
 
+def scene_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the scene of a group, as since 0.6; empty if it has none."""
+    return mapping(mapping(attributes.get("ome")).get("scene"))
+
+
 def plate_or_well(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
     """Return the parts of the metadata of a group that make it a plate or a well, if it is one.
 
@@ -98,8 +87,30 @@ def without_ome(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
 
 def image_in(attributes: Mapping[str, JSON]) -> Mapping[str, JSON] | None:
     """Return the first image of a group; None if it has none, or levels of COSEM."""
-    image = first_of(ome_part(attributes, "multiscales"))
-    return image if "datasets" in image and not is_cosem(attributes) else None
+    return images_of(attributes).get("")
+
+
+def images_of(attributes: Mapping[str, JSON]) -> dict[str, Mapping[str, JSON]]:
+    """Return the images of a group by the names of the groups in it that they are in N5.
+
+    The first is the group itself, ``""``; empty if it has no image, or levels of COSEM.
+
+    Examples
+    --------
+    >>> em, seg = {"datasets": [{"path": "0"}]}, {"datasets": [{"path": "seg"}]}
+    >>> images_of({"multiscales": [em, seg]})
+    {'': {'datasets': [{'path': '0'}]}, 'image2': {'datasets': [{'path': 'seg'}]}}
+    """
+    listed = ome_part(attributes, "multiscales")
+    is_image = "datasets" in first_of(listed) and not is_cosem(attributes)
+    images = enumerate(map(mapping, items_of(listed) if is_image else []), 1)
+    return {f"image{n}" if n > 1 else "": image for n, image in images}
+
+
+def arrays_of_images(attributes: Mapping[str, JSON]) -> list[str]:
+    """Return the paths of the arrays of all images of a group, each once; none that leads out."""
+    images = images_of(attributes).values()
+    return [*dict.fromkeys(path for each in images for path in paths_in(each.get("datasets")))]
 
 
 def is_cosem(attributes: Mapping[str, JSON]) -> bool:
@@ -114,7 +125,8 @@ def is_cosem(attributes: Mapping[str, JSON]) -> bool:
 def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:
     """Return the paths of the nodes that the metadata of a group name, other than levels.
 
-    Labels, wells of a plate, images of a well, and groups of the layout, whether they exist or not.
+    Labels, wells of a plate, images of a well or a scene, and groups of the layout, whether they
+    exist or not.
 
     Examples
     --------
@@ -124,6 +136,8 @@ def named_nodes(attributes: Mapping[str, JSON]) -> list[str]:
     wells = mapping(ome_part(attributes, "plate")).get("wells")
     images = mapping(ome_part(attributes, "well")).get("images")
     named = [*paths_in(ome_part(attributes, "labels")), *paths_in(wells), *paths_in(images)]
+    steps = items_of(scene_in(attributes).get("coordinateTransformations"))
+    named += paths_in([mapping(step).get(end) for step in steps for end in ("input", "output")])
     if ome_part(attributes, "bioformats2raw.layout") is not None:
         named.append("OME")
     return [*named, "labels"] if image_in(attributes) is not None else named
@@ -206,7 +220,7 @@ def read_levels(
         return {}
     first = shapes[next(iter(paths.values()))]
     image = as_05(image, len(first))
-    axes: dict[int, Sequence[Axis]] = {}
+    levels: dict[int, OmeLevel] = {}
     for number, path in paths.items():
         names = tuple(path.split("/"))
         node = Node(
@@ -218,14 +232,9 @@ def read_levels(
         )
         geometry = ngff.read(node, is_c_order=True)
         if geometry is not None:
-            axes[number] = geometry.axes
-    convention = choose_convention("auto", [])
-    finest = next(iter(axes.values()), None)
-    levels = {}
-    for number, own in axes.items():
-        name = f"s{number}"
-        written = describe_axes(convention, own, name, finest if number else None)
-        levels[number] = OmeLevel(paths[number], name, own, written)
+            name = f"s{number}"
+            written = describe_axes(choose_convention("auto", []), geometry.axes, name)
+            levels[number] = OmeLevel(path, name, geometry.axes, written)
     return levels
 
 
@@ -272,12 +281,24 @@ def as_05(image: Mapping[str, JSON], ndim: int) -> dict[str, JSON]:
         found["axes"] = [*UNNAMED_AXES[-ndim:]]
     if not isinstance(found["axes"], list):
         raise MisfitError(f"multiscales: axes: expected a list, got {brief(found['axes'])}")
-    found["datasets"] = [{**mapping(entry), **_flat(mapping(entry))} for entry in entries_in(image)]
+    n = len(found["axes"])
+    found["datasets"] = [
+        {**mapping(entry), **_flat(mapping(entry), n)} for entry in entries_in(image)
+    ]
     return found
 
 
-def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return the transforms of a level with those in sequences in one list."""
+def image_as_05(attributes: Mapping[str, JSON]) -> Mapping[str, JSON]:
+    """Return the first image of a group, one of 0.6 as in 0.5; empty if there is none."""
+    image = first_of(ome_part(attributes, "multiscales"))
+    return as_05(image, 0) if is_06(image) else image
+
+
+def _flat(entry: Mapping[str, JSON], n: int) -> dict[str, JSON]:
+    """Return the transforms of a level with those in sequences in one list.
+
+    An identity, as in 0.6, becomes a scale.
+    """
     given = entry.get("coordinateTransformations")
     if not isinstance(given, list):
         return {}
@@ -291,4 +312,5 @@ def _flat(entry: Mapping[str, JSON]) -> dict[str, JSON]:
         raise MisfitError(
             f"multiscales: expected scales and translations, got {', '.join(sorted(others))}"
         )
-    return {"coordinateTransformations": steps}
+    same: list[JSON] = [{"type": "scale", "scale": [1.0] * n}]
+    return {"coordinateTransformations": same if kinds == {"identity"} else steps}

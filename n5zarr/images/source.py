@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.store.locating import Document
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["ArraySource", "N5Blocks", "SourceTree", "Values"]
-
 
 class Values(Protocol):
     """An array that returns the values of boxes; can be pickled for other processes.

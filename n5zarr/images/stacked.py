@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.source import ArraySource, Values
 
-__all__ = ["reordered", "stacked"]
-
 _OF_CHUNKS = {  # what decides which bytes a chunk has, by the format of Zarr
     2: ("compressor", "filters", "dtype", "order", "chunks"),
     3: ("codecs", "data_type", "chunk_grid"),
 }
 
 
-def reordered(array: ArraySource, order: Sequence[int]) -> ArraySource:
-    """Return an array with its axes in another order.
+def reordered(
+    array: ArraySource, order: Sequence[int], mirrored: Sequence[int] = ()
+) -> ArraySource:
+    """Return an array with its axes in another order, or its elements in reverse along some.
 
     Parameters
     ----------
@@ -39,12 +39,14 @@ def reordered(array: ArraySource, order: Sequence[int]) -> ArraySource:
         The array.
     order : sequence of int
         Number of the axis of the array for each axis of the result.
+    mirrored : sequence of int, optional
+        Axes of the result along which the elements are in reverse order.
     """
-    if list(order) == sorted(order):
+    if list(order) == sorted(order) and not mirrored:
         return array
     return replace(
         array,
-        values=_Reordered(array.values, tuple(order)),
+        values=_Reordered(array.values, tuple(order), tuple(mirrored)),
         chunks=tuple(array.chunks[i] for i in order),
         encoded=None,
         blocks=None,
@@ -72,10 +74,11 @@ def stacked(arrays: Sequence[ArraySource | None]) -> ArraySource:
 
 @dataclass(frozen=True, eq=False)
 class _Reordered:
-    """An array with its axes in another order."""
+    """An array with its axes in another order, and in reverse along some."""
 
     values: Values
     order: tuple[int, ...]
+    mirrored: tuple[int, ...]
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -83,15 +86,17 @@ class _Reordered:
 
     def __getitem__(self, box: BoxSlices) -> npt.NDArray[Any]:
         own: list[slice] = [slice(0)] * len(box)
-        for part, axis in zip(box, self.order, strict=True):
-            own[axis] = part
-        return read_on_host(self.values, tuple(own)).transpose(self.order)
+        for i, (part, axis) in enumerate(zip(box, self.order, strict=True)):
+            start, stop, _ = part.indices(n := self.values.shape[axis])
+            own[axis] = slice(n - stop, n - start) if i in self.mirrored else part
+        found = read_on_host(self.values, tuple(own)).transpose(self.order)
+        return np.flip(found, self.mirrored)
 
     def stored_chunks(self, within: Sequence[slice] | None = None) -> StoredChunks | None:
         order = list(self.order)
         own = None if within is None else [within[order.index(i)] for i in range(len(order))]
         found = stored_chunks(self.values, own)
-        if found is None:
+        if found is None or self.mirrored:  # from the other end, chunks are not those of the grid
             return None
         unit = tuple(found.unit[axis] for axis in order)
         return StoredChunks(unit, (rows[:, order] for rows in found.rows))

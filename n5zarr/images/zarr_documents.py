@@ -6,7 +6,7 @@ Images have keys in OME-Zarr, whose values are created on request.
 from __future__ import annotations
 
 import asyncio
-import json
+import warnings
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -20,15 +20,16 @@ from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.encoder import Encoder
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.conventions.axis_names import with_names
-from n5zarr.errors import ErrorsAt
+from n5zarr.errors import ErrorsAt, N5Warning
 from n5zarr.format.compression import Zstd
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.images.find import ome_tree
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.storage.requests import get_each
 from n5zarr.zarr_view.chunks import chunk_slice, decode_chunk
-from n5zarr.zarr_view.compressors import is_portable, numcodecs_compressor, zarr_compressors
+from n5zarr.zarr_view.compressors import compressors_to_write, is_portable
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkNames
 
 if TYPE_CHECKING:
@@ -46,8 +47,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.keys import ZarrFormat
 
     type _Chunk = tuple[ArraySource, tuple[int, ...]]
-
-__all__ = ["OmeZarrKeys", "create_group", "create_like", "read_chunks"]
 
 _AT_ONCE = 64  # requests to a server
 
@@ -145,8 +144,14 @@ def create_group(
     zarr_format : {3, 2}, optional
         The format.
     """
-    plain = json.loads(json.dumps(dict(attributes)))
-    zarr.create_group(store, path=path, attributes=plain, zarr_format=zarr_format)
+    zarr.create_group(store, path=path, attributes=strict(attributes), zarr_format=zarr_format)
+
+
+def warn_of_text(name: str, groups: Mapping[str, JSON], arrays: Mapping[str, ArraySource]) -> None:
+    """Warn of NaN and infinities in attributes, which become text in documents of Zarr."""
+    note = nonfinite_note({**groups, **{path: each.attributes for path, each in arrays.items()}})
+    if note:
+        warnings.warn(f"{name}: {note}", N5Warning, stacklevel=4)
 
 
 def create_like(  # noqa: PLR0913 - what may differ from the source
@@ -213,10 +218,8 @@ def _codecs(
                 options["serializer"] = BytesCodec()  # as this machine: nothing passes through
     if compression is None and source.blocks and not is_portable(source.blocks.compression):
         compression = Zstd()
-    if compression is not None and zarr_format == 3:
-        options["compressors"] = zarr_compressors(compression)
-    elif compression is not None:
-        options["compressors"] = numcodecs_compressor(compression)
+    if compression is not None:
+        options["compressors"] = compressors_to_write(compression, zarr_format)
     if zarr_format == 2:
         options["chunk_key_encoding"] = {"name": "v2", "separator": "/"}
     return options
@@ -225,8 +228,7 @@ def _codecs(
 def _attributes(source: ArraySource, zarr_format: ZarrFormat) -> dict[str, JSON]:
     """Return the attributes to write; with Zarr v2 they name the axes, as xarray does."""
     names = with_names({}, source.dimension_names) if zarr_format == 2 else {}
-    plain: dict[str, JSON] = json.loads(json.dumps({**source.attributes, **names}))
-    return plain
+    return dict(strict({**source.attributes, **names}))
 
 
 class _Array(NamedTuple):
@@ -248,7 +250,7 @@ class OmeZarrKeys:
     found : Images
         The images, as :func:`n5zarr.images.find.images_in` finds them in a source whose chunks have
         the format of the version.
-    version : {"0.5", "0.4", "0.6rc0"}, optional
+    version : {"0.5", "0.4", "0.6"}, optional
         The version of OME-Zarr.
 
     Attributes
@@ -260,6 +262,7 @@ class OmeZarrKeys:
     def __init__(self, found: Images, version: OmeVersion = DEFAULT_VERSION) -> None:
         zarr_format = OME_FORMATS[version]
         tree = ome_tree(found, version)
+        warn_of_text(found.source.name, tree.groups, tree.arrays)
         documents: dict[str, Buffer] = {}
         memory = MemoryStore(documents)
         for path, attributes in tree.groups.items():

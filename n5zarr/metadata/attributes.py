@@ -16,6 +16,7 @@ from n5zarr.format.attributes import (
     own_keys,
 )
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.format.version import VERSION_KEY
 from n5zarr.storage.asking_once import asking_once
 from n5zarr.storage.place import place_of
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.place import Backend, Location, Place
-
-__all__ = ["get_attribute", "remove_attribute", "set_attribute"]
 
 
 @asking_once()
@@ -110,7 +109,7 @@ def set_attribute(
     key : str
         Path of the attribute, as of :func:`get_attribute`; ``""`` to replace all attributes.
     value : JSON
-        The value.
+        The value; numbers and arrays of numpy become those of JSON.
     storage_options, backend : optional
         Options for a URL, and the library that reads it: as for :class:`~n5zarr.N5Store`.
 
@@ -119,8 +118,8 @@ def set_attribute(
     FileNotFoundError
         The container or node does not exist.
     N5UnrepresentableError
-        The key belongs to N5, such as ``dimensions`` of a dataset, or the attributes would not be
-        an object (``kind="option"``); nothing is written.
+        The key belongs to N5, such as ``dimensions`` of a dataset, JSON cannot hold the value, or
+        the attributes would not be an object (``kind="option"``); nothing is written.
     N5UnsupportedError
         The container can only be read.
 
@@ -134,7 +133,8 @@ def set_attribute(
     {'limits': [0, 255]}
     """
     place = place_of(location, storage_options, backend)
-    _update(place, path, key, lambda users, tokens: insert(users, tokens, value))
+    plain = from_numpy({key: value})[key]
+    _update(place, path, key, lambda users, tokens: insert(users, tokens, plain))
 
 
 def remove_attribute(

@@ -27,16 +27,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
 
-__all__ = [
-    "ArrayGeometry",
-    "described",
-    "geometry",
-    "placed_datasets",
-    "placed_levels",
-    "store_and_path",
-    "warn_of_problems",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ArrayGeometry:

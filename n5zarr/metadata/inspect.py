@@ -40,15 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.store.locating import Document
     from n5zarr.store.n5_store import N5Store
 
-__all__ = [
-    "Described",
-    "describe",
-    "describe_each",
-    "describe_tree",
-    "info_of",
-]
-
-
 _UNKNOWN = -1  # nodes are left out
 _STAMPS = 2**12  # blocks whose sizes are requested at a time
 

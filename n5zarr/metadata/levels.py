@@ -28,19 +28,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
 
-__all__ = [
-    "add_to_group",
-    "as_image",
-    "axes_of_levels",
-    "describe_group",
-    "describe_new",
-    "has_own",
-    "is_level",
-    "levels_in",
-    "names_of_levels",
-    "warn_of_misread",
-]
-
 _ATTEMPTS = 3  # to describe a group to which other programs add levels, too
 
 

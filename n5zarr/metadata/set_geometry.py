@@ -56,8 +56,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["set_geometry"]
-
 
 def set_geometry(  # noqa: PLR0913 - one keyword for each property
     location: Location | AnyArray | zarr.Group,

@@ -6,12 +6,15 @@ import json
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+import zarr
+from zarr.storage import StorePath
+
 from n5zarr._zarr import sync
 from n5zarr.container.foreign import read_node_of_any, read_zarr_node
 from n5zarr.conventions.model import mapping
 from n5zarr.format.foreign import ZARR_DOCUMENTS, Foreign
 from n5zarr.format.path import groups_above, join, normalize_path
-from n5zarr.images.ome_documents import is_cosem, ome_part
+from n5zarr.images.ome_documents import is_cosem, ome_part, scene_in
 from n5zarr.ome_zarr.shown_as_n5 import OmeImages
 from n5zarr.storage.opening import open_storage
 from n5zarr.storage.place import Place
@@ -23,10 +26,10 @@ from n5zarr.store.made_datasets import MadeDatasets
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
+    from zarr.types import AnyArray
+
     from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.keys import ZarrFormat
-
-__all__ = ["OmeLocation", "find_ome", "locate"]
 
 _PARTS = ("multiscales", "bioformats2raw.layout", "plate", "well", "labels", "series")
 _MOST_ABOVE = 8  # groups above a location that are looked at
@@ -77,6 +80,12 @@ class OmeLocation(NamedTuple):
             store = store.with_read_only(read_only=True)
         return OmeImages(store, str(self.storage), self.zarr_format)
 
+    def array(self, path: str) -> AnyArray:
+        """Open an array of the hierarchy to read it."""
+        return zarr.open_array(
+            StorePath(self.storage.store, path), mode="r", zarr_format=self.zarr_format
+        )
+
     def is_ome(self) -> bool:
         """Whether the node, or a group above it, has metadata of OME-Zarr."""
         paths = [self.path, *reversed(groups_above(self.path))][:_MOST_ABOVE]
@@ -88,7 +97,7 @@ class OmeLocation(NamedTuple):
                 continue
             attributes = mapping(parsed.get("attributes")) if "zarr_format" in parsed else parsed
             has_part = any(ome_part(attributes, part) is not None for part in _PARTS)
-            if has_part and not is_cosem(attributes):
+            if (has_part and not is_cosem(attributes)) or scene_in(attributes):
                 return True
         return False
 
@@ -120,8 +129,8 @@ def find_ome(place: Place, path: str = "", *, read_only: bool = True) -> OmeLoca
 
 
 def _node_of(storage: Storage, path: str) -> Foreign | None:
-    """Recognise a node of Zarr; of a level by its name in N5, the group."""
+    """Recognise a node of Zarr; of an image or a level by its name in N5, the group."""
     is_n5, found = storage.run(read_node_of_any(path, str(storage)))
-    if not (is_n5 or found) and path:
-        found = storage.run(read_zarr_node(path.rpartition("/")[0], str(storage)))
+    for above in groups_above(path)[:-3:-1]:
+        found = found or (None if is_n5 else storage.run(read_zarr_node(above, str(storage))))
     return found

@@ -17,11 +17,22 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.conventions.levels import entries_in, path_of
 from n5zarr.conventions.model import MisfitError, mapping
+from n5zarr.conventions.ngff import transforms_of
 from n5zarr.errors import ErrorsAt, N5UnsupportedError, N5Warning, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import groups_above, join
-from n5zarr.images.ome_documents import image_in, level_paths, ome_part, paths_in, read_levels
-from n5zarr.images.ome_draft import from_06, intrinsic_of, is_06, level_transforms
+from n5zarr.format.raw_json import strict
+from n5zarr.images.ome_06 import intrinsic_of, is_06, level_transforms
+from n5zarr.images.ome_documents import (
+    as_05,
+    image_in,
+    level_paths,
+    ome_part,
+    paths_in,
+    read_levels,
+)
+from n5zarr.images.ome_rules import check_written
+from n5zarr.images.zarr_documents import warn_of_text
 from n5zarr.ome_zarr.location import find_ome
 from n5zarr.storage.requests import Remove, RemoveTree, Update, put_each, read_each, request_each
 from n5zarr.tools.convert.from_zarr import zarr_array
@@ -44,8 +55,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import Wanted
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
-
-__all__ = ["OmeImage", "find_image"]
 
 _DOCUMENTS = ("zarr.json", ".zarray", ".zattrs", INCOMPLETE_JSON)
 _CHUNK = re.compile(r"c|(c[/.])?\d+([/.]\d+)*")
@@ -148,7 +157,7 @@ class OmeImage(PyramidImage):
         if read_incomplete(self.store, path) is not None:
             return True
         try:
-            open_level(self.location, path)
+            self.location.array(path)
         except (FileNotFoundError, ValueError, TypeError, KeyError):
             return sync(_holds_only_chunks(self.store, path))
         return True
@@ -189,14 +198,11 @@ class OmeImage(PyramidImage):
         """List the levels in ``multiscales``, and keep all other metadata of the group."""
         entries: list[JSON] = []
         image = image_in(self.attributes) or {}
-        system = intrinsic_of(image) if is_06(image) else None
+        system = str(intrinsic_of(image)["name"]) if is_06(image) else None
         for level in levels:
             axes = self.axes_at(level.total, method)
             name = self.name(level)
-            steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
-            if any(axis.translation for axis in axes):
-                starts: list[JSON] = [axis.translation for axis in axes]
-                steps.append({"type": "translation", "translation": starts})
+            steps = transforms_of((axis.scale, axis.translation) for axis in axes)
             steps = steps if system is None else level_transforms(name, steps, system)
             entries.append({"path": name, "coordinateTransformations": steps})
         self._change(
@@ -208,11 +214,12 @@ class OmeImage(PyramidImage):
 
         def changed(old: bytes | None) -> bytes:
             document = json.loads(old or b"{}")
+            warn_of_text(str(self.storage), {self.group: document}, {})
             holder = document["attributes"] if self.location.zarr_format == 3 else document
             holder = holder["ome"] if "multiscales" in mapping(holder.get("ome")) else holder
             first, *others = holder["multiscales"]
             holder["multiscales"] = [change(first), *others]
-            return json.dumps(document, indent=2).encode()
+            return json.dumps(strict(document), indent=2).encode()
 
         key = join(self.group, _document(self.location))
         self.storage.run(request_each([Update(key, changed)]))
@@ -226,11 +233,6 @@ class OmeImage(PyramidImage):
             if image is not None:
                 found[path] = len(entries_in(image))
         return found
-
-
-def open_level(location: OmeLocation, path: str) -> AnyArray:
-    place = StorePath(location.storage.store, path)
-    return zarr.open_array(place, mode="r", zarr_format=location.zarr_format)
 
 
 def find_image(place: Place, path: str, convention: str) -> OmeImage | None:
@@ -254,8 +256,7 @@ def find_image(place: Place, path: str, convention: str) -> OmeImage | None:
             f"convention: expected auto with OME-Zarr, got {convention!r}",
         )
         if storage.read_only or not storage.store.supports_deletes:
-            message = "expected a store that can write and delete"
-            raise N5UnsupportedError(message, kind="read-only")
+            raise N5UnsupportedError("expected a store that can write and delete", kind="read-only")
         try:
             return _read(location)
         except MisfitError as err:
@@ -270,20 +271,23 @@ def _read(location: OmeLocation) -> OmeImage:
     location, paths = location._replace(path=path), level_paths(image)
     require(paths, "multiscales: datasets: expected a level, got none")
     try:
-        first = open_level(location, join(path, paths[0]))
+        first = location.array(join(path, paths[0]))
     except FileNotFoundError as err:
-        message = f"expected the array {paths[0]!r}, which multiscales lists, got none"
-        raise option_error(message) from err
+        raise option_error(
+            f"expected the array {paths[0]!r}, which multiscales lists, got none"
+        ) from err
     except (ValueError, TypeError, KeyError) as err:
-        message = f"{paths[0]}: expected an array of Zarr, got {err}"
-        raise option_error(message) from err
-    image = from_06(image) if is_06(image) else image
+        raise option_error(f"{paths[0]}: expected an array of Zarr, got {err}") from err
+    image = as_05(image, first.ndim)
     own = {key: value for key, value in image.items() if key != "coordinateTransformations"}
     levels = read_levels(own, {paths[0]: first.shape})
+    check_written(path or "/", {**own, "datasets": entries_in(own)[:1]}, {})
     require(levels, "multiscales: axes: expected those of the first level, got none")
     if first.dtype.kind not in "biuf" or not all(first.shape):
-        message = f"expected numbers with elements, got {first.dtype} of shape {first.shape}"
-        raise N5UnsupportedError(message, kind="data-type")
+        raise N5UnsupportedError(
+            f"expected numbers with elements, got {first.dtype} of shape {first.shape}",
+            kind="data-type",
+        )
     like = replace(zarr_array(first), encoded=first, attributes={})
     return OmeImage(
         storage=location.storage,

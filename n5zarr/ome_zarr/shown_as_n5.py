@@ -18,15 +18,17 @@ from n5zarr.format.attributes import dataset_keys
 from n5zarr.format.foreign import ZARR_DOCUMENTS
 from n5zarr.format.order import CTuple, to_n5
 from n5zarr.format.path import groups_above, is_name, join
+from n5zarr.images.find import warn_once
 from n5zarr.images.ome_documents import (
     describe_image,
-    image_in,
+    images_of,
     level_paths,
     named_nodes,
     ome_part,
     paths_in,
     read_levels,
 )
+from n5zarr.ome_zarr.scene import images_needed, placed, read_scene
 from n5zarr.storage.confined import confined
 from n5zarr.storage.services import service_of
 from n5zarr.store.made_datasets import MadeDataset, MadeDatasets
@@ -40,9 +42,8 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome_documents import OmeLevel
+    from n5zarr.ome_zarr.scene import Scene
     from n5zarr.zarr_view.keys import ZarrFormat
-
-__all__ = ["OmeImages"]
 
 _DOCUMENTS = {*ZARR_DOCUMENTS, ".zattrs", ".zmetadata"}
 _MOST_SERIES = 1000  # that are looked for where nothing lists them
@@ -62,12 +63,18 @@ class _Group:
         The levels of the image that it is, by name in N5.
     taken : mapping, optional
         The name in N5 of each array that is a level of this group or one above, by path in Zarr.
+    scene : Scene, optional
+        Its scene, or the nearest one above it.
+    named : sequence of str, optional
+        Paths of the nodes below it that its metadata name.
     """
 
     attributes: Mapping[str, JSON] | None
     document: bytes | None = None
     levels: Mapping[str, MadeDataset] = field(default_factory=dict)
     taken: Mapping[str, str] = field(default_factory=dict)
+    scene: Scene | None = None
+    named: Sequence[str] = ()
 
 
 class OmeImages(MadeDatasets):
@@ -144,20 +151,35 @@ class OmeImages(MadeDatasets):
         if name in above.levels:
             return above.levels[name]
         found = await read_node(self.store, path, self.name, self.zarr_format)
+        image = images_of(placed(group, above.attributes or {}, above.scene)[0]).get(name)
         if found is not None and found.is_array:
             array = await open_zarr_array(self.store, path, self.name, self.zarr_format)
             if array is not None:
                 return self._plain(path, array)
         try:
+            if name and image is not None:
+                attributes: Mapping[str, JSON] | None = {"multiscales": [dict(image)]}
+                return await self._as_group(path, attributes, _Group(None), group)
             attributes = None if found is None else found.attributes or {}
-            return await self._as_group(path, attributes, above.taken)
+            return await self._as_group(path, attributes, above, path)
         except MisfitError as err:
             raise option_error(f"{join(self.name, path)}: {err}") from err
 
     async def _as_group(
-        self, path: str, attributes: Mapping[str, JSON] | None, taken: Mapping[str, str]
+        self, path: str, attributes: Mapping[str, JSON] | None, above: _Group, holder: str
     ) -> _Group:
         """Describe a group as N5 does.
+
+        Parameters
+        ----------
+        path : str
+            Of the group in N5.
+        attributes : mapping or None
+            Its attributes in OME-Zarr; None for a directory.
+        above : _Group
+            The group above it, whose names and scene it shares.
+        holder : str
+            The group of Zarr that has the arrays: for an image after its first, the one above.
 
         Raises
         ------
@@ -167,13 +189,20 @@ class OmeImages(MadeDatasets):
             A level does not exist (``kind="not-found"``).
         """
         if attributes is None:
-            return _Group(None, taken=taken)
-        image = image_in(attributes)
-        arrays = {} if image is None else await self._arrays_of(path, level_paths(image))
-        shapes = {inner: array.shape for inner, array in arrays.items()}
-        levels = {} if image is None else read_levels(image, shapes)
-        own = {join(path, each.path): join(path, each.name) for each in levels.values()}
-        described = dict(attributes)
+            return _Group(None, taken=above.taken, scene=above.scene)
+        scene = await self._scene(path, attributes) or above.scene
+        shown, notes = placed(path, attributes, scene)
+        warn_once(self.name, notes)
+        images = images_of(shown)
+        image = images.get("", {})
+        arrays = await self._arrays_of(holder, level_paths(image))
+        levels = read_levels(image, {inner: array.shape for inner, array in arrays.items()})
+        own = {
+            join(holder, each): join(path, name, f"s{number}")
+            for name, other in reversed(images.items())  # of an array of two images, the first
+            for number, each in enumerate(paths_in(other.get("datasets")))
+        }
+        described = dict(shown)
         if levels:
             inside = {each.path.split("/")[0] for each in levels.values()}
             others = sorted(await self._listed(path) - inside)
@@ -181,13 +210,26 @@ class OmeImages(MadeDatasets):
                 *(read_node(self.store, join(path, n), self.name, self.zarr_format) for n in others)
             )
             is_alone = all(node is None for node in nodes)
-            described = describe_image(attributes, path, levels, is_alone=is_alone)
+            described = describe_image(shown, path, levels, is_alone=is_alone)
         return _Group(
             attributes,
             json.dumps(described).encode(),
-            {each.name: self._level(path, each, arrays[each.path]) for each in levels.values()},
-            {**taken, **own},
+            {each.name: self._level(holder, each, arrays[each.path]) for each in levels.values()},
+            {**above.taken, **own},
+            scene,
+            named_nodes(attributes),
         )
+
+    async def _scene(self, path: str, attributes: Mapping[str, JSON]) -> Scene | None:
+        """Read the scene of a group, and the images without which it is not known."""
+        needed = [join(path, inner) for inner in images_needed(attributes)]
+        nodes = await asyncio.gather(
+            *(read_node(self.store, each, self.name, self.zarr_format) for each in needed)
+        )
+        found = {
+            each: node.attributes or {} for each, node in zip(needed, nodes, strict=True) if node
+        }
+        return read_scene(path, attributes, found)
 
     def _plain(self, path: str, array: zarr.AsyncArray[Any]) -> _Group | MadeDataset:
         """Return an array that is no level; with other types than N5's, a broken document."""
@@ -230,7 +272,8 @@ class OmeImages(MadeDatasets):
         if not listed and ome_part(group.attributes or {}, "bioformats2raw.layout") is not None:
             wanted |= await self._numbered(path)
         others = sorted(name for name in wanted if join(path, name) not in group.taken)
-        taken = [name for name in others if name in group.levels]
+        made = [*filter(None, images_of(group.attributes or {})), *group.levels]
+        taken = [name for name in others if name in made]
         require(
             not taken,
             f"{join(path, *taken[:1])}: expected a name that no level needs in N5; rename it first",
@@ -238,7 +281,7 @@ class OmeImages(MadeDatasets):
         )
         there = await asyncio.gather(*(self._is_there(join(path, name)) for name in others))
         found = [name for name, is_there in zip(others, there, strict=True) if is_there]
-        return [*found, *group.levels]
+        return [*found, *made]
 
     async def _is_there(self, path: str) -> bool:
         try:
@@ -256,7 +299,7 @@ class OmeImages(MadeDatasets):
             group = await self._node(above)
             if isinstance(group, _Group) and group.attributes is not None:
                 inside = f"{path}/".removeprefix(f"{above}/").lstrip("/")
-                listed = [*named_nodes(group.attributes), *await self._series(above, group)]
+                listed = [*group.named, *await self._series(above, group)]
                 below = [each.removeprefix(inside) for each in listed if each.startswith(inside)]
                 found |= {each.partition("/")[0] for each in below}
         return found

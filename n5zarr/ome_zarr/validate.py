@@ -8,35 +8,33 @@ from collections import Counter
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import batched, chain, product
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
-
-import zarr
-from zarr.storage import StorePath
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from n5zarr.arrays.boxes import box_at
 from n5zarr.arrays.stored_chunks import stored_chunks
 from n5zarr.container.options import require
-from n5zarr.conventions.levels import entries_in, listed_levels, path_of
+from n5zarr.conventions.levels import entries_in, listed_levels
 from n5zarr.conventions.model import MisfitError, mapping
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.path import is_name, join
+from n5zarr.format.raw_json import nonfinite_note
+from n5zarr.images.ome_06 import is_06
 from n5zarr.images.ome_documents import (
+    arrays_of_images,
     as_05,
     image_in,
-    is_inside,
     named_nodes,
     ome_part,
     paths_in,
 )
-from n5zarr.images.ome_draft import is_06
-from n5zarr.ome_zarr.location import find_ome
-from n5zarr.ome_zarr.rules import (
-    ArrayFacts,
+from n5zarr.images.ome_rules import (
     check_image,
     check_lists,
     check_version,
     paths_out,
 )
+from n5zarr.ome_zarr.location import find_ome
+from n5zarr.ome_zarr.scene import read_scene
 from n5zarr.storage.requests import list_each, read_each
 from n5zarr.tools.jobs.nodes import for_reading
 from n5zarr.tools.validate.findings import finding
@@ -54,8 +52,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.validate.findings import Finding, Severity
-
-__all__ = ["OmeCheck", "find_check"]
 
 _CHUNKS = 64  # in a task
 
@@ -120,6 +116,9 @@ class OmeCheck:
     def _check_node(self, path: str, arrays: dict[str, AnyArray]) -> Iterator[Finding]:
         """Check a node; collect it if it is an array."""
         node = self._read(path)
+        note = nonfinite_note({"attributes": node.attributes})
+        if note:
+            yield finding("json", path, f"expected JSON, which other programs need, got {note}")
         if node.problem:
             yield finding("json", path, node.problem)
         elif node.kind == "array":
@@ -146,9 +145,8 @@ class OmeCheck:
         return self._nodes[path]
 
     def _array(self, path: str) -> AnyArray | Exception:
-        place = StorePath(self.location.storage.store, path)
         try:
-            return zarr.open_array(place, mode="r", zarr_format=self.location.zarr_format)
+            return self.location.array(path)
         except (ValueError, TypeError, KeyError, FileNotFoundError) as err:
             return err
 
@@ -164,8 +162,7 @@ class OmeCheck:
                 raise
             entries = []
         listed = [e.name for e in entries if e.is_dir is not False and is_name(e.name)]
-        levels = paths_in(mapping(image_in(node.attributes)).get("datasets"))
-        below = {*listed, *levels, *self._named(path)}
+        below = {*listed, *arrays_of_images(node.attributes), *self._named(path)}
         return [each for each in (join(path, name) for name in sorted(below)) if self._read(each)]
 
     def _named(self, path: str) -> list[str]:
@@ -188,12 +185,23 @@ class OmeCheck:
         for image in images if isinstance(images, list) else ():
             problems += self._check_image(path, image)
         problems += [*check_lists(attributes), *paths_out(attributes)]
+        problems += self._check_scene(path, attributes)
         for problem in dict.fromkeys(problems):
             yield finding("ome-zarr", path, problem)
         for name in self._named(path):
             if name not in ("labels", "OME") and not self._read(join(path, name)):
-                message = f"expected a node at {name!r}, which is listed, got none"
-                yield finding("ome-zarr", path, message)
+                yield finding(
+                    "ome-zarr", path, f"expected a node at {name!r}, which is listed, got none"
+                )
+
+    def _check_scene(self, path: str, attributes: Mapping[str, JSON]) -> list[str]:
+        named = [join(path, name) for name in named_nodes(attributes)]
+        scene = read_scene(path, attributes, {each: self._read(each).attributes for each in named})
+        unknown = sorted(scene.joined.keys() - scene.systems.keys()) if scene else []
+        return [
+            f"scene: expected a coordinate system of {inner or 'the scene'}, got {name!r}"
+            for inner, name in unknown
+        ]
 
     def _check_image(self, path: str, image: JSON) -> list[str]:
         members = mapping(image)
@@ -201,22 +209,13 @@ class OmeCheck:
             members = as_05(members, 0) if is_06(members) else members
         except MisfitError as err:
             return [str(err)]
-        is_old = members.get("version", "0.4") in ("0.1", "0.2", "0.3")
-        return [*check_image(dict(members), self._facts(path, image), is_old=is_old)]
+        return [*check_image(members, self._levels(path, members))]
 
-    def _facts(self, path: str, image: JSON) -> dict[str, ArrayFacts | None]:
-        facts: dict[str, ArrayFacts | None] = {}
-        for inner in filter(None, map(path_of, entries_in(mapping(image)))):
-            if not is_inside(inner):
-                continue
-            found = self._array(join(path, inner))
-            if isinstance(found, Exception):
-                facts[inner] = None
-                continue
-            metadata: Any = found.metadata
-            names = metadata.dimension_names if metadata.zarr_format == 3 else None
-            facts[inner] = ArrayFacts(found.shape, found.dtype, names)
-        return facts
+    def _levels(self, path: str, image: Mapping[str, JSON]) -> dict[str, AnyArray | None]:
+        """Open the arrays of an image; None in the place of one that is missing or broken."""
+        inner = paths_in(entries_in(image))
+        opened = {each: self._array(join(path, each)) for each in inner}
+        return {p: None if isinstance(array, Exception) else array for p, array in opened.items()}
 
     def _check_labels(self, path: str, attributes: Mapping[str, JSON]) -> Iterator[Finding]:
         """Check that label images have integers, and as many levels as their image."""
@@ -224,18 +223,25 @@ class OmeCheck:
         if image is None:
             return
         if ome_part(attributes, "image-label") is not None:
-            for inner, facts in self._facts(path, dict(image)).items():
-                if facts is not None and facts.dtype.kind not in "iub":
-                    text = f"{inner}: expected integers, as these are labels, got {facts.dtype}"
-                    yield finding("ome-zarr", path, text)
+            for inner, array in self._levels(path, image).items():
+                if array is not None and array.dtype.kind not in "iub":
+                    yield finding(
+                        "ome-zarr",
+                        path,
+                        f"{inner}: expected integers, as these are labels, got {array.dtype}",
+                    )
         group = self._read(join(path, "labels")).attributes
         for label in paths_in(ome_part(group, "labels")):
             at = join(path, "labels", label)
             below = image_in(self._read(at).attributes)
             wanted, got = len(entries_in(image)), len(entries_in(below or {}))
             if below is not None and wanted != got:
-                text = f"expected the {wanted} levels of their image, got {got}"
-                yield finding("levels", at, f"multiscales: {text}; n5zarr pyramid writes them")
+                yield finding(
+                    "levels",
+                    at,
+                    f"multiscales: expected the {wanted} levels of their image, got {got}; "
+                    "n5zarr pyramid writes them",
+                )
 
     # ------------------------------------------------------------------ chunks
 
@@ -281,7 +287,7 @@ class _Node(NamedTuple):
     attributes : mapping
         Its attributes.
     problem : str, optional
-        What is wrong with its document.
+        Why its document cannot be read.
     """
 
     kind: Literal["array", "group"] | None

@@ -7,7 +7,6 @@ wells and fields lose what is not in the source, such as what the user has not s
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -16,24 +15,24 @@ from n5zarr.container.options import require
 from n5zarr.conventions.axis_names import XARRAY_KEY
 from n5zarr.conventions.levels import entries_in
 from n5zarr.conventions.model import MisfitError, items_of, mapping
-from n5zarr.errors import ErrorsAt, N5Warning, option_error
+from n5zarr.conventions.ngff import transforms_of
+from n5zarr.errors import ErrorsAt, option_error
 from n5zarr.format.order import to_c
 from n5zarr.format.path import join
 from n5zarr.images.display import is_label
 from n5zarr.images.ome import METADATA_XML, ome_attributes, series_metadata
+from n5zarr.images.ome_06 import REGISTRATION, is_registration
 from n5zarr.images.ome_documents import as_05, image_in, level_paths, paths_in, read_levels
-from n5zarr.images.ome_draft import DRAFT, REGISTRATION, is_registration, other_systems
+from n5zarr.images.ome_rules import check_written
+from n5zarr.ome_zarr.scene import in_scenes
 from n5zarr.storage.requests import read_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from n5zarr.conventions.model import Axis
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.ome import OmeVersion
     from n5zarr.images.source import ArraySource, SourceTree
-
-__all__ = ["in_version"]
 
 _TRANSFORMS = "coordinateTransformations"
 _LAYOUT = "bioformats2raw.layout"
@@ -51,7 +50,7 @@ def in_version(
     ----------
     tree : SourceTree
         Arrays and groups of Zarr.
-    version : {"0.5", "0.4", "0.6rc0"}
+    version : {"0.5", "0.4", "0.6"}
         The version.
     labels : sequence of str, optional
         Patterns of paths of images that are labels, beside those marked as labels.
@@ -65,7 +64,7 @@ def in_version(
     if not any(image_in(attributes) is not None for attributes in tree.groups.values()):
         return None
     with ErrorsAt(tree.name):
-        return _Rewriting(tree, version, labels).tree()
+        return _Rewriting(in_scenes(tree), version, labels).tree()
 
 
 @dataclass
@@ -121,11 +120,7 @@ class _Rewriting:
                 metadata = {k: v for k, v in metadata.items() if k not in _OF_IMAGE}
         if not metadata:
             return others
-        metadata = self._only_there(path, metadata)
-        try:
-            return {**others, **ome_attributes(self.version, metadata)}
-        except MisfitError as err:
-            raise option_error(f"{path or '/'}: {err}") from err
+        return {**others, **ome_attributes(self.version, self._only_there(path, metadata))}
 
     def _image(
         self, path: str, image: Mapping[str, JSON], others: dict[str, JSON]
@@ -135,9 +130,6 @@ class _Rewriting:
         A registration moves to or from the other attributes of the group, which are changed.
         """
         try:
-            for system in other_systems(image):
-                message = f"{path or '/'}: the transform to {system!r} is omitted"
-                warnings.warn(message, N5Warning, stacklevel=6)
             full = {below: join(path, below) for below in level_paths(image)}
             shapes = {b: self.arrays[f].shape for b, f in full.items() if f in self.arrays}
             levels = read_levels(image, shapes)
@@ -157,12 +149,17 @@ class _Rewriting:
         names = [axis.name for axis in axes]
         if REGISTRATION in new:
             others[REGISTRATION] = new.pop(REGISTRATION)
-        if self.version == DRAFT and is_registration(others.get(REGISTRATION), names):
+        if self.version == "0.6" and is_registration(others.get(REGISTRATION), names):
             new[REGISTRATION] = others.pop(REGISTRATION)  # which it expresses
         new["datasets"] = [
-            {**entries[i], "path": level.path, _TRANSFORMS: _steps(to_c(level.axes))}
+            {
+                **entries[i],
+                "path": level.path,
+                _TRANSFORMS: transforms_of((a.scale, a.translation) for a in to_c(level.axes)),
+            }
             for i, level in levels.items()
         ]
+        check_written(path or "/", new, {below: self.arrays[full[below]] for below in shapes})
         for level in levels.values():
             where = join(path, level.path)
             self.arrays[where] = replace(self.arrays[where], dimension_names=tuple(names))
@@ -199,15 +196,6 @@ def _divided(path: str, attributes: Mapping[str, JSON]) -> tuple[dict[str, JSON]
         types = {key: kind for key, kind in types.items() if key not in _OF_IMAGE}
     own = {k: v for k, v in attributes.items() if k in types and isinstance(v, types[k])}
     return {key: value for key, value in attributes.items() if key not in own}, own
-
-
-def _steps(axes: Sequence[Axis]) -> list[JSON]:
-    """Return the scale of a level, and its translation if it has one."""
-    steps: list[JSON] = [{"type": "scale", "scale": [axis.scale for axis in axes]}]
-    if any(axis.translation for axis in axes):
-        to: list[JSON] = [axis.translation for axis in axes]
-        steps.append({"type": "translation", "translation": to})
-    return steps
 
 
 def _well(entry: JSON, path: str, plate: Mapping[str, JSON]) -> JSON:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import BoxSlices, StoredChunks
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["hdf5_tree"]
-
 
 def hdf5_tree(file: str, path: str) -> SourceTree | None:
     """Find all datasets and groups at a place in an HDF5 file; None if there is no such file.

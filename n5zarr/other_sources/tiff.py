@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
     from n5zarr.arrays.boxes import BoxSlices
 
-__all__ = ["tiff_tree"]
-
 # tifffile's letters for sequences (I), other axes (Q) and samples (S)
 _AXES = {"I": "z", "Q": "z", "S": "c"}
 

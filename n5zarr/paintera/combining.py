@@ -16,8 +16,6 @@ from n5zarr.codecs.multisets import BACKGROUND, LabelMultisets, gathered
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["downsampled", "joined", "transposed"]
-
 
 def transposed(multisets: LabelMultisets) -> LabelMultisets:
     """Reverse the axes."""

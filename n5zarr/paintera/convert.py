@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.target import Destination
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["as_paintera"]
-
 _AT_ONCE = 2**22  # elements of a box that is searched for the largest label
 
 

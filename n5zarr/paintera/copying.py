@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import N5Blocks
     from n5zarr.tools.convert.target_n5 import N5Target
 
-__all__ = ["MultisetCopy"]
-
 
 @dataclass(frozen=True, eq=False)
 class MultisetCopy(ValueCopy):

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["read_fragment_segments", "segments_of", "write_fragment_segments"]
-
 DATASET = "fragment-segment-assignment"
 
 _TABLE = np.dtype([("fragment", "u8"), ("segment", "u8")])

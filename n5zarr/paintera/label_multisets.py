@@ -42,15 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = [
-    "LabelDataset",
-    "labels_to_write",
-    "largest_id",
-    "make_multisets",
-    "read_label_multisets",
-    "write_label_multisets",
-]
-
 _AT_ONCE = 64  # blocks in one batch of requests
 
 

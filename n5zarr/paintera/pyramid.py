@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import Level
     from n5zarr.tools.pyramid.work import PassTask
 
-__all__ = ["MultisetPass", "describe_labels"]
-
 _PER_VOXEL = 64  # bytes for each voxel that is read: its list, copies for sorting, entries
 
 

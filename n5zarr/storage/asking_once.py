@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.services import Service
 
-__all__ = ["answers", "asking_once"]
-
 _MOST = 2**25  # bytes of answers in memory at once
 
 

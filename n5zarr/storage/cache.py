@@ -20,8 +20,6 @@ from n5zarr.format.attributes import ATTRIBUTES_JSON
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Hashable
 
-__all__ = ["Answers", "Cache", "CacheOptions", "Kept"]
-
 _log = logging.getLogger(__name__)
 
 _OVERHEAD = 200  # bytes that an answer takes besides key and value, approximately

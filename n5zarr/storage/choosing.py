@@ -17,7 +17,7 @@ from zarr.storage import ObjectStore, ZipStore
 from n5zarr.errors import N5MissingDependencyError, N5UnsupportedError, option_error
 from n5zarr.storage.forks import FORKS
 from n5zarr.storage.held import AS_ASKED
-from n5zarr.storage.secrets import cause_to_show, named, secrets_in, without_secrets
+from n5zarr.storage.secrets import ODD_USER, named, secrets_in, without_secrets
 from n5zarr.storage.served import served
 from n5zarr.storage.translated import (
     NotTranslatedError,
@@ -26,7 +26,7 @@ from n5zarr.storage.translated import (
     s3_store,
     web_store,
 )
-from n5zarr.storage.url import is_chain, quoted, split_bucket, words_of
+from n5zarr.storage.url import is_chain, quoted, server_error, split_bucket, words_of
 from n5zarr.storage.url_store import UrlStore
 from n5zarr.storage.web_store import WebStore
 from n5zarr.storage.zarr_store import ZarrStorage
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.cache import CacheOptions
     from n5zarr.storage.place import Place
     from n5zarr.storage.url import Backend
-
-__all__ = ["chosen_store", "remote_storage", "store_of_url"]
 
 _log = logging.getLogger(__name__)
 _HTTP = ("http", "https")
@@ -90,6 +88,8 @@ def _open_store(
     store: Any = location
     why = ""
     if isinstance(location, str):
+        if ODD_USER.search(location):
+            raise option_error(f"{named(location)}: expected / ? # in a password as %2F %3F %23")
         backend = backend or place.backend
         if backend is None:
             store, why = chosen_store(location, options, read_only=read_only)
@@ -156,15 +156,9 @@ def _objects(url: str, storage_options: Mapping[str, object] | None) -> ObstoreS
     except ImportError as err:
         message = f"{err.name}, which knows where credentials are, is missing"
         raise NotTranslatedError(message) from err
-    except (
-        BaseError,
-        OSError,
-        TypeError,
-        ValueError,
-    ) as err:  # an older obstore knows fewer options
-        secrets = secrets_in(url, options)
-        message = f"it refuses the options: {words_of(err, secrets)}"
-        raise NotTranslatedError(message) from err
+    except (BaseError, OSError, TypeError, ValueError) as err:  # an older one knows fewer options
+        words = words_of(err, secrets_in(url, options))
+        raise NotTranslatedError(f"it refuses the options: {words}") from err
 
 
 def _configured(scheme: str) -> dict[str, object]:
@@ -224,10 +218,28 @@ def store_of_url(
         return UrlStore.from_url(url, storage_options=options, read_only=read_only)
     except ImportError as err:
         raise _missing_package(url, err) from err
-    except ValueError as err:
-        secrets = secrets_in(url, storage_options)
-        message = without_secrets(f"{url}: expected a URL that fsspec knows: {err}", secrets)
-        raise N5UnsupportedError(message, kind="option") from cause_to_show(err, secrets)
+    except Exception as err:
+        made = _error_of_fsspec(err, url, storage_options)
+        raise made from made.__cause__
+
+
+def _error_of_fsspec(err: Exception, url: str, options: Mapping[str, object] | None) -> Exception:
+    """Return the error for a URL that fsspec does not open."""
+    if isinstance(err, TypeError | ValueError | LookupError):
+        return _refusal(
+            err, url, options, "expected a URL, and storage_options, that fsspec takes: "
+        )
+    secrets = secrets_in(url, options)
+    return server_error(without_secrets(url, secrets), err, is_read=True, secrets=secrets)
+
+
+def _refusal(
+    err: BaseException, url: str, options: Mapping[str, object] | None, what: str, way_out: str = ""
+) -> N5UnsupportedError:
+    """Make the error of a URL or of options that a library does not take, without secrets."""
+    secrets = secrets_in(url, options)
+    message = f"{without_secrets(url, secrets)}: {what}{words_of(err, secrets)}{way_out}"
+    return N5UnsupportedError(message, kind="option")
 
 
 def _missing_package(url: str, err: ImportError) -> N5MissingDependencyError:
@@ -278,24 +290,24 @@ def _object_store(url: str, options: dict[str, Any]) -> ObstoreStore:
         raise N5MissingDependencyError("obstore", "backend='obstore'", "remote") from err
     parts = urlsplit(url)
     made: ObstoreStore
+    given = {**options, **options.get("config", {})}
+    addresses = [url, *(str(given[name]) for name in given if "endpoint" in name.lower())]
     try:
+        if any(address.lower().startswith("http://") for address in addresses):  # the user wrote it
+            client = {"allow_http": True, **options.get("client_options", {})}
+            options = {**options, "client_options": client}
         if parts.scheme in ("s3", "gs"):
             bucket, prefix = split_bucket(url)
             make = stores.S3Store if parts.scheme == "s3" else stores.GCSStore
             made = make(bucket, prefix=prefix, **options)
         else:
-            if parts.scheme == "http":  # the user wrote the scheme
-                client = {"allow_http": True, **options.get("client_options", {})}
-                options = {**options, "client_options": client}
             made = stores.from_url(url, **options)
         getattr(made, "config", None)  # panics for misplaced options, such as allow_http
     except BaseException as err:
         if not isinstance(err, Exception) and type(err).__name__ != "PanicException":
             raise
-        secrets = secrets_in(url, options)
-        shown = f"{without_secrets(url, secrets)}: {words_of(err, secrets)}"
-        message = f"backend='obstore': {shown}; {_way_out(parts.scheme, options)}"
-        raise N5UnsupportedError(message, kind="option") from cause_to_show(err, secrets)
+        way_out = f"; {_way_out(parts.scheme, options)}"
+        raise _refusal(err, url, options, "backend='obstore': ", way_out) from None
     return made
 
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-__all__ = ["ConfinedStore", "confined", "is_confined"]
-
 
 def is_confined(root: str, key: str) -> bool:
     """Whether a key names a file or directory that no link takes out of a root.

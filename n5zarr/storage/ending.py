@@ -2,25 +2,26 @@
 
 A call that is cancelled or interrupted ends when each of its threads has finished its block. Later
 it reads no memory of the caller, and writes nothing. Code that shares out work says by
-:func:`ended_by` how the rest is dropped; :class:`Call` finds that code through a context variable,
-which coroutines and their threads inherit.
+:func:`ended_by` how the rest is dropped. It finds its call in a context variable, which coroutines
+and the threads of :func:`on_thread` inherit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar, copy_context
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, cast
 
 from n5zarr.storage.threads import WORK
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterator
 
-__all__ = ["Call", "check_wanted", "ended_by", "ending", "on_thread", "within_call"]
+_LAST_WAIT = 5.0  # seconds for a request that is under way when its call is cancelled
 
 
 class Call:
@@ -28,51 +29,53 @@ class Call:
 
     def __init__(self) -> None:
         self.is_stopped = False
-        self.stops: list[Callable[[], object]] = []  # of the work under way
-
-    @contextmanager
-    def current(self) -> Iterator[None]:
-        """Make what this thread or coroutine begins a part of this call."""
-        token = _call.set(self)
-        try:
-            yield
-        finally:
-            _call.reset(token)
+        # of the work under way, with the numbers of their threads
+        self.stops: list[tuple[Callable[[], object], int]] = []
 
     def stop(self) -> None:
         """Let the work under way end after the blocks at hand, and let none follow."""
         self.is_stopped = True
-        for stop in [*self.stops]:
+        for stop, _ in [*self.stops]:
             stop()
 
     def end(self) -> None:
         """Stop the call, and wait until nothing is under way, whatever interrupts this thread."""
         try:
             self.stop()
-            while self.stops:
+            # an interruption may have left what is this thread's own
+            while any(thread != get_ident() for _, thread in [*self.stops]):
                 time.sleep(0.001)
         except BaseException:
             self.end()
             raise
 
 
-_call: ContextVar[Call | None] = ContextVar("n5zarr_call", default=None)
+_call: ContextVar[Call] = ContextVar("n5zarr_call", default=Call())  # noqa: B039 - never stopped
+
+
+@contextmanager
+def entering(call: Call | None) -> Iterator[None]:
+    """Make what this thread or coroutine begins a part of a call; None: of the current one."""
+    token = _call.set(call or _call.get())
+    try:
+        yield
+    finally:
+        _call.reset(token)
 
 
 @contextmanager
 def ending() -> Iterator[Call]:
-    """Make a call; if it fails or is interrupted, what it has begun ends with it."""
+    """Make a call; if it fails or is interrupted, what it has begun ends first."""
     call = Call()
     try:
-        with ended_by(call.stop), call.current():
+        with ended_by(call.stop), entering(call):
             yield call
     except BaseException:
         call.end()
         raise
 
 
-@contextmanager
-def ended_by(stop: Callable[[], object]) -> Iterator[None]:
+class ended_by:  # noqa: N801 - a context manager; made by `contextlib`, it takes thrice the time
     """Call ``stop`` if the current call is stopped meanwhile, or was stopped before.
 
     Raises
@@ -80,31 +83,31 @@ def ended_by(stop: Callable[[], object]) -> Iterator[None]:
     asyncio.CancelledError
         The call is stopped; raised at the end.
     """
-    call = _call.get()
-    if call is None:
-        yield
-        return
-    call.stops.append(stop)
-    try:
-        if call.is_stopped:
-            stop()
-        yield
-    finally:
-        call.stops.remove(stop)
-    check_wanted()
+
+    def __init__(self, stop: Callable[[], object]) -> None:
+        self._under_way, self._call = (stop, get_ident()), _call.get()
+
+    def __enter__(self) -> None:
+        self._call.stops.append(self._under_way)
+        if self._call.is_stopped:
+            self._under_way[0]()
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._call.stops.remove(self._under_way)
+        if kind is None:
+            check_wanted()
 
 
 def check_wanted() -> None:
     """Raise :class:`asyncio.CancelledError` if the current call is stopped."""
-    call = _call.get()
-    if call is not None and call.is_stopped:
+    if _call.get().is_stopped:
         raise asyncio.CancelledError
 
 
 async def within_call[T](coroutine: Coroutine[object, object, T]) -> T:
     """Await a coroutine, which is cancelled if the current call is stopped."""
-    loop, task = asyncio.get_running_loop(), cast("asyncio.Task[object]", asyncio.current_task())
-    with ended_by(partial(loop.call_soon_threadsafe, task.cancel)):
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    with ended_by(partial(loop.call_soon_threadsafe, cast("Any", task).cancel)):
         return await coroutine
 
 
@@ -115,9 +118,8 @@ async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P
     """
     call, context, cancelled = Call(), copy_context(), None
     context.run(_call.set, call)
-    run = partial(context.run, function, *args, **kwargs)
-    # no task, which the end of an event loop would cancel
-    running = asyncio.wrap_future(WORK.submit(run))
+    asked = WORK.submit(partial(context.run, function, *args, **kwargs))
+    running = asyncio.wrap_future(asked)  # no task, which the end of an event loop would cancel
     # or asyncio logs that nobody has asked for the error of a call that was cancelled
     running.add_done_callback(lambda done: done.cancelled() or done.exception())
     try:
@@ -127,9 +129,36 @@ async def on_thread[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P
                     await asyncio.wait([running])
                 except asyncio.CancelledError as err:
                     call.stop()
+                    asked.cancel()  # unless it has begun
                     cancelled = err
     finally:
         call.stop()  # also if the coroutine is thrown away
     if cancelled is not None:
         raise cancelled
     return running.result()
+
+
+async def unbroken[T](coroutine: Coroutine[Any, Any, T]) -> T:
+    """Await a request that writes; if cancelled, await its end for some seconds.
+
+    Else it might take effect after a later one.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.Task(coroutine, loop=loop, eager_start=True)
+    return await _end_of(task, partial(loop.call_later, _LAST_WAIT, task.cancel))
+
+
+async def _end_of[T](future: asyncio.Future[T], stop: Callable[[], object]) -> T:
+    """Await the end of a future, also if cancelled, which then stops it."""
+    cancelled = None
+    while not future.done():
+        try:
+            await asyncio.wait([future])
+        except asyncio.CancelledError as err:
+            cancelled = err
+            stop()
+    if cancelled is None:
+        return future.result()
+    with suppress(BaseException):  # or asyncio logs that nobody has asked for its error
+        future.result()
+    raise cancelled

@@ -32,25 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-__all__ = [
-    "CREATE",
-    "READ",
-    "UPDATE",
-    "check_is_file",
-    "check_no_dangling_link",
-    "check_readable",
-    "is_coming",
-    "is_unfinished",
-    "patiently",
-    "read",
-    "read_at",
-    "read_ends",
-    "read_part",
-    "scan",
-    "stamp",
-    "unfinished_name",
-]
-
 _PARTIAL = re.compile(r".*\.[0-9a-f]{32}\.partial", re.DOTALL)
 
 _LARGE = 2**26  # bytes; a smaller file is read without a check of its size
@@ -283,9 +264,9 @@ def check_is_file(file: int, path: Path | str, status: os.stat_result | None = N
         The path is a pipe, a socket or a device (``kind="file"``).
     """
     mode = (status or os.fstat(file)).st_mode
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError
     if not stat.S_ISREG(mode):
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError
         message = "expected a file, got a pipe, a socket or a device; remove it"
         raise N5FormatError(message, kind="file", where=os.fspath(path))
 
@@ -326,8 +307,7 @@ def unfinished_name(path: str) -> str:
 
 def is_coming(status: os.stat_result) -> bool:
     """Whether a writer has just created a file, and is about to lock and write it."""
-    age = time.time_ns() - status.st_mtime_ns
-    return status.st_size == 0 and abs(age) < _COMING
+    return status.st_size == 0 and abs(time.time_ns() - status.st_mtime_ns) < _COMING
 
 
 def stamp(path: Path | str) -> tuple[int, ...] | None:

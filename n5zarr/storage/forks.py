@@ -15,8 +15,6 @@ from pathlib import Path
 
 from n5zarr.errors import N5UnsupportedError
 
-__all__ = ["FORKS", "REMEDY", "fork_error"]
-
 REMEDY = "start processes with 'spawn' or 'forkserver'"
 _THREADS = "tokio-"  # how the names of obstore's threads begin
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-__all__ = ["AS_ASKED", "HeldStore", "Reopen"]
-
 type Reopen = Callable[..., tuple[Store, str]]
 """Opens the store of a URL again, also with ``backend=...``, and names the library."""
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
 
 
-__all__ = ["Durability", "Storage", "ignore_warning"]
-
 type Durability = Literal["atomic", "durable", "overwrite"]
 """The ways to write local files, see :mod:`n5zarr.storage.writing`."""
 

@@ -19,13 +19,12 @@ import threading
 import time
 from contextvars import ContextVar, copy_context
 from functools import partial
+from inspect import CORO_CLOSED, getcoroutinestate
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterator
-
-__all__ = ["HeldError", "holding", "holding_async", "waited_for"]
 
 _PATIENCE = 300  # seconds that one holder may take
 _BLOCKED = 20.0  # seconds of waiting after which the event loop of a holder never runs again
@@ -91,7 +90,7 @@ class _Holder:
     def is_gone(self) -> bool:
         """Whether it has ended, or cannot go on, as its event loop has ended."""
         code = self._code()
-        has_ended = code is None or code.cr_frame is None
+        has_ended = code is None or getcoroutinestate(code) == CORO_CLOSED
         return has_ended or (self._loop is not None and not self._loop.is_running())
 
     @property
@@ -155,8 +154,8 @@ async def holding_async[T](
     return await me.begin(_waiting.get(), asyncio.sleep, change)
 
 
-async def _at_once[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    return function(*args, **kwargs)
+async def _at_once[T](function: Callable[..., T], *args: object) -> T:
+    return function(*args)
 
 
 def waited_for[**P, T](function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

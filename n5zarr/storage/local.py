@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-__all__ = ["LocalFiles"]
-
 
 class LocalFiles(Storage):
     """The keys of a container as local files.

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
     from pathlib import Path
 
-__all__ = ["PAUSE", "HeldFile", "alone", "changing", "in_turn", "reading", "writing"]
-
 _log = logging.getLogger(__name__)
 
 _BUSY = {errno.EAGAIN, errno.EACCES}

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-__all__ = ["NotFoundError", "check_local_root", "listed", "local_root_message", "meant", "similar"]
-
 _SHOWN = 5  # names in a message
 
 

@@ -28,17 +28,6 @@ from n5zarr.storage.ranges import Sent, bounds, check_sent
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import says_missing
 
-__all__ = [
-    "KINDS",
-    "CheckedObjectStore",
-    "can_wait",
-    "name_of_objects",
-    "options_for",
-    "received",
-    "update_object",
-    "value_of_object",
-]
-
 _log = logging.getLogger(__name__)
 
 KINDS = {"S3Store": "s3", "GCSStore": "gs", "AzureStore": "az"}

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Durability, Storage
     from n5zarr.storage.place import Place
 
-__all__ = ["open_storage"]
-
 
 def open_storage(
     place: Place,

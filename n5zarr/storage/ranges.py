@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["Sent", "bounds", "check_sent", "header_of", "part_in_s3", "sent_by", "taken"]
-
 _CONTENT_RANGE = re.compile(r"\s*bytes\s+(\d+)-(\d+)/(\d+|\*)\s*", re.IGNORECASE)
 
 

@@ -14,8 +14,6 @@ from n5zarr.storage.files import is_unfinished, patiently, unfinished_name
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["prune", "remove", "remove_tree"]
-
 
 def remove(path: Path | str) -> None:
     """Remove a file; do nothing if it is missing or a directory.

@@ -18,39 +18,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = [
-    "MANY_BYTES",
-    "Check",
-    "Ends",
-    "Entry",
-    "Exists",
-    "FileThatNames",
-    "Get",
-    "KeysBelow",
-    "List",
-    "Paused",
-    "Put",
-    "Remove",
-    "RemoveTree",
-    "Request",
-    "Stamp",
-    "Steps",
-    "Update",
-    "Warn",
-    "Work",
-    "drive",
-    "drive_async",
-    "each_once",
-    "get_each",
-    "list_each",
-    "log_request",
-    "logs_requests",
-    "put_each",
-    "read_each",
-    "read_key",
-    "request_each",
-]
-
 _log = logging.getLogger(__name__)
 
 MANY_BYTES = 2**30  # that text and any codecs may take, to decode and encode

@@ -7,6 +7,7 @@ texts of their own, so that the values themselves are masked, too.
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl, quote, unquote
@@ -14,21 +15,16 @@ from urllib.parse import parse_qsl, quote, unquote
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "cause_to_show",
-    "is_secret",
-    "named",
-    "secrets_in",
-    "secrets_of_store",
-    "shown",
-    "without_secrets",
-]
-
 _USER = re.compile(r"(https?://|://(?=[^/?#@\s]*:))[^/?#\s\"'<>]*@", re.IGNORECASE)
+ODD_USER = re.compile(r"://([^/?#@\s:\[]+:(?!:|\d*(?:[/?#\s]|$))[^/?#@\s]*[/?#][^\s\"'<>]*)@")
+"""A user and a password that holds "/", "?" or "#" as such; not a host and a port."""
 _QUERY = re.compile(r"(https?://[^?\"'<>]*?)\?[^\s\"'<>]*", re.IGNORECASE)
-_NAMES = re.compile(
-    r"(?<!skip_)(key|secret|token|passw|sas|sig|credential|auth|cookie|params)", re.IGNORECASE
+_NAME = (
+    "(?<!skip_)(?:key|secret|token|passw|pwd|sas|sig|credential|auth|cookie|params|header|"
+    "connection_str)"
 )
+_NAMES = re.compile(_NAME, re.IGNORECASE)
+_PARAMETER = re.compile(rf"([?&;][\w-]*{_NAME}[\w-]*=)[^&;\s\"'<>)]+", re.IGNORECASE)
 _PLAIN = {"true", "false", "none", "anon", "google_default", "cache", "cloud", "browser"}
 _SHORTEST = 4  # characters; shorter values are parts of words
 
@@ -54,8 +50,10 @@ def without_secrets(text: str, secrets: Iterable[str] = ()) -> str:
     >>> without_secrets("GET https://host/c?list=1: 404 Not Found, in me:word's", ["me:word"])
     "GET https://host/c 404 Not Found, in ***'s"
     """
-    text = _QUERY.sub(r"\1", _USER.sub(r"\1", text))
+    text = _QUERY.sub(r"\1", ODD_USER.sub("://", _USER.sub(r"\1", text)))
+    text = _PARAMETER.sub(r"\1***", text)
     forms = {form for s in secrets for form in (s, quote(s, safe=""), quote(s), unquote(s))}
+    forms |= {b64encode(unquote(s).encode()).decode() for s in secrets}  # as in a header
     for form in sorted(forms, key=len, reverse=True):
         if len(form) >= _SHORTEST:
             text = re.sub(rf"(?<![A-Za-z0-9]){re.escape(form)}(?![A-Za-z0-9])", "***", text)
@@ -97,6 +95,7 @@ def _each(source: object, *, is_secret: bool) -> Iterator[str]:
         yield from _in_url(text)
         if is_secret and text.lower() not in _PLAIN:
             yield from (text, text.rpartition(" ")[2])  # "Bearer ..."
+            yield from re.findall(r"(?<==)[^;]+", text)  # of a connection string
 
 
 def _in_url(url: str) -> Iterator[str]:

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest, Store
 
-__all__ = ["raise_in", "served"]
-
 
 class _Served:
     """Mixin of stores for servers.

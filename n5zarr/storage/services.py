@@ -39,8 +39,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["Service", "service_of"]
-
 _FEW_BYTES = 2**12  # to decode and encode, in less time than passing them to a thread
 
 

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
     from zarr.abc.store import Store
 
-__all__ = ["innermost", "name_of_data", "overlap", "overlap_with", "places_behind", "real_name"]
-
 
 def places_behind(storage: Storage, path: str = "") -> list[str]:
     """Return all names of a node, in every store inside its storage.

@@ -22,8 +22,6 @@ from weakref import WeakKeyDictionary
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["SERVERS", "WORK", "NoThreadError", "Turns", "turns_of"]
-
 _IDLE = 5.0  # seconds after which a thread without calls ends
 _OF_WORK = (os.cpu_count() or 1) + 4  # threads, as an event loop has
 

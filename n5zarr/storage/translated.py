@@ -30,8 +30,6 @@ if TYPE_CHECKING:
         S3Store,
     )
 
-__all__ = ["NotTranslatedError", "azure_store", "google_store", "s3_store", "web_store"]
-
 _OF_S3 = {
     "anon", "client_kwargs", "endpoint_url", "key", "profile", "requester_pays", "secret", "token",
 }  # fmt: skip

@@ -17,25 +17,11 @@ from n5zarr.storage.secrets import cause_to_show, without_secrets
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-__all__ = [
-    "Backend",
-    "is_chain",
-    "is_gone",
-    "is_of_one_key",
-    "is_url",
-    "local_path",
-    "quoted",
-    "says_missing",
-    "server_error",
-    "split_bucket",
-    "split_query",
-    "words_of",
-]
-
 type Backend = Literal["fsspec", "obstore"]
 """The libraries that read and write URLs."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*(://|::)")
+_ON_SERVERS = re.compile("(https?|s3a?|gc?s|az|abfss?)://", re.IGNORECASE)
 _IPV6 = re.compile(r"\[[0-9A-Fa-f:.]+\]")
 # reasons in a "forbidden" answer that never mean that the key is missing
 _NOT_MISSING = re.compile(
@@ -43,7 +29,9 @@ _NOT_MISSING = re.compile(
     "|RequestTimeTooSkewed|AccountProblem|InvalidSecurity|NotSignedUp"
 )
 # have errors of their own
-_LIBRARIES = {"obstore", "aiohttp", "botocore", "aiobotocore", "gcsfs", "azure", "google"}
+_LIBRARIES = {
+    "obstore", "aiohttp", "botocore", "aiobotocore", "gcsfs", "azure", "google", "requests",
+}  # fmt: skip
 _OF_OBSTORE = {"PermissionDeniedError": 403, "UnauthenticatedError": 401}
 _OF_GCSFS = {401: "Unauthorized", 403: "Forbidden", 410: "Gone"}
 # as obstore, as s3fs
@@ -111,6 +99,18 @@ def is_chain(url: str) -> bool:
     return "::" in _IPV6.sub("", url)
 
 
+def is_remote(url: str, like: str) -> bool:
+    """Whether a URL names a place on a server: by its scheme, or by that of another such URL.
+
+    Examples
+    --------
+    >>> is_remote("s3://a/b", "http://c"), is_remote("local:///a", "http://c")
+    (True, False)
+    """
+    is_alike = not is_chain(like) and url.startswith(like.partition("://")[0] + "://")
+    return (is_alike or _ON_SERVERS.match(url) is not None) and not is_chain(url)
+
+
 def quoted(address: str) -> str:
     """Return the address of a web server, without query, as it is requested.
 
@@ -146,8 +146,12 @@ def _refused_credentials(err: Exception) -> str | None:
 # of obstore, aiohttp and botocore
 _NOT_REACHED = re.compile(
     r"error sending request()|Cannot connect to host (\S+)|Could not connect to the endpoint()"
+    r"|Max retries exceeded()"
 )
-_HOST = re.compile(r"(?:https?://(?:[^@/\s]*@)?|Cannot connect to host )([^/\s\"']+)")
+_HOST = re.compile(r"(?:https?://(?:[^@/\s]*@)?|Cannot connect to host |\(host=')([^/\s\"']+)")
+
+# of S3, Google and Azure
+_NO_BUCKET = re.compile(r"NoSuchBucket|bucket does not exist|ContainerNotFound")
 
 
 def server_error(
@@ -169,17 +173,22 @@ def server_error(
         What its text must not contain; see :func:`~n5zarr.storage.secrets.secrets_of_store`.
     """
     is_told = str(getattr(err, "strerror", "")).startswith(f"{where}: ")
-    if is_told or isinstance(err, N5Error | FileNotFoundError):
+    if is_told or isinstance(err, N5Error):
         return err
     is_of_library = type(err).__module__.partition(".")[0] in _LIBRARIES
     is_lost = isinstance(err, ConnectionError | TimeoutError) or getattr(err, "errno", 0) == EIO
-    made: OSError
-    if _is_forbidden(err):
+    made: Exception
+    is_bucket = bool(_NO_BUCKET.search(str(err)))
+    is_missing = isinstance(err, FileNotFoundError) and not is_bucket
+    if not is_missing and _is_forbidden(err):
         made = _refusal(where, err, is_read=is_read)
-    elif is_of_library or is_lost or _status(err):
+    elif not is_missing and (is_of_library or is_lost or is_bucket or _status(err)):
         made = _failure(where, err, secrets, is_of_library=is_of_library)
-    else:
+    elif cause_to_show(err, secrets) is err:
         return err
+    else:
+        kind, what = (FileNotFoundError, "not found: ") if is_missing else (ValueError, "")
+        made = kind(f"{where}: {what}{words_of(err, secrets)}")
     made.__cause__ = cause_to_show(err, secrets)
     return made
 
@@ -208,7 +217,9 @@ def _failure(where: str, err: Exception, secrets: Iterable[str], *, is_of_librar
     if status is None and (isinstance(err, TimeoutError) or _TIMED_OUT.search(details)):
         text = ": ".join(filter(None, ("no answer in time", text)))
         return TimeoutError(ETIMEDOUT, f"{where}: {text}")
-    if "locate credentials" in text:
+    if _NO_BUCKET.search(details):
+        text = "NoSuchBucket: the server has no such bucket; check its name, or create it"
+    elif "locate credentials" in text:
         text += "; storage_options={'anon': True} reads public buckets"
     elif status is None and (found := _NOT_REACHED.search(details)):
         host = (_HOST.search(details) or found)[1]

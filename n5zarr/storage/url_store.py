@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from zarr.abc.buffer import Buffer, BufferPrototype
     from zarr.abc.store import ByteRequest
 
-__all__ = ["PAGE", "ListingPage", "UrlStore"]
-
 type ListingPage = tuple[list[str], list[int] | None]
 """Some keys of a listing, and the sizes of their values if the listing has them."""
 

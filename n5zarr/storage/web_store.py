@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
     from zarr.storage import FsspecStore
 
-__all__ = ["WebStore"]
-
 _log = logging.getLogger(__name__)
 # what obstore says of answers that fsspec can use: whole ones, and such without some headers
 _PACKED = "Content-Encoding"

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.requests import Check
 
-__all__ = ["FileWriter", "sync_directories"]
-
 _ATTEMPTS = 5  # to make the directories of a file
 _MANY = 100_000
 _named: set[tuple[int, int]] = set()  # directories whose names this process has synced

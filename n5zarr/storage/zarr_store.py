@@ -16,7 +16,7 @@ from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
 from n5zarr.storage.cache import Cache, CacheOptions
-from n5zarr.storage.ending import on_thread, within_call
+from n5zarr.storage.ending import ending, on_thread, unbroken, within_call
 from n5zarr.storage.held import HeldStore, Reopen
 from n5zarr.storage.interface import Storage, ignore_warning
 from n5zarr.storage.key_locks import HeldError, holding, holding_async, waited_for
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
-
-__all__ = ["ZarrStorage"]
 
 _AT_A_TIME = 32  # requests, tensorstore's default; zarr's default of 10 is for whole blocks
 
@@ -188,7 +186,8 @@ class ZarrStorage(Storage):
             if not isinstance(done, Paused):
                 return done
             requests = done.requests
-        return waited_for(sync, within_call(self.run_async(steps, warn, requests)))
+        with ending():
+            return waited_for(sync, within_call(self.run_async(steps, warn, requests)))
 
     @override
     def answer(self, request: Request, warn: Callable[[str], None]) -> object:
@@ -364,7 +363,7 @@ class ZarrStorage(Storage):
             case Put(key, data):
                 await holding_async(
                     self._held.name_of(key),
-                    partial(store.set, key, cpu.Buffer.from_bytes(data)),
+                    lambda: unbroken(store.set(key, cpu.Buffer.from_bytes(data))),
                     replaces=True,
                 )
             case Exists(key) if self._cache is not None:
@@ -377,11 +376,11 @@ class ZarrStorage(Storage):
                 return await self._service.take_keys(path, take)
             case Update(key):
                 return await holding_async(
-                    self._held.name_of(key), partial(self._service.update, request)
+                    self._held.name_of(key), lambda: unbroken(self._service.update(request))
                 )
             case Remove(key):
                 await holding_async(
-                    self._held.name_of(key), partial(store.delete, key), replaces=True
+                    self._held.name_of(key), lambda: unbroken(store.delete(key)), replaces=True
                 )
             case RemoveTree(path):
                 await self._remove_tree(path, warn)

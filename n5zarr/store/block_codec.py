@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import ArraySpec, ChunkGridMetadata, SelectorTuple, ZDType
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["N5Block", "N5BlockCodec"]
-
 
 def _data_type(dtype: np.dtype) -> DataType:
     name = dtype.newbyteorder("=").name

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Location
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["read_block", "write_block"]
-
 
 def read_block(location: Location, path: str, grid_position: Sequence[int]) -> Block | None:
     """Read one block of a dataset as it is stored, whatever its mode.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from n5zarr.codecs.buffers import BufferLike
 
-__all__ = ["StoreMapping", "as_buffer", "as_bytes"]
-
 
 def as_bytes(value: Buffer) -> memoryview:
     """Return the bytes of a value to be stored.

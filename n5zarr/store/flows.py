@@ -5,24 +5,25 @@ Also read its root, or describe what exists instead.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from n5zarr._zarr import sync
+from n5zarr._zarr import sync, wait_for_loop
+from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
-from n5zarr.format.path import normalize_path
-from n5zarr.storage.ending import check_wanted, within_call
+from n5zarr.format.path import join, normalize_path
+from n5zarr.storage.ending import Call, check_wanted, within_call
 from n5zarr.storage.not_found import NotFoundError, local_root_message
-from n5zarr.storage.requests import Get, Steps
+from n5zarr.storage.requests import Get, Steps, put_each
 from n5zarr.store.info import read_version
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from n5zarr.container.container import Container
     from n5zarr.container.memory import Node
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.interface import Storage
-
-__all__ = ["FlowRunner", "read_root", "root_message"]
 
 
 class FlowRunner:
@@ -30,6 +31,7 @@ class FlowRunner:
 
     storage: Storage  # of the container's keys
     container: Container  # its methods return flows, for `run` and `run_async`
+    call: Call | None = None  # of which all writes of chunks are a part, on any thread
 
     def run[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container, and wait for its result; not for code on an event loop."""
@@ -47,6 +49,31 @@ class FlowRunner:
     def locate(self, key: str) -> str:
         """Return the name of a Zarr key's node or block in N5's terms, for messages."""
         return self.container.locate(key)
+
+
+@contextmanager
+def undoing(store: FlowRunner) -> Iterator[None]:
+    """Undo what Zarr writes through a store in a context, if an error ends it.
+
+    Documents are put back, and new nodes removed. Blocks of older arrays stay.
+    """
+    container, memory = store.container, store.container.memory
+    memory.before = before = dict[str, bytes | None]()
+    try:
+        yield
+    except BaseException:
+        wait_for_loop()
+        for path, data in reversed(before.items()):
+            if data is not None:
+                store.run(put_each([(join(path, ATTRIBUTES_JSON), data)]))
+                memory.keep(path, None)
+            elif path in memory.created:
+                store.run(container.delete_dir(path))
+            else:
+                store.run(container.delete(join(path, "zarr.json")))
+        raise
+    finally:
+        memory.before = None
 
 
 def read_root(store: FlowRunner, *, read_only: bool) -> dict[str, JSON]:

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.storage.requests import Steps
 
-__all__ = ["Info", "bytes_text", "names_of_axes", "ranges", "read_version", "rows"]
-
 _MOST_NAMES = 20  # of the children of a group, in one line
 
 
@@ -175,6 +173,17 @@ def bytes_text(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
         count /= 1024
     return f"{count:.1f} PiB"
+
+
+def counted(n: int, word: str) -> str:
+    """Return a number with a noun.
+
+    Examples
+    --------
+    >>> counted(1, "block"), counted(0, "block")
+    ('1 block', '0 blocks')
+    """
+    return f"{n} {word}{'' if n == 1 else 's'}"
 
 
 def ranges(numbers: Iterable[int]) -> str:

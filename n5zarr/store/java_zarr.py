@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["JavaZarrStore", "as_specified", "in_own_store", "zarr_documents"]
-
 _GZIP_LEVELS = range(10)
 _DEFAULT_LEVEL = 6  # of Deflater.DEFAULT_COMPRESSION, -1
 _OF_N5 = ("bzip2", "xz")  # names that Zarr does not have

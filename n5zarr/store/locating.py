@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Durability
     from n5zarr.storage.place import Place
 
-__all__ = ["Document", "Located", "OpenOptions", "locate", "open_container"]
-
 
 class Document(Protocol):
     """A document that names a container and says what is in it; its text is its path or URL."""

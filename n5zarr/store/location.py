@@ -26,14 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
     from n5zarr.store.n5_store import N5Store
 
-__all__ = [
-    "named_root",
-    "root_of",
-    "sample_path",
-    "split_at_topmost",
-    "split_place",
-]
-
 _SAMPLES = {"n5": ("sample.n5",), "bigstitcher": ("bigstitcher", "dataset.xml")}
 
 

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
 
-__all__ = ["MadeDataset", "MadeDatasets", "check_stored"]
-
 _HEADER = 4, 4  # bytes before the elements of a block, and more for each axis
 
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.container.walk import PathPatterns, WalkNode
     from n5zarr.store.n5_store import N5Store
 
-__all__ = ["check_group", "datasets_below", "existing_node", "not_found", "selected_nodes"]
-
 _DATASETS = 4  # number of datasets in a message
 _NODES = 1000  # largest number of nodes in the search for them
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from n5zarr._zarr import ChunkGridMetadata, ZDType
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["N5DefaultCodec"]
-
 # compressors with the same bytes as in N5, unlike lz4
 _COMPRESSORS = ("gzip", "blosc", "zstd", "numcodecs.zlib", "numcodecs.bz2")
 

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal
 
-from n5zarr.container.options import check_option
+from n5zarr.container.options import check_option, require
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
     from n5zarr.storage.place import Location
-
-__all__ = ["N5FSStore"]
 
 
 class N5FSStore(N5Store):
@@ -61,6 +59,11 @@ class N5FSStore(N5Store):
         auto_mkdir: bool = True,
         **options: Any,  # noqa: ANN401 - of two callees
     ) -> None:
+        require(
+            not isinstance(normalize_keys, str),
+            f"expected the mode by its name, mode={normalize_keys!r}: as in zarr-python 2, the "
+            "second argument is normalize_keys",
+        )
         check_option("normalize_keys", normalize_keys, (False,))
         check_option("dimension_separator", dimension_separator, (None, ".", "/"))
         super().__init__(url, mode=mode, fs=fs, **options)

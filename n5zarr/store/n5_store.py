@@ -45,8 +45,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.dataset_view import Codecs, DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["N5Store"]
-
 _DEFAULTS = {  # options for presenting and writing a container
     **vars(ViewOptions()), "coords": False, "durability": "atomic", "read_only": False,
 }  # fmt: skip
@@ -291,9 +289,10 @@ class N5Store(FlowRunner, Store):
 
     def showing(self, zarr_format: ZarrFormat | None) -> Self:
         """Return a store that presents all nodes in one Zarr format; None: each in its own."""
-        memory = self.container.memory
-        is_so = self.zarr_format == zarr_format
-        return self if is_so else self._copy(zarr_format=zarr_format, memory=memory.for_copy())
+        if self.zarr_format == zarr_format:
+            return self
+        options = replace(self.container.options, zarr_format=zarr_format)
+        return self._copy(options=options, memory=self.container.memory.for_copy())
 
     def assuming(self, path: str, attributes: Mapping[str, JSON]) -> Self:
         """Return a store that uses a given document for a dataset instead of reading it.
@@ -324,25 +323,24 @@ class N5Store(FlowRunner, Store):
         >>> "em/s0/.zarray" in mapping, len(mapping["em/s2/0.0.0"]) > 0
         (True, True)
         """
-        return StoreMapping(self._copy(zarr_format=2))
+        return StoreMapping(self._copy(options=replace(self.container.options, zarr_format=2)))
 
     def _copy(
         self,
         *,
         storage: Storage | None = None,
-        zarr_format: ZarrFormat | None = None,
+        options: ViewOptions | None = None,
         memory: Memory | None = None,
         read_only: bool | None = None,
     ) -> Self:
-        """Return a store of the same container, with the given options replaced."""
+        """Return a store of the same container, with what is given replaced."""
         copied = copy.copy(self)
-        options = self.container.options
         super(N5Store, copied).__init__(
             read_only=self.read_only if read_only is None else read_only
         )
         copied._set_up(  # noqa: SLF001 - of the same class
             storage or self.storage,
-            replace(options, zarr_format=zarr_format or options.zarr_format),
+            options or self.container.options,
             memory or Memory(),
             coords=self.coords,
         )

@@ -18,8 +18,6 @@ from n5zarr.storage.place import place_of
 from n5zarr.store.location import root_of
 from n5zarr.store.n5_store import N5Store
 
-__all__ = ["N5UrlAdapter"]
-
 try:
     _ADAPTER: Any = import_module("zarr.abc.url_pipeline").URLPipelineAdapter
 except (ImportError, AttributeError):  # zarr has none yet

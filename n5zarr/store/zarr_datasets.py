@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ZarrDataset", "ZarrNode", "open_zarr_array", "read_node", "zarr_dataset"]
-
 _AT_A_TIME = 32  # requests for sizes
 
 

@@ -15,8 +15,6 @@ from n5zarr.errors import import_optional
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["Hdf5File", "hdf5_file", "import_h5py"]
-
 _IDLE = 0.25  # seconds after which a file is closed: until then nobody can open it to write
 _FILES: WeakValueDictionary[str, Hdf5File] = WeakValueDictionary()
 _OF_PARENT: list[Any] = []  # closing them would unlock the files of the parent process

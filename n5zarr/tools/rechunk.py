@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Location
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["rechunk"]
-
 _WRITTEN = "written.json"  # the datasets that are ready to replace the old ones
 
 

@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["BlockRemoval", "EdgeRepair", "remove_empty_blocks", "repair_edges"]
-
 _AT_A_TIME = 32  # blocks that one task reads: a server answers many requests together
 _MOST_AT_A_TIME = 512  # of small ones
 _TOGETHER = 2**21  # bytes of these

@@ -22,7 +22,7 @@ from n5zarr.format.compression import Blosc, Bzip2, Gzip, Raw, Zstd
 from n5zarr.format.foreign import N5_DEFAULT, SIDECAR, SIDECAR_MARK, is_sidecar
 from n5zarr.format.order import transposition
 from n5zarr.format.path import join
-from n5zarr.format.raw_json import as_java
+from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import Put, Remove, read_each, request_each
 from n5zarr.store.locating import open_container
@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
-
-__all__ = ["Sidecars", "sidecar"]
 
 _AT_A_TIME = 256  # documents
 _DOCUMENT = "zarr.json"
@@ -138,18 +136,22 @@ def _wanted(
 
     Also return the reasons why datasets have none, by path.
     """
-    wanted: dict[str, bytes | None] = {}
+    documents: dict[str, JSON] = {}
     left_out: dict[str, str] = {}
     for found in walk(store, path):
         if isinstance(found.node, Unreadable):
             raise found.node.error
         key = join(found.path, _DOCUMENT)
         try:
-            wanted[key] = None if remove else _document(found.node)
+            documents[key] = None if remove else _document(found.node)
         except N5Error as err:
             left_out[found.path] = str(err)
-            wanted[key] = None
-    return wanted, left_out
+            documents[key] = None
+    store.container.warn(nonfinite_note(documents))
+    return {
+        key: None if document is None else json.dumps(strict(document), indent=2).encode()
+        for key, document in documents.items()
+    }, left_out
 
 
 def _write(store: N5Store, wanted: Mapping[str, bytes | None]) -> tuple[int, int, int]:
@@ -180,7 +182,7 @@ def _check_ours(store: N5Store, there: Mapping[str, bytes | None]) -> None:
         )
 
 
-def _document(node: Node | Broken | None) -> bytes:
+def _document(node: Node | Broken | None) -> dict[str, JSON]:
     """Make the ``zarr.json`` of a node.
 
     Raises
@@ -195,7 +197,7 @@ def _document(node: Node | Broken | None) -> bytes:
         document |= {"node_type": "group", "attributes": dict(node.attributes)}
     elif node is not None:
         document |= _array(node)
-    return json.dumps(as_java({**document, SIDECAR: SIDECAR_MARK}), indent=2).encode()
+    return {**document, SIDECAR: SIDECAR_MARK}
 
 
 def _check_expressible(view: DatasetView) -> None:

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["BlockStatistics", "block_statistics"]
-
 _BLOCKS = 8  # in a task, at least
 _TASK_BYTES = 2**19  # of small blocks
 _SAMPLED = 2**12  # blocks from which a sample is chosen at a time

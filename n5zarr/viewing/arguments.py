@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.place import Location
 
-__all__ = ["is_n5", "items", "texts", "whole_number"]
-
 
 def whole_number(name: str, given: object, low: int | None = None, high: int | None = None) -> int:
     """Return an argument as a whole number; it may be one of numpy.

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from n5zarr.images.image import Image, ImageLevel
 
-__all__ = ["Reader", "ReaderMetadata"]
-
 _LETTERS = {"time": "T", "channel": "C", "": "C"}  # of axes that are not spatial
 _UNITS = {"space": "micrometer", "time": "second"}  # the defaults of OME's schema
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import SourceTree
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["LayerData", "get_reader", "napari_layers", "sample_layers"]
-
 type LayerData = tuple[Any, dict[str, Any], Literal["image", "labels"]]
 """napari's layer data tuple: arrays, arguments of the layer, and its type."""
 

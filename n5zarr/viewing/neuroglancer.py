@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.image import Image, ImageAxis
 
-__all__ = ["can_show", "check_shown", "fragment", "neuroglancer_state"]
-
 _MOST_LAYERS = 100  # a URL has no room for more
 _MOST_VISIBLE = 4  # images at first, beside one image of labels
 _MOST_LISTED = 12  # layers in the bar at the top; others are in the list of layers

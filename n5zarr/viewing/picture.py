@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 
     type Colours = npt.NDArray[np.uint8]  # height, width, 3: red, green, blue
 
-__all__ = [
-    "arrange",
-    "blend",
-    "contact_sheet",
-    "label_colours",
-    "length_unit",
-    "resize",
-    "round_length",
-    "scale_bar_text",
-    "with_scale_bar",
-]
-
 GAP = 4  # pixels between slices
 BAR_HEIGHT = 22  # pixels of the strip with the scale bar
 _FONT_SIZE = 12

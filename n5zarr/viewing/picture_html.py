@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from n5zarr.images.image import Image, ImageLevel
     from n5zarr.metadata.inspect import Described
 
-__all__ = ["make_html"]
-
 _SIZE = 256  # pixels of the picture
 # limits of what is read: from local files, and from a server
 _MOST_NODES = (60, 20)

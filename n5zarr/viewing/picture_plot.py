@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.viewing.picture_slices import Plane, Slices
     from n5zarr.viewing.thumbnail import ShownChannel
 
-__all__ = ["plot"]
-
 _PIXELS = 800  # largest width and height of all slices together
 _INCHES = 7.0
 _MOST_LABELS = 12  # in the legend

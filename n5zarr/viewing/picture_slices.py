@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import BoxSlices
     from n5zarr.images.image import Image, ImageLevel
 
-__all__ = ["Plane", "Slices", "list_stored", "plan_slices", "read_plane"]
-
 _MOST_ELEMENTS = 2**24  # of a slice to read at once
 _MOST_BYTES = 2**30  # of the blocks of a picture: reading them takes seconds
 _BLOCK_BYTES = 2**16  # opening the file of a block takes as long as reading so many

@@ -10,8 +10,6 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-__all__ = ["code_for", "code_for_image", "for_fsspec", "viewer_links"]
-
 _ZARR = 'import zarr\n\narray = zarr.open_array({zarr}, mode="r")\nprint(array)'
 _TENSORSTORE = (
     "import tensorstore\n\n"

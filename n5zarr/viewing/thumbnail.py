@@ -38,19 +38,6 @@ if TYPE_CHECKING:
     from n5zarr.viewing.picture import Colours
     from n5zarr.viewing.picture_slices import Slices
 
-__all__ = [
-    "SIZES",
-    "ShownChannel",
-    "chosen_channels",
-    "colours_of",
-    "draw",
-    "draw_images",
-    "read_slices",
-    "slices_that_fit",
-    "thumbnail",
-    "thumbnail_png",
-]
-
 SIZES = 32, 8192
 """Smallest and largest size of a picture in pixels."""
 

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -22,14 +23,12 @@ from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Mapping
+    from collections.abc import Hashable, Iterator
 
     from n5zarr.container.axes import Placed
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Backend, Location
     from n5zarr.store.n5_store import N5Store
-
-__all__ = ["N5Accessor", "OpenableLevel", "Origin", "open_level", "origin_of", "pyramid_levels"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,8 +169,8 @@ def open_level(  # noqa: PLR0913 - the options of pyramid_levels, and those that
     {'z': 40.0, 'y': 16.0, 'x': 16.0}
     """
     require(
-        (resolution is None) != (level is None),
-        "expected either a resolution or a level, got both or neither",
+        (resolution is None) != (level is None) and isinstance(resolution, Mapping | None),
+        f"expected a resolution, such as {{'z': 40}}, or a level, got {resolution!r} and {level!r}",
     )
     place = place_of(location, storage_options, backend)
     with asking_once():

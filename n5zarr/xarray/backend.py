@@ -60,8 +60,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location, Place
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Decoding", "N5BackendEntrypoint", "is_aligned"]
-
 
 class Decoding(TypedDict, total=False):
     """Hold the options of :func:`xarray.decode_cf`."""

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from n5zarr.format.order import AxisOrder
     from n5zarr.storage.place import Place
 
-__all__ = ["first_of", "is_document", "open_views"]
-
 
 def is_document(location: str | os.PathLike[str]) -> bool:
     """Return whether a location is a local document that names a container."""

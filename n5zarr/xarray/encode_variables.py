@@ -15,8 +15,9 @@ from n5zarr.errors import option_error
 from n5zarr.format.data_type import DataType
 from n5zarr.format.grid import automatic_block_size
 from n5zarr.format.order import CTuple
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.store.block_codec import N5BlockCodec
-from n5zarr.zarr_view.compressors import zarr_compressors
+from n5zarr.zarr_view.compressors import compressors_to_write
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
 
     type Chunks = Mapping[Any, int] | Literal["auto"] | None
     """Extent of a block by dimension. Any: type checkers refuse str for Hashable here."""
-
-__all__ = ["encode_existing", "encode_new", "in_whole_blocks"]
 
 # keys of a variable's encoding that decoding sets and encoding needs
 _CF_ENCODING = (
@@ -53,6 +52,7 @@ def encode_new(variable: xr.Variable, compression: Compression, chunks: Chunks) 
         See :func:`~n5zarr.xarray.write.to_n5`.
     """
     new = variable.to_base_variable()
+    new.attrs = from_numpy(variable.attrs)
     block = _block_shape(new, chunks)
     encoding = {key: value for key, value in new.encoding.items() if key in _CF_ENCODING}
     if new.dtype.kind == "f":
@@ -67,7 +67,7 @@ def encode_new(variable: xr.Variable, compression: Compression, chunks: Chunks) 
         encoding["serializer"] = N5BlockCodec(compression, "C")
         encoding["compressors"] = None
     else:
-        encoding["compressors"] = zarr_compressors(compression)
+        encoding["compressors"] = compressors_to_write(compression, 3)
     new.encoding = {**encoding, "chunks": block} if new.ndim else encoding
     return in_whole_blocks(new, block, (0,) * new.ndim)
 

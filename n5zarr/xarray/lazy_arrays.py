@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.interface import Storage
 
-__all__ = ["HasPlaces", "LazyArray", "check_not_read", "preferred_chunks"]
-
 _indexing = xarray_indexing()
 
 _MANY, _FEWER = 2**24, 2**20  # chunks; dask holds all of an array in memory

@@ -33,16 +33,6 @@ if TYPE_CHECKING:
     type Region = Mapping[str, slice | Literal["auto"]] | Literal["auto"]
     """The part of existing datasets to write, by dimension."""
 
-__all__ = [
-    "EncodedAxes",
-    "check_positions",
-    "coordinate",
-    "encode_axes",
-    "even_axis",
-    "expected_after",
-    "find_region",
-]
-
 
 def coordinate(dim: Hashable, axis: Axis, size: int) -> xr.Variable:
     """Compute the coordinate of an axis.

@@ -16,6 +16,7 @@ import zarr
 from n5zarr.container.axes import read_layout, read_placed
 from n5zarr.container.options import require
 from n5zarr.format.attributes import GroupAttributes
+from n5zarr.storage.ending import ending
 from n5zarr.xarray.encode_variables import encode_existing, in_whole_blocks
 from n5zarr.xarray.positions import check_positions, expected_after, find_region
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.backend import Decoding
     from n5zarr.xarray.positions import Region
-
-__all__ = ["UpdatePlan", "join_delayed", "open_existing", "plan_update"]
-
 
 _AS_STORED: Decoding = {"mask_and_scale": False, "decode_times": False, "decode_coords": False}
 
@@ -119,12 +117,22 @@ class UpdatePlan:
             if self.grows:
                 for array, change in zip(arrays, self.changes, strict=True):
                     array.resize(tuple(part.stop for part in change.region))
-            return _store(arrays, self.changes, compute=compute)
+            with ending() as self.store.call:
+                return _store(arrays, self.changes, compute=compute)
         except BaseException:
-            for array, shape in zip(arrays, shapes, strict=True):
-                if array.shape != shape:
-                    array.resize(shape)
+            _restore(arrays, shapes)
             raise
+
+
+def _restore(arrays: Sequence[AnyArray], shapes: Sequence[tuple[int, ...]]) -> None:
+    """Undo the growth of arrays, whatever interrupts this thread."""
+    try:
+        for array, shape in zip(arrays, shapes, strict=True):
+            if array.shape != shape:
+                array.resize(shape)
+    except KeyboardInterrupt:
+        _restore(arrays, shapes)
+        raise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,6 +22,7 @@ from n5zarr.conventions.describe import WRITTEN
 from n5zarr.conventions.model import level_of
 from n5zarr.format.path import join
 from n5zarr.storage.asking_once import asking_once
+from n5zarr.storage.ending import ending
 from n5zarr.storage.place import place_of
 from n5zarr.store.locating import open_container
 from n5zarr.xarray.lazy_arrays import check_not_read
@@ -39,11 +40,10 @@ if TYPE_CHECKING:
     from n5zarr.xarray.encode_variables import Chunks
     from n5zarr.xarray.positions import Region
 
-__all__ = ["to_n5"]
-
 type Convention = Literal["auto", "cosem", "n5viewer", "neuroglancer", "ngff"]
 
 
+@ending()
 def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     data: xr.Dataset | xr.DataArray | xr.DataTree,
     location: Location,
@@ -105,8 +105,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
     zarr.errors.ContainsGroupError
         A node exists at this path, and the mode is ``"w-"``.
     N5UnrepresentableError
-        N5 cannot hold the data, their positions do not match the dataset's, or ``"w"`` would remove
-        them before they are read (``kind="option"``).
+        N5 cannot hold the data, positions do not match, or ``"w"`` would remove unread data.
 
     Notes
     -----
@@ -131,7 +130,7 @@ def to_n5(  # noqa: PLR0913 - the options of to_zarr, and those of N5
         store.axis_order == "C" and store.zarr_format != 2 and not store.coords,
         f"location: expected a location of Zarr v3 in C order, got {store!r}",
     )
-    store = store.showing(3)
+    store = store.showing(3).with_read_only(read_only=False)  # of this call alone
     parsed = check_compression("raw" if compression is None else compression)
     targets = _targets(data, path)
     _check_dims(chunks, targets)

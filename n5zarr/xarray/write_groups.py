@@ -19,7 +19,9 @@ from n5zarr.conventions.render import KEYS as RENDER_KEYS
 from n5zarr.errors import N5Warning
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import from_numpy
 from n5zarr.metadata.levels import describe_group, is_level, warn_of_misread
+from n5zarr.storage.ending import ending
 from n5zarr.xarray.backend import is_aligned
 from n5zarr.xarray.encode_variables import encode_new
 from n5zarr.xarray.positions import EncodedAxes, check_positions, encode_axes
@@ -37,8 +39,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.store.n5_store import N5Store
     from n5zarr.xarray.encode_variables import Chunks
-
-__all__ = ["GroupWriter", "Target", "is_named"]
 
 _MOVING_KEYS = {
     *NEUROGLANCER_KEYS, *FUNLIB_KEYS, *RENDER_KEYS, "multiScale", "multiscales",
@@ -269,7 +269,7 @@ class GroupWriter:
         kept = remove_levels(old_attributes, new_names)
         if any(map(is_level, new_names)) and not any(map(is_level, existing)):
             kept = without_levels(kept)  # the described levels no longer exist
-        attributes: dict[str, JSON] = {**kept, **ds.attrs}
+        attributes: dict[str, JSON] = {**kept, **from_numpy(ds.attrs)}
         above = self.store.run(self.store.container.nodes.above(group))
         variables = {
             name: encode_new(variable, self.compression, self.chunks)
@@ -375,12 +375,13 @@ class GroupWriter:
 
     def write(self, group: str, ds: xr.Dataset) -> Delayed | None:
         """Create datasets; without ``compute``, return an object that writes."""
-        stored = ds.to_zarr(  # type: ignore[call-overload] # `compute` is not a literal
-            self.store,
-            group=group or None,
-            consolidated=False,
-            zarr_format=3,
-            mode="a",
-            compute=self.compute,
-        )
+        with ending() as self.store.call:  # threads of dask, too
+            stored = ds.to_zarr(  # type: ignore[call-overload] # `compute` is not a literal
+                self.store,
+                group=group or None,
+                consolidated=False,
+                zarr_format=3,
+                mode="a",
+                compute=self.compute,
+            )
         return None if self.compute else cast("Delayed", stored)

@@ -23,20 +23,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.keys import ZarrFormat
     from n5zarr.zarr_view.record import Record
 
-__all__ = [
-    "N5_KEYS",
-    "Change",
-    "NewArray",
-    "NewAttributes",
-    "NewGroup",
-    "NewNames",
-    "NoArray",
-    "NodeContext",
-    "Outcome",
-    "Resized",
-    "WrittenFormat",
-]
-
 N5_KEYS = (*DATASET_KEYS, VERSION_KEY, ZARR_KEY)
 """The keys of a dataset, of the root and of the record, which no user's attribute may have."""
 

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["LONGEST_AXIS", "ChunkGrid", "grid_document"]
-
 type ChunkGrid = Literal["regular", "rectilinear"]
 
 LONGEST_AXIS = 2**20

@@ -41,21 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = [
-    "START",
-    "chunk_extent",
-    "chunk_part",
-    "chunk_slice",
-    "decode_chunk",
-    "encode_chunk",
-    "make_block",
-    "make_chunk",
-    "relabelled_block",
-    "stored_chunk",
-    "stored_multisets",
-]
-
-
 START = 32
 """Bytes of a payload that :func:`chunk_part` needs."""
 

@@ -13,21 +13,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from n5zarr.codecs.compress import codec_of, within_zarr_limits
+from n5zarr.errors import N5UnsupportedError
+from n5zarr.format.compression import Raw
 
 if TYPE_CHECKING:
     from n5zarr.format.compression import Compression
     from n5zarr.format.lenient_json import JSON
-
-__all__ = [
-    "excess",
-    "is_portable",
-    "keeps_elements",
-    "keeps_elements_v2",
-    "name_and_configuration",
-    "numcodecs_compressor",
-    "same_codecs",
-    "zarr_compressors",
-]
+    from n5zarr.zarr_view.keys import ZarrFormat
 
 _COMPRESSORS = ("blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd")
 _LOSSLESS = {
@@ -133,6 +125,11 @@ def _growth(name: str, configuration: Mapping[str, Any]) -> float:
     return _GROWTH.get(name, 1)
 
 
+def is_in_zarr(compression: Compression) -> bool:
+    """Whether Zarr has the compression."""
+    return isinstance(compression, Raw) or codec_of(compression).numcodec(compression) is not None
+
+
 def is_portable(compression: Compression) -> bool:
     """Whether every reader of Zarr v3 can decompress: no codec, or one that Zarr v3 specifies."""
     codec = codec_of(compression).zarr_codec(compression)
@@ -144,6 +141,26 @@ def zarr_compressors(compression: Compression) -> list[dict[str, JSON]]:
     limited = within_zarr_limits(compression, 1)
     codec = codec_of(limited).zarr_codec(limited)
     return [] if codec is None else [{"name": codec[0], "configuration": codec[1]}]
+
+
+def compressors_to_write(
+    compression: Compression, zarr_format: ZarrFormat
+) -> list[dict[str, JSON]] | dict[str, JSON] | None:
+    """Return the ``compressors`` with which zarr creates an array; only raw has none.
+
+    Raises
+    ------
+    N5UnsupportedError
+        Zarr lacks the compression (``kind="compression"``).
+    """
+    if not is_in_zarr(compression):
+        raise N5UnsupportedError(
+            f"compression: expected one that Zarr has, got {compression.type}, which holds only "
+            "arrays of N5's numeric types; choose another, such as gzip or zstd",
+            kind="compression",
+        )
+    of_format = numcodecs_compressor if zarr_format == 2 else zarr_compressors
+    return of_format(compression)
 
 
 def numcodecs_compressor(compression: Compression) -> dict[str, JSON] | None:

@@ -49,13 +49,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "BLOCK_CODEC",
-    "NUMCODECS_BLOCK",
-    "Codecs",
-    "DatasetView",
-]
-
 type Codecs = Literal["zarr", "n5", "portable"]
 
 BLOCK_CODEC = "n5zarr.block"

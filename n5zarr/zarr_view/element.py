@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.format.attributes import DatasetAttributes
     from n5zarr.format.lenient_json import JSON
 
-__all__ = ["Content", "Element"]
-
 
 class Content(Enum):
     """The content of a dataset's blocks, which decides how they become chunks."""

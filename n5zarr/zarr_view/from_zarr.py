@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.element import Element
 
-__all__ = ["Members", "check_v3", "members_of_v2", "members_of_v3", "plain_dataset"]
-
 _V3_KEYS = {
     "zarr_format",
     "node_type",

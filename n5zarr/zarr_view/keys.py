@@ -27,16 +27,6 @@ from n5zarr.format.path import check_key, join
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
 
-__all__ = [
-    "DEFAULT_NAMES",
-    "METADATA_NAMES",
-    "ChunkKey",
-    "ChunkNames",
-    "MetadataKey",
-    "ZarrFormat",
-    "parse_key",
-]
-
 type ZarrFormat = Literal[2, 3]
 
 METADATA_NAMES: dict[ZarrFormat, tuple[str, ...]] = {

@@ -7,12 +7,13 @@ difference to the document on disk. Members that other programs wrote keep their
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names
+from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY, derived_names, letters_of
+from n5zarr.conventions.model import numbers, texts
 from n5zarr.errors import N5Error, N5UnsupportedError
 from n5zarr.format.attributes import (
     DATASET_KEYS,
@@ -22,7 +23,12 @@ from n5zarr.format.attributes import (
     parse_attributes,
 )
 from n5zarr.format.order import AxisOrder, from_presented, to_c
-from n5zarr.format.raw_json import RawObject, name_of_nonfinite, replace_nonfinite
+from n5zarr.format.raw_json import (
+    RawObject,
+    json_pointers,
+    nonfinite_in,
+    strict,
+)
 from n5zarr.format.version import SUPPORTED_VERSION, VERSION_KEY
 from n5zarr.zarr_view.change import (
     N5_KEYS,
@@ -37,17 +43,18 @@ from n5zarr.zarr_view.change import (
     Resized,
     WrittenFormat,
 )
-from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
+from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.from_zarr import Members
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["changed", "names_n5", "other_format"]
+_SPELLED = json.JSONEncoder(sort_keys=True).encode
+_AS_THEY_ARE = (None, "bool", "float16")  # recorded types whose datasets have the array's axes
 
 
-def changed(data: bytes | None, change: Change) -> bytes:
+def changed(data: bytes | None, change: Change, told: list[str] | None = None) -> bytes:
     """Apply a change to the document on disk.
 
     N5 spec, "File-system specification", item 3: a new container gets the version.
@@ -58,6 +65,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
         The document on disk; None if it is missing.
     change : Change
         The change to apply.
+    told : list of str, optional
+        Takes what the user should know.
 
     Returns
     -------
@@ -85,7 +94,8 @@ def changed(data: bytes | None, change: Change) -> bytes:
         _check_group(raw, node)
     record = _with_kind(raw, record, change.kind, node)
     if change.attributes is not None:
-        record = _with_attributes(raw, record, change.attributes, node, written.zarr_format)
+        told = [] if told is None else told
+        record = _with_attributes(raw, record, change.attributes, node, written.zarr_format, told)
     if change.names is not None:
         given = {} if change.attributes is None else change.attributes.values
         record = _with_names(raw, record, change.names, given, node)
@@ -167,10 +177,7 @@ def _resize(raw: RawObject, members: Members) -> None:
 def _record_nonfinite(raw: RawObject, record: Record, node: NodeContext) -> Record:
     """Move bare NaN and infinities, which Java reads but standard JSON forbids, to the record."""
     respelled = {k: v for k, v in node.users_members(raw).items() if k not in raw.texts}
-    found = json_pointers({**record.attributes, **respelled})
-    nonfinite = {
-        p: name_of_nonfinite(v) for p, v in found if isinstance(v, float) and not math.isfinite(v)
-    }
+    nonfinite = nonfinite_in({**record.attributes, **respelled})
     for key, value in respelled.items():
         raw.set(key, _placeholders(value))
     attributes = {k: _placeholders(v) for k, v in record.attributes.items()}
@@ -230,6 +237,7 @@ def _with_attributes(
     new: NewAttributes,
     node: NodeContext,
     zarr_format: ZarrFormat | None,
+    told: list[str],
 ) -> Record:
     """Apply the changes of users' attributes key by key."""
     attributes, base = new.values, new.base
@@ -246,7 +254,8 @@ def _with_attributes(
             raw.remove(key)
     for key in (key for key in attributes if key in touched):
         value = _placeholders(attributes[key])
-        if not (node.is_reserved(raw, key, value) or _stops_tensorstore(raw, key, value)):
+        is_reserved = node.is_reserved(raw, key, value)
+        if not (is_reserved or _is_set_aside(raw, record, key, value, told)):
             raw.set(key, value)
             continue
         escaped[key] = value
@@ -259,26 +268,31 @@ def _with_attributes(
     return _with_pointers(replace(record, attributes=escaped), attributes, touched)
 
 
-def _stops_tensorstore(raw: RawObject, key: str, value: JSON) -> bool:
-    """Whether tensorstore would refuse the dataset: it requires one value per axis, of one type."""
+def _is_set_aside(raw: RawObject, record: Record, key: str, value: JSON, told: list[str]) -> bool:
+    """Whether an attribute of a user goes into the record, as tensorstore refuses the dataset.
+
+    It requires of ``axes``, ``resolution`` and ``units`` a list with one value for each axis. But
+    gunpowder writes lists for the axes of space alone, and ilastik ``axes`` as text: these stay
+    where they and others look for them.
+    """
     if key not in ("axes", "resolution", "units") or not is_dataset(raw.values):
         return False
     dimensions = raw.values["dimensions"]
     rank = len(dimensions) if isinstance(dimensions, list) else -1
-    if not isinstance(value, list | tuple) or len(value) != rank:
+    items = value if isinstance(value, list) else []
+    is_listed = (numbers(items) if key == "resolution" else texts(items, len(items))) is not None
+    if is_listed and len(items) == rank:
+        names = [name for name in items if name]
+        return key == AXES_KEY and len({*names}) < len(names)
+    is_short = is_listed and 0 < len(items) < rank
+    is_read = letters_of(value, rank) if key == AXES_KEY else is_short
+    if not is_read or record.data_type not in _AS_THEY_ARE:
         return True
-    if not all(map(_is_finite if key == "resolution" else _is_text, value)):
-        return True
-    names = [name for name in value if name]
-    return key == "axes" and len(set(map(str, names))) < len(names)
-
-
-def _is_text(value: JSON) -> bool:
-    return isinstance(value, str)
-
-
-def _is_finite(value: JSON) -> bool:
-    return type(value) is int or (isinstance(value, float) and math.isfinite(value))
+    told.append(
+        "tensorstore refuses this dataset: it expects axes, resolution and units to be lists with "
+        "a value for each axis; what was given stays there for the programs that look for it"
+    )
+    return False
 
 
 def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[str]) -> Record:
@@ -290,17 +304,13 @@ def _with_pointers(record: Record, attributes: Mapping[str, JSON], touched: set[
     nonfinite = {p: token for p, token in record.nonfinite.items() if is_kept(p)}
     nulls = [p for p in record.nulls if is_kept(p)]
     written = {key: attributes[key] for key in attributes if key in touched}
-    for pointer, value in json_pointers(written):
-        if value is None:
-            nulls.append(pointer)
-        elif isinstance(value, float) and not math.isfinite(value):
-            nonfinite[pointer] = name_of_nonfinite(value)
-    return replace(record, nonfinite=nonfinite, nulls=nulls)
+    nulls += [pointer for pointer, value in json_pointers(written) if value is None]
+    return replace(record, nonfinite={**nonfinite, **nonfinite_in(written)}, nulls=nulls)
 
 
-def _placeholders(value: JSON) -> JSON:
+def _placeholders(value: JSON) -> Any:  # noqa: ANN401 - any JSON
     """Replace NaN and infinities by null: z5py and tensorstore refuse a node with bare NaN."""
-    return replace_nonfinite(value, lambda _: None)
+    return strict(value, lambda _: None)
 
 
 def _with_names(
@@ -358,10 +368,4 @@ def names_n5(names: JSON, axis_order: AxisOrder) -> list[str | None] | None:
 
 def _same(first: JSON, second: JSON) -> bool:
     """Whether two values are the same JSON: 1, 1.0 and true differ, NaN equals NaN."""
-    if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return first.keys() == second.keys() and all(_same(first[k], second[k]) for k in first)
-    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
-        return len(first) == len(second) and all(map(_same, first, second))
-    if isinstance(first, float) and isinstance(second, float):
-        return repr(first) == repr(second)  # distinguishes -0.0, and equates NaN
-    return type(first) is type(second) and first == second
+    return _SPELLED(first) == _SPELLED(second)

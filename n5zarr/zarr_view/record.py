@@ -31,7 +31,7 @@ ignore the members that describe elements (:meth:`Record.without_elements`).
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Self, cast
 
@@ -41,8 +41,6 @@ from n5zarr.format.attributes import ZARR_KEY
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.zarr_view.keys import ZarrFormat
-
-__all__ = ["Record", "json_pointers", "restore_attributes"]
 
 _TOKENS = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -199,22 +197,3 @@ def _member(value: JSON, name: str, *, default: JSON = None) -> JSON:
     elif isinstance(value, list) and name.isdecimal() and len(name) < 10 and int(name) < len(value):
         member = value[int(name)]
     return member
-
-
-def json_pointers(value: JSON, pointer: str = "") -> Iterator[tuple[str, JSON]]:
-    """Yield JSON pointers (RFC 6901) to all values that are not lists or objects, with the values.
-
-    Examples
-    --------
-    >>> list(json_pointers({"a/b": [1, None]}))
-    [('/a~1b/0', 1), ('/a~1b/1', None)]
-    """
-    if isinstance(value, Mapping):
-        for key, member in value.items():
-            name = key.replace("~", "~0").replace("/", "~1")
-            yield from json_pointers(member, f"{pointer}/{name}")
-    elif isinstance(value, list | tuple):
-        for i, item in enumerate(value):
-            yield from json_pointers(item, f"{pointer}/{i}")
-    else:
-        yield pointer, value

@@ -293,6 +293,10 @@ def test_more_time_points_than_can_be_counted_are_not_understood(tmp_path: Path)
         ("http://a:1/d/e.xml?sig=t", "http://b/x.n5", "http://b/x.n5"),
         ("s3://bucket/d/e.xml", "../../other/x.n5", "s3://bucket/other/x.n5"),
         ("memory://d/e.xml", "../x.n5", "memory://x.n5"),
+        ("memory://d/e.xml", "memory://x.n5", "memory://x.n5"),
+        ("sftp://a/d/e.xml", "sftp://b/x.n5", "sftp://b/x.n5"),
+        ("http://a/e.xml", "S3://b/x.n5", "S3://b/x.n5"),
+        ("gs://a/e.xml", "abfs://c@b.net/x.n5", "abfs://c@b.net/x.n5"),
     ],
 )
 def test_an_xml_on_a_server_names_a_container_on_its_host(

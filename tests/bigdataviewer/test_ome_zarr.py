@@ -16,7 +16,7 @@ from n5zarr.errors import N5Warning
 from tests.command import CliRunner
 from tests.contract import bigstitcher
 from tests.contract.bigstitcher import MISSING, SETUPS, TIMEPOINTS
-from tests.contract.test_ome_draft import convert, groups, validate
+from tests.contract.test_ome_06 import convert, groups, validate
 from tests.contract.test_ome_zarr import VERSIONS, names_of, ome_of, placed
 from tests.contract.viewers import validate_ome
 

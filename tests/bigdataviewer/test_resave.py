@@ -61,7 +61,7 @@ def as_written(xml: Path) -> str:
 
 
 @pytest.mark.each_of(2)
-@pytest.mark.parametrize("version", ["0.4", "0.5"])
+@pytest.mark.parametrize("version", ["0.4", "0.5", "0.6"])
 def test_there_and_back(project: Path, tmp_path: Path, version: Any) -> None:
     ome, back = tmp_path / "ome/a b.xml", tmp_path / "back/dataset.xml"
     done = n5zarr.convert(project, ome, to="ome-zarr", ome_version=version, verify=True)

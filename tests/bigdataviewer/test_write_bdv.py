@@ -122,13 +122,13 @@ def test_names_in_object_stores_are_quoted_only_in_the_xml(images: Any) -> None:
         memory.rm("/odd project", recursive=True)
 
 
-@pytest.mark.parametrize("version", ["0.4", "0.5"])
+@pytest.mark.parametrize("version", ["0.4", "0.5", "0.6"])
 def test_the_version_of_zarr_is_stated(version: Any, tmp_path: Path) -> None:
     data = numbers()
     xml = tmp_path / "dataset.xml"
     n5zarr.write_bdv({3: data}, xml, format="ome-zarr", ome_version=version, levels=1)
     found = spimdata.read(xml)
-    assert found.zarr_format == {"0.4": 2, "0.5": 3}[version]
+    assert found.zarr_format == (2 if version == "0.4" else 3)
     np.testing.assert_array_equal(elements(found, tmp_path, (3, 0), 0), data)
 
 
@@ -314,6 +314,11 @@ def test_arrays_of_zarr_are_not_loaded(tmp_path: Path, monkeypatch: pytest.Monke
         ({0: numbers()}, {"registrations": [np.eye(4)]}, "registrations: expected a mapping"),
         ({0: numbers()}, {"setups": {1: {"name": "a"}}}, "setups: expected names"),
         ({0: numbers()}, {"setups": {0: {"colour": "a"}}}, "setups: expected names"),
+        (
+            {0: numbers(), 3: numbers()},
+            {"setups": {0: {"tile": "a", "name": "left"}, 3: {"tile": "a", "name": "right"}}},
+            r"differ from others in illumination, channel, tile, angle, got .* for 0 and 3",
+        ),
         ({0: numbers()}, {"setups": {0: {"name": "a\0"}}}, "characters that XML can hold"),
         ({0: numbers()}, {"setups": {0: {"name": "a\ud800"}}}, "characters that XML can hold"),
         ({0: numbers()}, {"registrations": {1: np.eye(4)}}, "a setup or a view of the data"),

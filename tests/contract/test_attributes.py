@@ -8,8 +8,10 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 import tensorstore as ts
+import xarray as xr
 import zarr
 from zarr.storage import MemoryStore
 
@@ -302,3 +304,107 @@ def test_a_licence_at_the_head_of_a_document_stays(
     assert new.startswith(head + '{"dimensions":[')
     assert new.endswith("}\n// the end")
     assert n5zarr.open_array(tmp_path / "c.n5", path="a").dtype == "uint8"
+
+
+# ---------------------------------------------------------------------- numbers of numpy
+
+NUMPY: dict[str, Any] = {
+    "offset": [np.int64(8), np.int32(0)], "max": np.float32(2.5), "fits": np.bool_(True),
+    "matrix": np.arange(6).reshape(2, 3), "deep": {"0-d": np.array(3), "name": np.str_("a")},
+}  # fmt: skip
+PLAIN = {
+    "offset": [8, 0], "max": 2.5, "fits": True, "matrix": [[0, 1, 2], [3, 4, 5]],
+    "deep": {"0-d": 3, "name": "a"},
+}  # fmt: skip
+
+
+def create(root: Path, attributes: dict[str, Any]) -> None:
+    n5zarr.create_array(root, path="a", shape=(5, 7), dtype="u1", attributes=attributes)
+
+
+def to_n5(root: Path, attributes: dict[str, Any]) -> None:
+    data = xr.Dataset({"a": (("y", "x"), np.ones((5, 7)), attributes)}, attrs=attributes)
+    n5zarr.to_n5(data, root)
+    assert n5zarr.get_attribute(root, "") == {"n5": "4.0.0", **PLAIN}
+
+
+def on_node(change: Callable[[Any, dict[str, Any]], object], kind: str) -> Any:
+    def write(root: Path, attributes: dict[str, Any]) -> None:
+        if kind == "group":
+            node: Any = n5zarr.open_group(root, "a").require_group("a")
+        else:  # without n5zarr's codec it is another class
+            dtype = "c8" if "c8" in kind else "u1"
+            node = n5zarr.create_array(root, path="a", shape=(3,), dtype=dtype)
+        node.attrs.update(before=1)
+        change(node, attributes)
+
+    return write
+
+
+def set_each(node: Any, attributes: dict[str, Any]) -> None:
+    for key, value in attributes.items():
+        node.attrs[key] = value
+
+
+def set_by_function(node: Any, attributes: dict[str, Any]) -> None:
+    for key, value in attributes.items():
+        n5zarr.set_attribute(node.store, node.path, key, value)
+
+
+CHANGES: dict[str, Callable[[Any, dict[str, Any]], object]] = {
+    "each": set_each,
+    "update": lambda node, given: node.attrs.update(given),
+    "put": lambda node, given: node.attrs.put(given),
+    "update_attributes": lambda node, given: node.update_attributes(given),
+    "set_attribute": set_by_function,
+}
+WRITERS: dict[str, Any] = {
+    "create_array": create,
+    "to_n5": to_n5,
+    "create_array of a group": lambda root, given: n5zarr.open_group(root, "a").create_array(
+        "a", shape=(3,), dtype="u1", attributes=given
+    ),
+    "create_group": lambda root, given: n5zarr.open_group(root, "a").create_group(
+        "a", attributes=given
+    ),
+    "require_array": lambda root, given: n5zarr.open_group(root, "a").require_array(
+        "a", shape=(3,), dtype="u1", attributes=given
+    ),
+}
+CHANGED = {
+    f"{name} of {kind}": on_node(change, kind)
+    for name, change in CHANGES.items()
+    for kind in ("group", "array", "array of c8")
+}
+
+
+@pytest.mark.parametrize("how", [*WRITERS, *CHANGED])
+def test_numbers_of_numpy_are_written_and_what_json_lacks_is_refused(
+    tmp_path: Path, how: str
+) -> None:
+    write = (WRITERS | CHANGED)[how]
+    write(tmp_path / "a.n5", NUMPY)
+    document = json.loads((tmp_path / "a.n5/a/attributes.json").read_text())
+    assert document.items() >= PLAIN.items()
+    assert ("before" in document) is (how in CHANGED and "put" not in how)
+    for bad in (1j, np.datetime64("2026-01-01", "ns"), b"x"):
+        root = tmp_path / f"{type(bad).__name__}.n5"
+        with pytest.raises(N5UnrepresentableError, match="attribute 'b': expected what JSON"):
+            write(root, {"b": {"c": [1, bad]}})
+        if how in CHANGED:  # nothing is lost, on disk and for the next change
+            node: Any = n5zarr.open(root, "r+", path="a")
+            assert node.attrs.asdict() == {"before": 1}
+
+
+def test_attributes_that_are_refused_leave_the_open_ones(tmp_path: Path) -> None:
+    """zarr forgets all attributes before it writes others with ``put``."""
+    nodes: list[Any] = [n5zarr.open_group(tmp_path / "a.n5", "a")]
+    nodes.append(nodes[0].create_array("a", shape=(3,), dtype="u1"))
+    nodes.append(n5zarr.create_array(tmp_path / "a.n5", path="b", shape=(3,), dtype="u1"))
+    for node in nodes:
+        node.attrs.put({"a": np.int8(1), "b": np.arange(2)})
+        with pytest.raises(N5UnrepresentableError, match="attribute 'c'"):
+            node.attrs.put({"c": 1j})
+        node.attrs["d"] = np.float16(0.5)
+        again: Any = n5zarr.open(tmp_path / "a.n5", "r", path=node.path)
+        assert node.attrs.asdict() == again.attrs.asdict() == {"a": 1, "b": [0, 1], "d": 0.5}

@@ -42,12 +42,10 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["0.4", "0.5", "0.6rc0"])
+@pytest.fixture(scope="module", params=["0.4", "0.5", "0.6"])
 def copied(source: Path, request: pytest.FixtureRequest) -> Path:
     path = source.parent / f"{request.param}.zarr"
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", n5zarr.N5Warning)  # of the draft
-        n5zarr.convert(source, path, ome=True, ome_version=request.param)
+    n5zarr.convert(source, path, ome=True, ome_version=request.param)
     return path
 
 
@@ -212,6 +210,7 @@ def test_copies_of_other_programs_are_equal(source: Path, tmp_path: Path, versio
         warnings.simplefilter("ignore", DeprecationWarning)
         writer.write_multiscale(
             levels, group, fmt=fmt, axes=axes, coordinate_transformations=steps,
+            axes_units=dict.fromkeys("yzx", "nanometer"),
             storage_options={"chunks": (1, 1, 5, 4, 7)},
         )  # fmt: skip
     alone = tmp_path / "a.n5"

@@ -607,6 +607,17 @@ def test_an_incomplete_destination_is_not_taken_for_a_whole_one(tmp_path: Path) 
     assert n5zarr.open_array(out, path="em/s2").shape == (10, 24, 32)
 
 
+def test_blocks_are_passed_through_only_if_their_bytes_stay(tmp_path: Path) -> None:
+    n5zarr.create_array(tmp_path / "a.n5/v", data=np.arange(77, dtype="u2").reshape(7, 11))
+    block = (tmp_path / "a.n5/v/0/0").read_bytes()
+    for k, (compression, way) in enumerate(
+        {None: "blocks", "gzip": "blocks", "zstd": "values"}.items()
+    ):
+        done = n5zarr.convert(tmp_path / "a.n5", tmp_path / f"{k}.n5", compression=compression)
+        assert done.arrays[0].way == way
+        assert ((tmp_path / f"{k}.n5/v/0/0").read_bytes() == block) == (way == "blocks")
+
+
 def test_zarr_without_compression_becomes_raw_blocks(tmp_path: Path) -> None:
     """Chunks of the fill value 3 are not stored there; N5 has no such value."""
     values = np.full((7, 5), 3, "<u2")
@@ -906,3 +917,68 @@ def test_a_document_in_lenient_json_is_copied(
     if options:
         n5zarr.rechunk(tmp_path / "a.n5/v", **options)
         np.testing.assert_array_equal(n5zarr.open_array(tmp_path / "a.n5/v")[...], values)
+
+
+def strict(text: str) -> Any:
+    """Parse a document as other programs do."""
+    return json.loads(text, parse_constant=pytest.fail)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"to": "zarr2"}, {"coords": True}, {"ome": True}, {"ome": True, "ome_version": "0.4"}],
+    ids=str,
+)
+def test_documents_of_zarr_are_json_for_all_programs(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    """NaN and infinities, which Java and Python write, become Java's texts, with one warning."""
+    source, out = tmp_path / "a.n5", tmp_path / "b.zarr"
+    array = n5zarr.create_array(
+        source, path="em/s0", data=np.ones((3, 5, 7), "f4"), axes="zyx", resolution=[40, 4, 4],
+        fill_value=np.nan, units=["nm"] * 3,
+    )  # fmt: skip
+    array.attrs["of n5zarr"] = {"a": [1, -np.inf]}
+    for path, more in (("em", '"fit": NaN'), ("em/s0", '"ends": [{"b": Infinity}, 1]')):
+        file = source / path / "attributes.json"
+        file.write_text(file.read_text().replace("{", f"{{{more}, ", 1))
+    with pytest.warns(N5Warning, match="NaN and infinities, for which JSON has only") as caught:
+        n5zarr.convert(source, out, verify=True, **options)
+    assert len(caught) == 1
+    said = str(caught[0].message)
+    assert all(key in said for key in ("em/fit", "s0/ends/0/b", "/of n5zarr/a/1"))
+    names = ("zarr.json", ".zarray", ".zattrs", ".zgroup", ".zmetadata")
+    files = {f.relative_to(out).as_posix(): f for f in out.rglob("*") if f.name in names}
+    documents = {name: strict(file.read_text()) for name, file in files.items()}
+    attributes = [d.get("attributes", d) for n, d in documents.items() if not n.endswith(".zarray")]
+    assert [a["fit"] for a in attributes if "fit" in a] == ["NaN"]
+    assert [a["ends"] for a in attributes if "ends" in a] == [[{"b": "Infinity"}, 1]]
+    assert [a["of n5zarr"] for a in attributes if "of n5zarr" in a] == [{"a": [1, "-Infinity"]}]
+    path = "em/s0/s0" if "coords" in options else "em/s0"
+    assert np.isnan(zarr.open_array(out / path, mode="r").fill_value)
+    driver = "zarr3" if (out / path / "zarr.json").exists() else "zarr"
+    spec = {"driver": driver, "kvstore": {"driver": "file", "path": str(out / path)}}
+    assert ts.open(spec, read=True).result().shape == (3, 5, 7)
+    if "ome" in options:
+        assert n5zarr.validate(out).findings == ()
+    elif "coords" not in options:
+        assert n5zarr.compare(source, out).is_equal
+    # a store that is open, and N5, have the number
+    assert zarr.open_group(n5zarr.N5Store(source), mode="r")["em"].attrs["fit"] != "NaN"
+
+
+@pytest.mark.parametrize("to", ["zarr", "zarr2", "n5"])
+def test_nan_in_documents_of_zarr_is_no_reason_to_refuse_them(tmp_path: Path, to: Any) -> None:
+    """zarr-python writes bare NaN."""
+    group = zarr.create_group(tmp_path / "a.zarr", attributes={"g": [np.nan]})
+    group.create_array("a", data=np.arange(5), attributes={"b": {"c": np.inf}})
+    out = tmp_path / "out"
+    if to == "n5":
+        n5zarr.convert(tmp_path / "a.zarr", out, to=to)
+        assert strict((out / "a/attributes.json").read_text())["b"] == {"c": None}
+        assert zarr.open_array(n5zarr.N5Store(out), path="a").attrs["b"] == {"c": np.inf}
+        return
+    with pytest.warns(N5Warning, match="such as .NaN.: g/0, a/b/c$"):
+        n5zarr.convert(tmp_path / "a.zarr", out, to=to)
+    for file in [*out.rglob("zarr.json"), *out.rglob(".z*")]:
+        strict(file.read_text())

@@ -22,7 +22,8 @@ from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5Warning
+from n5zarr.codecs.bzip2 import Bzip2Codec
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -37,6 +38,7 @@ JAVA = (
 )
 get_codec: Any = numcodecs.get_codec
 NUMBERS = np.arange(35, dtype="i4").reshape(5, 7)
+N5_KEYS = ("dataType", "compression", "blockSize", "dimensions")
 
 
 @pytest.fixture
@@ -783,7 +785,7 @@ def test_more_arguments_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             {"dtype": "nope"},
             "dtype: expected numbers, bool, .* that zarr knows, got 'nope'",
         ),
-        ({"chunks": "big"}, "chunks: expected 'auto' or one number .*, got 'big'"),
+        ({"chunks": "big"}, "chunks: expected 'auto', a number, or one for each .*, got 'big'"),
         ({"chunks": (3,)}, "chunks: expected 2 values, one for each dimension, got 1"),
         ({"chunk_aspect_ratio": [0, 1]}, r"chunk_aspect_ratio: expected .* got \[0, 1\]"),
         ({"chunk_aspect_ratio": [1]}, r"chunk_aspect_ratio: expected .* got \[1\]"),
@@ -823,6 +825,37 @@ def test_text_can_be_compressed_with_lz4(tmp_path: Path) -> None:
     assert opened(tmp_path / "c.n5", "a")[:].tolist() == ["a", "b" * 500, ""]  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("dtype", ["bool", "f2"])
+@pytest.mark.parametrize("how", ["create_array", "format 2", "to_n5", "convert", "to zarr"])
+def test_a_compression_that_zarr_lacks_is_never_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str, dtype: str
+) -> None:
+    """Zarr encodes such arrays, so that the blocks would be raw; native types have blocks of N5."""
+    monkeypatch.setattr(Bzip2Codec, "numcodec", lambda self, compression: None)
+    values = np.zeros((5, 7), dtype)
+    asked: dict[str, Any] = {"compression": "bzip2"}
+    out = tmp_path / ("out.zarr" if how == "to zarr" else "out.n5")
+
+    def make() -> None:
+        if how == "to_n5":
+            n5zarr.to_n5(xr.Dataset({"a": (("y", "x"), values)}), out, **asked)
+        elif how in ("convert", "to zarr"):
+            zarr.create_array(tmp_path / "in.zarr", data=values, overwrite=True)
+            n5zarr.convert(tmp_path / "in.zarr", out, **asked)
+        else:
+            store = N5Store(out, zarr_format=2 if how == "format 2" else None)
+            n5zarr.create_array(store, path="a", data=values, **asked)
+
+    with pytest.raises(N5UnsupportedError, match="expected one that Zarr has, got bzip2"):
+        make()
+    assert not list(tmp_path.glob("out*/**/0"))
+    if how not in ("format 2", "to zarr"):
+        values = np.zeros((5, 7), "u2")
+        make()
+        documents = [json.loads(each.read_text()) for each in out.rglob("attributes.json")]
+        assert [d["compression"]["type"] for d in documents if "compression" in d] == ["bzip2"]
+
+
 def test_axes_follow_the_order_of_the_store(tmp_path: Path) -> None:
     n5zarr.create_array(
         N5Store(tmp_path / "c.n5", axis_order="F"),
@@ -846,10 +879,15 @@ def test_a_changed_sign_of_zero_is_a_change(tmp_path: Path) -> None:
 
 
 STOPPING: dict[str, list[Any]] = {
-    "resolution": [-1.0, "4 nm", None, [1, None, 2], [1.0, math.inf, 2], {"x": 1}, True, [1, 2]],
-    "units": ["m", None, ["m", "s", 1], []],
-    "axes": ["zyx", [{"name": "z"}, {"name": "y"}, {"name": "x"}], ["x", "x", "y"], ["x"]],
-}
+    "resolution": [
+        -1.0, "4 nm", None, [1, None], [1.0, math.inf], {"x": 1}, True, [True, 2], [1, 2, 3, 4],
+    ],
+    "units": ["m", None, ["m", 1], [], ["m"] * 4],
+    "axes": [
+        "zy", "xxy", "ZYX", "T Y", [{"name": "z"}, {"name": "y"}, {"name": "x"}], ["x", "x", "y"],
+        ["x"],
+    ],
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", STOPPING)
@@ -877,6 +915,148 @@ def test_no_attribute_makes_tensorstore_refuse_a_dataset(tmp_path: Path, name: s
     del opened(tmp_path / "c.n5", "a").attrs[name]
     assert "zarr" not in document(tmp_path / "c.n5", "a")
     assert opened(tmp_path / "c.n5", "a").attrs.asdict() == {}
+
+
+def spec_of(root: Path, path: str) -> dict[str, Any]:
+    return {"driver": "n5", "kvstore": {"driver": "file", "path": str(root / path)}}
+
+
+def write_with(root: Path, how: str, attributes: dict[str, Any]) -> None:
+    """Write the dataset ``a`` of rank 4 with attributes, in one of the ways to write them."""
+    like: dict[str, Any] = {"shape": (2, 3, 5, 7), "dtype": "u1"}
+    match how:
+        case "create_array":
+            n5zarr.create_array(root, path="a", **like, attributes=attributes)
+        case "to_n5":
+            positions = {
+                dim: np.arange(n) * 2.0 for dim, n in zip("czyx", (2, 3, 5, 7), strict=True)
+            }
+            variable = (tuple("czyx"), np.ones(like["shape"], "u1"), attributes)
+            n5zarr.to_n5(xr.Dataset({"a": variable}, coords=positions), root)
+        case "convert":
+            reversed_in_zarr = {k: v[::-1] for k, v in attributes.items()}
+            zarr.create_array(
+                root.with_suffix(".zarr"), name="a", **like, attributes=reversed_in_zarr
+            )
+            n5zarr.convert(root.with_suffix(".zarr"), root)
+        case "set_attribute" | "attrs":
+            array = n5zarr.create_array(root, path="a", **like)
+            for key, value in attributes.items():
+                if how == "attrs":
+                    array.attrs[key] = value
+                else:
+                    n5zarr.set_attribute(array.store, "a", key, value)
+        case _:
+            zarr_format: Any = int(how[-1])
+            store = N5Store(root, zarr_format=zarr_format)
+            array = zarr.create_array(store, name="a", **like, zarr_format=zarr_format)
+            array.attrs.update(attributes)
+
+
+@pytest.mark.parametrize(
+    "how", ["zarr 3", "zarr 2", "attrs", "set_attribute", "create_array", "to_n5", "convert"]
+)
+@pytest.mark.parametrize(
+    "attributes",
+    [{"resolution": [4, 4, 40]}, {"resolution": [2.5], "units": ["nm", "um"]}, {"axes": "cxyt"}],
+    ids=str,
+)
+def test_lists_of_the_axes_of_space_and_letters_stay_where_others_read_them(
+    tmp_path: Path, how: str, attributes: dict[str, Any]
+) -> None:
+    """gunpowder, LSD and CNNectome write shorter lists, ilastik ``axes`` as text."""
+    root = tmp_path / "c.n5"
+    with pytest.warns(N5Warning, match="c.n5: a: tensorstore refuses this dataset") as caught:
+        write_with(root, how, {**attributes, "note": [1]})
+    assert len(caught) == 1
+    stored = document(root, "a")
+    assert {key: stored.get(key) for key in attributes} == attributes
+    assert "attributes" not in stored.get("zarr", {})
+    assert {**z5py.File(str(root), "r")["a"].attrs}.items() >= attributes.items()
+    with pytest.raises(ValueError, match=r'Error parsing object member "(axes|resolution|units)"'):
+        tensorstore.open(spec_of(root, "a"), read=True).result()
+    # what stands there stays, without another word
+    for value in ([2], 3):
+        opened(root, "a").attrs["note"] = value
+    assert {key: document(root, "a")[key] for key in attributes} == attributes
+    for key in attributes:
+        del opened(root, "a").attrs[key]
+    # the names of axes that `to_n5` gives take the place of the text
+    assert not document(root, "a").items() >= attributes.items()
+
+
+def test_what_others_wrote_and_what_the_record_has_stays_until_it_is_set_anew(
+    tmp_path: Path,
+) -> None:
+    """A document of Java keeps what tensorstore refuses; an older one its record."""
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="a", shape=(2, 3, 5), dtype="u1")
+    theirs = {"units": "m", "resolution": -1.0, "axes": "ZYX"}
+    lists = {"resolution": [4, 40], "units": ["nm", "um"]}
+    for plain, recorded in ((theirs, {}), ({}, lists)):
+        more = {"zarr": {"attributes": recorded}} if recorded else {}
+        file = root / "a" / "attributes.json"
+        keys = {k: v for k, v in document(root, "a").items() if k in N5_KEYS}
+        file.write_text(json.dumps(keys | plain | more))
+        assert opened(root, "a").attrs.asdict() == plain | recorded
+        opened(root, "a").attrs["note"] = 1
+        assert document(root, "a") == keys | plain | more | {"note": 1}
+    assert n5zarr.geometry(root, "a").scale == (1, 40, 4)
+    array = opened(root, "a")
+    del array.attrs["resolution"]
+    with pytest.warns(N5Warning, match="tensorstore"):
+        array.attrs["resolution"] = [4, 40]
+    assert document(root, "a")["resolution"] == [4, 40]
+    assert document(root, "a")["zarr"] == {"attributes": {"units": ["nm", "um"]}}
+
+
+@pytest.mark.filterwarnings("ignore::zarr.errors.UnstableSpecificationWarning")
+@pytest.mark.parametrize("dtype", ["c8", "S3", "U2"])
+def test_lists_for_all_axes_of_elements_with_parts_go_into_the_record(
+    tmp_path: Path, dtype: str
+) -> None:
+    """The dataset has one axis more than the array: others would take the list for other axes."""
+    root = tmp_path / "c.n5"
+    given: dict[str, Any] = {"resolution": [1, 2, 3], "axes": "zyx"}
+    n5zarr.create_array(root, path="a", shape=(2, 3, 5), dtype=dtype, attributes=given)
+    assert not document(root, "a").keys() & given.keys()
+    assert opened(root, "a").attrs.asdict() == given
+    tensorstore.open(spec_of(root, "a"), read=True).result()
+
+
+@pytest.mark.parametrize("zarr_format", [2, 3])
+def test_tensorstore_opens_all_variables_that_xarray_writes(
+    tmp_path: Path, zarr_format: Any
+) -> None:
+    """Attributes of CF are single texts and numbers."""
+    days = np.array(["2026-01-01", "2026-01-02"], "M8[ns]")
+    of_air = {
+        "units": "K", "standard_name": "air_temperature", "resolution": "0.25 degree",
+        "axes": "T Z Y X", "valid_range": [150.0, 350.0], "missing_value": -999.0,
+    }  # fmt: skip
+    data = xr.Dataset(
+        {
+            "air": (("time", "lat", "lon"), np.ones((2, 3, 5), "f4"), of_air),
+            "p": (("lat",), np.ones(3), {"units": "Pa", "resolution": -1.0, "axes": 1}),
+            "flag": (("lat", "lon"), np.ones((3, 5), "i2"), {"units": "1", "resolution": 30}),
+            "crs": ((), np.int32(0), {"units": "", "grid_mapping_name": "latitude_longitude"}),
+        },
+        coords={
+            "time": days,
+            "lat": ("lat", [1.0, 2, 3], {"units": "degrees_north", "axis": "Y"}),
+            "lon": ("lon", np.arange(5.0), {"units": "degrees_east", "axis": "X"}),
+        },
+        attrs={"units": "K", "resolution": [1, 2]},
+    )
+    data.to_zarr(N5Store(tmp_path / "c.n5"), zarr_format=zarr_format, consolidated=False)
+    n5zarr.to_n5(data, tmp_path / "d.n5")
+    for root, names in (("c.n5", {*data.variables}), ("d.n5", {*data.data_vars})):
+        written = {p.parent.name for p in (tmp_path / root).rglob("*/attributes.json")}
+        assert written >= names
+        for name in written:
+            tensorstore.open(spec_of(tmp_path / root, name), read=True).result().read().result()
+    again = xr.open_zarr(N5Store(tmp_path / "c.n5"), zarr_format=zarr_format, consolidated=False)
+    assert again["air"].attrs.items() >= {"units": "K", "resolution": "0.25 degree"}.items()
 
 
 @pytest.mark.parametrize("zarr_format", [3, 2])

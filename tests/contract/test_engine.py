@@ -334,13 +334,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"pixelResolution": [1, 2, 3], "downsamplingFactors": "2"}, "downsamplingFactors: expected"),
     ({"pixelResolution": [1, 2, 3], "affineTransform": [1, 2]}, "affineTransform: expected"),
     ({"pixelResolution": [1, 2, 3], "affineTransform": [1, 1, 0, 0] * 3}, "mix axes"),
-    ({"axes": ["x", "y", "z"], "units": ["nm", "nm"], "resolution": [1, 1, 1]}, "units: expected"),
-    ({"units": ["nm"] * 3, "resolution": [1, 1]}, "resolution: expected 3 numbers"),
-    ({"units": ["nm"] * 3, "resolution": [1, 1, 2], "offset": [1]}, "offset: expected 3 numbers"),
+    ({"axes": ["x", "y", "z"], "units": ["nm"] * 4, "resolution": [1, 1, 1]}, "units: expected"),
+    ({"units": ["nm"] * 3, "resolution": [1] * 4}, "resolution: expected 3 numbers"),
+    ({"units": ["nm"] * 3, "resolution": [1, 1, 2], "offset": []}, "offset: expected 3 numbers"),
     ({"resolution": ["a", 1, 1]}, "resolution: expected 3 numbers"),
     ({"spatialTransform": {"transform": {"type": "warp"}}}, "spatialTransform: expected"),
     ({"pixelWidth": "0.2", "pixelUnit": "um", "numSlices": 5}, "pixelWidth: expected a number"),
-    ({"pixelWidth": 0.2, "pixelUnit": "um"}, "expected 3 axes"),
+    ({"pixelWidth": 0.2, "pixelUnit": "um"}, "expected the sizes of the axes after x and y"),
 ]
 
 

@@ -63,7 +63,7 @@ def test_an_array_of_zarr_needs_no_store_of_n5zarr(folder: Path) -> None:
         print(total, *own)
     """
     modules = ["arrays", "arrays.chunk_updates", "arrays.html", "arrays.pipeline", "errors"]
-    modules += ["rooms", "_zarr", "arrays.workers"]
+    modules += ["rooms", "cores", "_zarr", "arrays.workers"]
     modules += ["storage", "storage.ending", "storage.threads"]
     total, *own = run(code, folder).split()
     assert total == str(SUM)

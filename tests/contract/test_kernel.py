@@ -248,8 +248,6 @@ VALUES: list[tuple[Any, Any]] = [
     ((slice(0, 2), 1), np.array([[5], [6]])[:, 0]),
     (..., np.array(4)),
     (slice(2), np.arange(4).reshape(1, 4)),
-    (slice(2), np.arange(4)),
-    (slice(2), np.ones((3, 4))),
     # errors
     (slice(2), [1, 2, 3]),
     (slice(2), np.ones((2, 2))),

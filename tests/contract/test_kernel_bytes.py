@@ -179,6 +179,10 @@ MISTAKES: dict[str, dict[str, Any]] = {
     "position -1": {"position": (-1, 0)},
     "position: outside of the box": {"position": (3, 0)},
     "position 2**62": {"position": (2**62, 0)},
+    "position: its first element is the last number": {
+        "position": (2**63 - 1, 0),
+        "geometry": np.array([1, 4, 80, 6, 0, 0, 7, 1], "i8"),
+    },
 }
 
 

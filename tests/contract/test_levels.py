@@ -189,6 +189,93 @@ def test_datasets_with_other_names_and_axes_are_no_levels(root: Path, names: Any
         n5zarr.geometry(root, "g")
 
 
+NM: Any = {"unit": "nm", "dimensions": [4, 5, 40]}
+AFFINE = [[1, 0, 0, 10], [0, 1, 0, 20], [0, 0, 1, 30]]
+
+
+@pytest.mark.parametrize(
+    ("channel", "top", "levels", "problem"),
+    [
+        (
+            {"axes": ["x", "y", "z"], "units": ["nm"] * 3, "resolution": [4, 5, 40]}, {},
+            {1: (17, 11, 7), 2: (9, 5, 4)}, "expected them, or s0, got neither",
+        ),
+        ({"pixelResolution": NM}, {}, {2: (17, 11, 7), 5: (2, 1, 1)}, "expected them, or s0"),
+        ({"affineTransform": AFFINE}, {"pixelResolution": NM}, {0: (17, 11, 7), 1: (9, 5, 4)}, ""),
+        (
+            {}, {"pixelResolution": NM, "affineTransform": AFFINE, "scales": [[1] * 3, [2] * 3]},
+            {1: (9, 5, 4)}, "",
+        ),
+    ],
+)  # fmt: skip
+def test_every_view_has_the_places_that_groups_give(
+    root: Path, channel: Any, top: Any, levels: Any, problem: str
+) -> None:
+    """A level is as many times the resolution of the groups as its factors, or its name, say."""
+    group(root, "", **top)
+    group(root, "c0", **channel)
+    for number, shape in levels.items():
+        put(root, f"c0/s{number}", shape)
+    is_moved = "affineTransform" in top | channel
+    by_shape = {1: [17 / 9, 11 / 5, 7 / 4]} if 0 in levels else {}
+    expected = {}
+    for number in levels:
+        by = by_shape.get(number, [2.0**number] * 3)
+        scale = [r * f for r, f in zip((4, 5, 40), by, strict=True)]
+        offset = (10, 20, 30) if is_moved else (0, 0, 0)
+        places = zip(scale, (4, 5, 40), offset, strict=True)
+        expected[f"c0/s{number}"] = scale, [(s - r) / 2 + o for s, r, o in places]
+
+    def check(*seen: Any) -> None:  # C order
+        for path, scale, translation in seen:
+            assert [*scale][::-1] == pytest.approx(expected[path][0], rel=1e-12)
+            assert [*translation][::-1] == pytest.approx(expected[path][1], rel=1e-12)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", N5Warning)
+        found = n5zarr.geometry(root, "c0").levels
+    assert [str(w.message).count("downsamplingFactors: expected") for w in caught] == [1] * bool(
+        problem
+    )
+    check(*((level.path, level.scale, level.translation) for level in found))
+    assert {unit for level in found for unit in level.units} == {"nm"}
+    assert bool(n5zarr.validate(root).findings) == bool(problem)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore" if problem else "error", N5Warning)
+        for path in expected:
+            alone = n5zarr.geometry(root, path)
+            check((path, alone.scale, alone.translation))
+            opened = xr.open_dataset(root, engine="n5", group=path)
+            check((path, [float(opened[d][1] - opened[d][0]) if opened.sizes[d] > 1 else s for d, s
+                          in zip("zyx", alone.scale, strict=True)],
+                   [float(opened[dim][0]) for dim in "zyx"]))  # fmt: skip
+            assert {opened[dim].attrs["units"] for dim in "zyx"} == {"nm"}
+        tree = xr.open_datatree(root, engine="n5")
+        assert all(tree[path]["z"].attrs["units"] == "nm" for path in expected)
+        (image,) = find_images(root)
+        n5zarr.convert(root, root.parent / "out.zarr", ome=True)
+    check(*((level.path, level.scale, level.translation) for level in image.levels))
+    ome: Any = zarr.open_group(root.parent / "out.zarr/c0", mode="r").attrs["ome"]
+    (written,) = ome["multiscales"]
+    for entry in written["datasets"]:
+        steps = {step["type"]: step[step["type"]] for step in entry["coordinateTransformations"]}
+        check((f"c0/{entry['path']}", steps["scale"], steps.get("translation", [0, 0, 0])))
+    assert {axis["unit"] for axis in written["axes"]} == {"nanometer"}
+    assert "affineTransform" not in zarr.open_group(root.parent / "out.zarr/c0", mode="r").attrs
+
+
+def test_a_group_asks_for_no_more_levels_where_s0_is_there(
+    root: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    group(root, "c0", resolution=[4, 5, 40])
+    put(root, "c0/s0", (17, 11, 7))
+    put(root, "c0/s1", (9, 5, 4))
+    with caplog.at_level(logging.DEBUG, "n5zarr.storage.requests"):
+        n5zarr.geometry(root, "c0/s1")
+    asked = [r.getMessage() for r in caplog.records if "attributes.json" in r.getMessage()]
+    assert not [text for text in asked if "c0/s2" in text]
+
+
 def test_without_the_finest_level_the_group_counts_elements_of_the_finest_present(
     root: Path,
 ) -> None:

@@ -517,17 +517,18 @@ def test_no_commands_move_what_others_know_by_its_path(
     assert not moves
 
 
+@pytest.mark.filterwarnings("ignore:.*downsamplingFactors. expected them, or s0, got neither")
 @pytest.mark.parametrize(
-    ("name", "attributes"),
-    [("s2", {"resolution": [4, 4, 40]}), ("vol", {"voxel_size": [40, 4, 4]})],
+    ("name", "attributes", "by"),
+    [("s2", {"resolution": [4, 4, 40]}, 4), ("vol", {"voxel_size": [40, 4, 4]}, 1)],
 )
 def test_no_commands_move_a_dataset_that_the_group_above_places(
-    tmp_path: Path, name: str, attributes: dict[str, Any]
+    tmp_path: Path, name: str, attributes: dict[str, Any], by: int
 ) -> None:
     vol = volume(tmp_path / "c.n5" / "em" / name)
     (vol.parent / "attributes.json").write_text(json.dumps(attributes))
     scale = n5zarr.geometry(tmp_path / "c.n5", f"em/{name}").scale
-    assert scale == (40.0, 4.0, 4.0)
+    assert scale == (by * 40.0, by * 4.0, by * 4.0)
     copy, moves = commands_for(str(vol))
     assert not moves
     done = CliRunner().invoke(app, [*shlex.split(copy)[1:], "--levels", "1"])

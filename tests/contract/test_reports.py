@@ -188,7 +188,7 @@ def test_a_run_removes_what_a_killed_one_was_writing_of_its_report(made: Path) -
         (report.parent / f"{name}.{hexadecimal}.partial").write_bytes(b"{")
     other = report.parent / f"other.json.{hexadecimal}.partial"
 
-    def changed(_: bytes | None) -> None:
+    def changed(old: bytes | None) -> bytes | None:
         """Begin a run while another writer holds the report; its file stays until it has ended."""
         theirs = report.parent / f"report.json.{hexadecimal[::-1]}.partial"
         theirs.write_bytes(b"{")
@@ -197,13 +197,12 @@ def test_a_run_removes_what_a_killed_one_was_writing_of_its_report(made: Path) -
             run.result(0.5)
         assert theirs.exists()
         runs.append(run)
+        return old
 
     runs: list[Future[Any]] = []
     n5zarr.validate(made, report=report.with_suffix(".json"))
     with ThreadPoolExecutor(1) as threads:
-        FileWriter("atomic", pytest.fail).update(
-            str(report.with_suffix(".json")), lambda old: changed(old) or old
-        )
+        FileWriter("atomic", pytest.fail).update(str(report.with_suffix(".json")), changed)
         assert runs[0].result().ok
     assert list(report.parent.glob("*.partial")) == [other]
 
@@ -252,6 +251,18 @@ def test_lost_blocks_are_refused_before_anything_is_written(several: list[Path])
     assert not out.exists()
     assert called("convert", several[0], out, "--expect-complete")[0] == 0
     n5zarr.convert(several[3], out, overwrite=True, verify=True)
+
+
+def test_a_finished_copy_of_a_source_with_gaps_is_not_complete(made: Path) -> None:
+    """What an earlier run without the option has copied counts only if nothing is missing."""
+    copied = "convert", made, "--into", made.parent / "out"
+    assert called(*copied)[0] == 0
+    status, lines = called(*copied, "--expect-complete")
+    assert (status, "/g/u2 lacks 1 of" in lines[0]) == (0, False)
+    next((made / "g/u2").glob("*/*/*")).unlink()
+    status, lines = called(*copied, "--expect-complete")
+    assert status == 1
+    assert "/g/u2 lacks 1 of" in lines[0]
 
 
 def test_a_lost_document_is_no_complete_source(made: Path) -> None:

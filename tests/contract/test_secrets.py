@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import traceback
+from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-SAID = ("PASSW0RD", "S1GNED", "AKIAKEY", "SECR3T", "T0KEN")
+SAID = ("PASSW0RD", "S1GNED", "AKIAKEY", "SECR3T", "T0KEN", b64encode(b"user:PASSW0RD").decode())
 NOWHERE = "http://127.0.0.1:9"  # nobody listens there
 S3FS = {
     "key": "AKIAKEY1", "secret": "SECR3T+/1", "token": "T0KEN1", "endpoint_url": NOWHERE,
@@ -53,6 +54,26 @@ PLACES: dict[str, tuple[str, dict[str, Any]]] = {
     "unknown": ("foo://user:PASSW0RD@lab/c.n5", {}),
     "zip": ("zip://user:PASSW0RD@c.zip", {"storage_options": {"token": "T0KEN1"}}),
     "s3, quoted": ("s3://us%65r:PASSW0RD@lab/c.n5", {"storage_options": S3FS}),
+    "zip in http": ("zip://c.n5::http://user:PASSW0RD@127.0.0.1:9/c.zip", {}),
+    "zip, signed": ("zip://c.n5::http://127.0.0.1:9/c.zip?X-Signature=S1GNED", {}),
+    "zip, header": ("zip://c.n5::http://127.0.0.1:9/c.zip", {"storage_options": {"http": HEADERS}}),
+    "zip in s3": ("zip://c.n5::s3://lab/c.zip", {"storage_options": {"s3": S3FS}}),
+    "tar": ("tar://c.n5::http://user:PASSW0RD@127.0.0.1:9/c.tar", {}),
+    "references": ("reference://::http://user:PASSW0RD@127.0.0.1:9/r.json", {}),
+    "references, signed": ("reference://::http://127.0.0.1:9/r.json?X-Signature=S1GNED", {}),
+    "filecache": (f"filecache::http://{SIGNED}", {}),
+    "folder": ("dir::http://user:PASSW0RD@127.0.0.1:9/c.n5", {}),
+    "any header": (
+        f"{NOWHERE}/c.n5", {"storage_options": {"client_kwargs": {"headers": {"X-Me": "T0KEN1"}}}},
+    ),
+    "azure, obstore": ("az://lab/c.n5", {"backend": "obstore", "storage_options": {
+        "account_name": "lab", "account_key": "U0VDUjNU", "endpoint": NOWHERE,
+        "retry_config": {"max_retries": 0}}}),
+    "ftp": ("ftp://user:PASSW0RD@127.0.0.1:9/c.n5", {}),
+    **{f"http, {odd}": (f"http://user:PASSW0RD{odd}@127.0.0.1:9/c.n5", {})
+       for odd in ("%2Fw", "%3F%23w", "@w", ":w", "/w", "?w", "#w", "/PASSW0RD2")},
+    "zip in http, /": ("zip://c.n5::http://user:a/PASSW0RD@127.0.0.1:9/c.zip", {}),
+    "s3, /": ("s3://user:a/PASSW0RD@lab/c.n5", {"storage_options": S3FS}),
 }  # fmt: skip
 
 
@@ -66,13 +87,16 @@ def check(text: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLACES)
-def test_no_secret_is_told(name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_no_secret_is_told(name: str, caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     url, given = PLACES[name]
+    reports = [tmp_path / "a.json", tmp_path / "b.html"]
     caplog.set_level(logging.DEBUG, logger="n5zarr")
     calls: dict[str, Callable[[], object]] = {
         "open": lambda: n5zarr.open_array(url, path="q", **given),
         "list": lambda: sorted(n5zarr.open_group(url, **given)),
-        "convert": lambda: n5zarr.convert(url, "memory://nowhere", **given),
+        "convert": lambda: n5zarr.convert(url, "memory://nowhere", **given, report=reports[0]),
+        "report": lambda: n5zarr.convert(url, "memory://nowhere", **given, report=reports[1]),
+        "validate": lambda: n5zarr.validate(url, **given),
         "store": lambda: check(f"{N5Store(url, **given)!r} {N5Store(url, **given).info}"),
         "durability": lambda: N5Store(url, durability="durable", **given),
         "url in url": lambda: n5zarr.virtualize(url, f"{url}/refs.json", **given),
@@ -85,11 +109,13 @@ def test_no_secret_is_told(name: str, caplog: pytest.LogCaptureFixture) -> None:
             check(told(err))
             n_told += 1
     assert n_told >= 3
+    check("".join(report.read_text() for report in reports))
     check("\n".join(r.getMessage() for r in caplog.records if r.name.startswith("n5zarr")))
 
 
-def told(err: BaseException) -> str:
+def told(err: BaseException | None) -> str:
     """Return what Python prints of an error, without lines of source, which show this test."""
+    assert err is not None
     lines = traceback.format_exception(err)
     return "".join(line for line in lines if not line.startswith("  File")) + repr(err)
 
@@ -109,6 +135,11 @@ def test_a_refused_password_is_not_told_by_what_the_server_repeats() -> None:
         do_HEAD = do_GET  # noqa: N815 - as above
 
     with servers.serving(Repeating) as url:
+        at = f"{url.replace('://', '://user:PASSW0RD@')}/c"
+        for place in (f"{at}.n5", f"zip://c.n5::{at}.zip", f"simplecache::{at}.n5"):
+            with pytest.raises(OSError, match=r"400|not found") as failed:
+                n5zarr.open_array(place, path="q")
+            check(told(failed.value))
         for backend, options in (
             (None, S3FS | {"endpoint_url": url}),
             ("fsspec", S3FS | {"endpoint_url": url}),
@@ -125,13 +156,39 @@ def test_commands_print_no_secret(tmp_path: Path) -> None:
     for arguments in (
         ["info"], ["info", "--json"], ["tree"], ["validate", "--json"], ["-v", "info"],
         ["info", "--backend", "obstore", "-o", "key=PASSW0RD"], ["nwb", "convert"],
+        ["info", "--debug"], ["-vv", "convert"],
     ):  # fmt: skip
-        for url in (f"http://{SIGNED}", "s3://user:PASSW0RD@lab/c.n5"):
-            places = [url, str(tmp_path / "x.nwb")] if "nwb" in arguments else [url]
+        for url in (f"http://{SIGNED}", "s3://user:PASSW0RD@lab/c.n5", PLACES["zip in http"][0]):
+            places = [url, str(tmp_path / "x.nwb")] if "convert" in arguments else [url]
             result = runner.invoke(app, [*arguments, *places])
             assert result.exit_code != 0
-            assert isinstance(result.exception, SystemExit)
-            check(result.output)
+            assert isinstance(result.exception, SystemExit) != ("--debug" in arguments)
+            check(f"{result.output} {told(result.exception)}")
+
+
+def test_a_token_of_google_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", NOWHERE)
+    with pytest.raises(
+        ConnectionError, match=r"gs://lab/c\.n5: no server is reached at oauth2\."
+    ) as e:
+        N5Store("gs://lab/c.n5", storage_options={"token": "ya29.T0KEN1"})
+    check(told(e.value))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("/tokeninfo?access_token=abc&x=1", "/tokeninfo?access_token=***&x=1"),
+        ("abfs://c@a.net/b?sv=1&sig=ab%2Bc", "abfs://c@a.net/b?sv=1&sig=***"),
+        ("AccountName=a;AccountKey=abc==;Suffix=b", "AccountName=a;AccountKey=***;Suffix=b"),
+        ("zip://c.n5::http://me:a/b@host/c.zip", "zip://c.n5::http://host/c.zip"),
+        ("at http://me:a?b#c@d@host:80/c.n5 now", "at http://host:80/c.n5 now"),
+        ("zip://a.n5::s3://lab/b@c:d.zip", "zip://a.n5::s3://lab/b@c:d.zip"),
+        ("http://host:80/a@b:c/d@e.n5", "http://host:80/a@b:c/d@e.n5"),
+    ],
+)
+def test_secrets_are_known_by_their_places(text: str, expected: str) -> None:
+    assert without_secrets(text) == expected
 
 
 def test_what_is_no_secret_stays() -> None:

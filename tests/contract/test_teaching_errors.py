@@ -11,12 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
+from zarr.errors import ContainsArrayError, ContainsGroupError
 
 import n5zarr
 from n5zarr import N5Store, N5Warning
 from n5zarr.errors import N5UnrepresentableError
 
 SHAPE = 2, 3, 5
+MODE: Any = ("r",)
+ONE: Any = (1,)
 CLOSED = "http://127.0.0.1:9"  # nothing listens at port 9, "discard"
 
 
@@ -73,6 +77,76 @@ def test_reversed_axes_are_named(array: Any) -> None:
         ValueError, match=r"shape \(2, 3, 5\), got \(5, 3, 2\), its axes in reverse"
     ):
         array[...] = np.zeros(SHAPE[::-1], "u2")
+
+
+# what numpy assigns to a box of 2 by 3 by 5, and what it refuses
+@pytest.mark.parametrize("selection", [..., np.s_[1:2, 1:, 2:5], np.s_[1, :, 1:3], np.s_[:, ::2]])
+@pytest.mark.parametrize(
+    "value", [(), (5,), (1, 1), (3, 5), (2, 1, 5), (2, 3, 5), (2, 4, 5), (3,), (9, 9, 9)]
+)
+def test_values_have_the_shape_of_the_box(array: Any, selection: Any, value: Any) -> None:
+    """Values repeat as in numpy, or nothing is written: zarr cuts what is larger."""
+    given = np.arange(1, 1 + np.prod(value, dtype=int), dtype="u2").reshape(value)
+    expected = np.zeros(SHAPE, "u2")
+    try:
+        expected[selection] = given
+    except ValueError:
+        with pytest.raises(ValueError, match=r"expected a value of shape .*, got "):
+            array[selection] = given
+    else:
+        array[selection] = given
+    np.testing.assert_array_equal(array[...], expected)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda at: n5zarr.N5FSStore(at, *MODE), N5UnrepresentableError, "mode='r'"),
+        (
+            lambda at: n5zarr.open_level(at, *ONE),
+            N5UnrepresentableError,
+            r"a resolution, such as \{'z': 40\}, or a level, got 1 and None",
+        ),
+        (
+            lambda at: n5zarr.create_array(at, path="a", shape=SHAPE, dtype="u1"),
+            ContainsArrayError,
+            r"a\.n5: /a: expected nothing, got an array; overwrite=True",
+        ),
+        (
+            lambda at: n5zarr.create_array(at, shape=SHAPE, dtype="u1"),
+            ContainsGroupError,
+            r"a\.n5: /: expected nothing, got a group; overwrite=True",
+        ),
+        (
+            lambda at: zarr.open(N5Store(at.with_name("b.n5"), zarr_format=2), mode="w"),
+            N5UnrepresentableError,
+            r"functions create it with zarr_format=2",
+        ),
+    ],
+    ids=["mode", "resolution", "array", "group", "format"],
+)
+def test_the_way_out_is_named(
+    tmp_path: Path, array: Any, call: Any, error: Any, message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        call(tmp_path / "a.n5")
+
+
+def test_chunks_of_one_number_are_for_all_axes(tmp_path: Path) -> None:
+    """As in zarr, also where the number is numpy's."""
+    for k, chunks in enumerate((4, np.int64(4))):
+        given: dict[str, Any] = {"shape": SHAPE, "dtype": "u1", "chunks": chunks}
+        made = n5zarr.create_array(tmp_path / "b.n5", path=f"{k}", **given)
+        assert made.chunks == zarr.create_array({}, **given).chunks
+
+
+def test_zarr_in_a_folder_is_converted_alone(tmp_path: Path) -> None:
+    zarr.create_array(tmp_path / "folder/r1.zarr", data=np.ones(SHAPE))
+    with pytest.raises(n5zarr.N5Error) as caught:
+        n5zarr.convert(tmp_path / "folder", tmp_path / "out.n5")
+    (note,) = caught.value.__notes__
+    named = note.removeprefix("convert ").partition(" copies it")[0]
+    n5zarr.convert(named, tmp_path / "out.n5")
 
 
 def test_a_store_that_is_read_only_says_how_to_write(tmp_path: Path, array: Any) -> None:

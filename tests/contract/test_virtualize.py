@@ -337,21 +337,28 @@ def test_overwrite_replaces_references_only(tmp_path: Path, monkeypatch: Any) ->
     assert (tmp_path / "a.parq" / ".zmetadata").exists()
 
 
+def strict(text: str) -> Any:
+    return json.loads(text, parse_constant=pytest.fail)
+
+
 def test_attributes_that_are_not_finite_become_text_in_strict_json(tmp_path: Path) -> None:
     """Attributes that are not finite become text, as strict JSON has no NaN."""
     copy = tmp_path / "c.n5"
     shutil.copytree(Path(n5zarr.sample_path(), "em", "s2"), copy)
     document = json.loads((copy / "attributes.json").read_text()) | {"offset": [1.5, float("nan")]}
     (copy / "attributes.json").write_text(json.dumps(document))  # as Java writes it, too
-    written = n5zarr.virtualize(copy, tmp_path / "a.icechunk", coords=False)
-    assert written.n_arrays == 1
-
-    def refuse(token: str) -> None:
-        raise AssertionError(token)
-
-    n5zarr.sidecar(copy)
-    side = json.loads((copy / "zarr.json").read_text(), parse_constant=refuse)
-    assert side["attributes"]["offset"] == [1.5, "NaN"]
+    for name in ("a.json", "a.parq", "a.icechunk"):
+        with pytest.warns(N5Warning, match="c.n5: NaN and infinities.*: data/offset/0$") as caught:
+            written = n5zarr.virtualize(copy, tmp_path / name, coords=False)
+        assert (written.n_arrays, len(caught)) == (1, 1)
+    for name in ("a.json", "a.parq/.zmetadata"):
+        references = strict((tmp_path / name).read_text())
+        found = references.get("refs", references.get("metadata"))["data/.zattrs"]
+        found = strict(found) if isinstance(found, str) else found
+        assert found["offset"] == ["NaN", 1.5]  # z first
+    with pytest.warns(N5Warning, match="c.n5: NaN and infinities.*: zarr.json/attributes/offset/1"):
+        n5zarr.sidecar(copy)
+    assert strict((copy / "zarr.json").read_text())["attributes"]["offset"] == [1.5, "NaN"]
 
 
 def test_errors_leave_nothing(tmp_path: Path) -> None:

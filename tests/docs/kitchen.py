@@ -101,6 +101,21 @@ def _session() -> None:
         io.write(file)
 
 
+def _cut_session() -> None:
+    from hdmf_zarr import NWBZarrIO  # noqa: PLC0415 - takes seconds
+    from pynwb import NWBFile  # noqa: PLC0415
+
+    from n5zarr.hdmf import NWBN5IO  # noqa: PLC0415
+
+    file = NWBFile("a session", "session-1", datetime(2026, 11, 23, tzinfo=UTC))
+    file.add_trial(start_time=0.0, stop_time=1.0, tags=["a"])
+    file.add_trial(start_time=1.0, stop_time=2.0, tags=["b", "c"])
+    with NWBN5IO("cut.n5", mode="w") as io:
+        io.write(file)
+    with NWBZarrIO(n5zarr.N5Store("cut.n5"), mode="r+") as io, pytest.raises(ValueError):  # noqa: PT011
+        io.read().add_trial(start_time=2.0, stop_time=3.0, tags=["d"])
+
+
 def _image() -> None:
     root = zarr.create_group("image.zarr", zarr_format=2)
     root.create_array("em", shape=SHAPE, chunks=(16, 24, 32), dtype="uint16")[:] = volume()
@@ -188,6 +203,7 @@ INPUTS: dict[str, Callable[[], object]] = {
     "scans": _scans,
     "cells.dv": _cells,
     "session.nwb": _session,
+    "cut.n5": _cut_session,
     "image.zarr": _image,
     "image.ome.zarr": _ome,
     "mine.n5": _mine,

@@ -405,6 +405,15 @@ def _(done: Done) -> None:
     same(read("session.n5/acquisition/raw/data"), volume()[:, :3, 0])
 
 
+@after("An NWB session with an incomplete row")
+def _(done: Done) -> None:
+    from n5zarr.hdmf import NWBN5IO  # noqa: PLC0415 - takes seconds
+
+    trials = NWBN5IO.read_nwb("cut.n5").trials
+    assert trials["start_time"][:].tolist() == [0.0, 1.0]
+    assert [list(tags) for tags in trials["tags"][:]] == [["a"], ["b", "c"]]
+
+
 @after("N5 to Zarr v3")
 def _(done: Done) -> None:
     assert Path("sample.zarr/em/s0/zarr.json").exists()

@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import h5py
 import numpy as np
 import pytest
+import tensorstore
 import zarr
 from hdmf.backends.hdf5 import H5DataIO
 from hdmf.common import DynamicTable
@@ -102,6 +104,20 @@ def small_n5(small: Path) -> Path:
 def programs() -> Iterator[Programs]:
     with Programs("import n5zarr.hdmf\nfrom n5zarr.cli import app as cli") as found:
         yield found
+
+
+def test_tensorstore_opens_all_datasets_of_numbers(n5: Path) -> None:
+    """pynwb writes ``resolution`` and ``unit`` as single values."""
+    numbers = [f"{kind}int{bits}" for kind in ("", "u") for bits in (8, 16, 32, 64)]
+    singles = 0
+    for path in n5.rglob("attributes.json"):
+        document = json.loads(path.read_bytes())
+        recorded = document.get("zarr", {}).get("attributes", {})
+        singles += len({"resolution", "units", "axes"} & recorded.keys())
+        if document.get("dataType") in (*numbers, "float32", "float64"):
+            spec = {"driver": "n5", "kvstore": {"driver": "file", "path": str(path.parent)}}
+            tensorstore.open(spec, read=True).result().read().result()
+    assert singles > 5
 
 
 @pytest.mark.long
@@ -1124,6 +1140,18 @@ def test_the_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (status, json.loads(out)) == (
         0, {"source": "a.n5", "destination": "c.h5", "verified": True},
     )  # fmt: skip
+
+
+def test_the_command_says_at_once_that_there_is_no_source(tmp_path: Path) -> None:
+    script = "import sys, n5zarr.cli.app; sys.argv[0] = 'n5zarr'; app = n5zarr.cli.app.app\n"
+    script += "try: app()\nfinally: print({'hdmf', 'pynwb', 'h5py'} & sys.modules.keys())"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "nwb", "convert", "none.nwb", "b.n5"],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == "set()\n"
+    assert done.stderr.startswith("n5zarr: error: none.nwb does not exist; the nearest existing")
 
 
 def test_the_command_shows_how_far_it_is(tmp_path: Path, programs: Programs) -> None:

@@ -26,6 +26,7 @@ from n5zarr.errors import (
     N5FormatError,
     N5UnrepresentableError,
     N5UnsupportedError,
+    N5Warning,
 )
 from n5zarr.images.find import find_images
 from n5zarr.metadata.inspect import describe, describe_tree
@@ -67,7 +68,9 @@ def by_ome_zarr_py(path: Path, version: Any) -> Path:
         warnings.simplefilter("ignore", DeprecationWarning)  # of itself
         from ome_zarr.writer import write_multiscale, write_multiscale_labels  # noqa: PLC0415
 
-        write_multiscale(data, root, axes=AXES, coordinate_transformations=STEPS, **options)
+        units = {axis["name"]: axis["unit"] for axis in AXES}
+        options |= {"axes": AXES, "axes_units": units}
+        write_multiscale(data, root, coordinate_transformations=STEPS, **options)
         labels = [(level // 5000).astype("u4") for level in data]
         write_multiscale_labels(labels, root, "cells", axes="zyx", fmt=fmt)
     return path
@@ -195,6 +198,11 @@ def test_a_server_shows_no_images_behind_links_that_lead_out(written: Path, tmp_
 def test_documents_and_elements_are_those_of_a_conversion(tmp_path: Path, version: Any) -> None:
     source = tmp_path / "in.zarr"
     n5zarr.convert(JAVA, source, ome=True, ome_version=version)
+    check_conversion(source, tmp_path)
+
+
+def check_conversion(source: Path, tmp_path: Path) -> None:
+    """Check that OME-Zarr is shown with the documents and elements of its conversion to N5."""
     n5zarr.convert(source, tmp_path / "out.n5")
     found = locate(place_of(source))
     place = found.place
@@ -211,6 +219,80 @@ def test_documents_and_elements_are_those_of_a_conversion(tmp_path: Path, versio
         if "dimensions" in expected:
             expected = n5zarr.open_array(written_path.parent)[...]
             np.testing.assert_array_equal(n5zarr.open_array(made, path=name)[...], expected)
+
+
+TWO: dict[str, list[float]] = {"0": [2, 1, 0.5], "1": [2, 2, 1],
+                               "seg/0": [6, 5, 3], "seg/1": [6, 10, 6]}  # fmt: skip
+
+
+def two_images(path: Path, version: Any, second: tuple[str, ...] = ("seg/0", "seg/1")) -> Path:
+    """Write a group with two images, as in IDR's 4995115.zarr (ome/ZarrReader 44)."""
+    root = zarr.create_group(path, zarr_format=3 if version == "0.5" else 2)
+    first, other = elements()
+    for name in TWO:
+        data = (first if name.endswith("0") else other) + (100 if name.startswith("seg") else 0)
+        root.create_array(name, data=data, chunks=(3, 17, 19))
+    images = [
+        {"name": names[0], "axes": AXES, "version": version, "datasets": [
+            {"path": name, "coordinateTransformations": [
+                {"type": "scale", "scale": TWO[name]},
+                {"type": "translation", "translation": [k, 0, TWO[name][2]]},
+            ]} for k, name in enumerate(names)
+        ]} for names in (("0", "1"), second)
+    ]  # fmt: skip
+    root.attrs.update({"ome": {"version": version, "multiscales": images}}
+                      if version == "0.5" else {"multiscales": images})  # fmt: skip
+    return path
+
+
+@VERSIONS
+def test_each_image_of_a_group_keeps_its_place(tmp_path: Path, version: Any) -> None:
+    """The second image is the group ``image2``, shown and converted alike."""
+    source = two_images(tmp_path / "in.zarr", version)
+    check_conversion(source, tmp_path)
+    n5zarr.convert(tmp_path / "out.n5", tmp_path / "back.zarr", ome=True, ome_version=version)
+    locations: Any = (source, tmp_path / "out.n5", tmp_path / "back.zarr")
+    for location in locations:
+        assert [image.path for image in find_images(location)] == ["", "image2"]
+        for path, names in (("", ("0", "1")), ("image2", ("seg/0", "seg/1"))):
+            for k, (name, level) in enumerate(
+                zip(names, n5zarr.geometry(location, path).levels, strict=True)
+            ):
+                assert level.scale == tuple(TWO[name])
+                assert list(level.translation) == [k, 0, TWO[name][2]]
+                assert level.units == ("micrometer",) * 3
+                assert n5zarr.geometry(location, f"{path}/s{k}".strip("/")).scale == level.scale
+    opened = xr.open_dataset(source, engine="n5", group="image2/s0")["s0"]
+    np.testing.assert_array_equal(opened, elements()[0] + 100)
+    assert n5zarr.geometry(source, "seg/1").path == "image2/s1"  # by its name in Zarr
+    assert not n5zarr.validate(source).findings
+    result = CliRunner().invoke(app, ["tree", str(source)])
+    assert "image2" in result.output
+    with static(tmp_path, lists=False) as url:
+        assert [image.path for image in find_images(f"{url}/in.zarr")] == ["", "image2"]
+    shutil.move(source / "seg/1", tmp_path / "moved")
+    with pytest.warns(N5Warning, match="seg/1: omitted, as multiscales lists it"):
+        n5zarr.convert(source, tmp_path / "rest.n5")
+    assert n5zarr.geometry(tmp_path / "rest.n5", "image2/s0").scale == tuple(TWO["seg/0"])
+
+
+@VERSIONS
+def test_an_array_of_two_images_belongs_to_both(tmp_path: Path, version: Any) -> None:
+    check_conversion(two_images(tmp_path / "in.zarr", version, ("seg/0", "1")), tmp_path)
+    for path in ("s1", "image2/s1"):
+        found = n5zarr.open_array(tmp_path / "out.n5", path=path)
+        np.testing.assert_array_equal(found[...], elements()[1])
+
+
+@VERSIONS
+def test_a_node_in_the_way_of_an_image_is_an_error(tmp_path: Path, version: Any) -> None:
+    source = two_images(tmp_path / "in.zarr", version)
+    zarr.open_group(source).create_group("image2")
+    with pytest.raises(N5UnrepresentableError, match="image2: expected a name that no level needs"):
+        find_images(source)
+    with pytest.raises(N5UnrepresentableError, match="image2: expected a free name for an image"):
+        n5zarr.convert(source, tmp_path / "out.n5")
+    assert not (tmp_path / "out.n5").exists()
 
 
 def document_of(store: Any, name: str) -> dict[str, Any]:

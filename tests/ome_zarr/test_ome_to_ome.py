@@ -1,12 +1,13 @@
 """``convert(..., ome=True)`` of OME-Zarr writes another version, with the same images.
 
-Expected: what the source says, by the specification of its version; yaozarrs and the schemas of the
-draft accept the result.
+Expected: what the source says, by the specification of its version; yaozarrs, or for 0.6 its
+schemas, ome-zarr-models and ome-zarr, accept the result.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import warnings
 from typing import TYPE_CHECKING, Any
 
@@ -16,15 +17,14 @@ import zarr
 
 import n5zarr
 from n5zarr.errors import N5UnrepresentableError, N5Warning
-from tests.contract.test_ome_draft import groups, validate
+from tests.contract import test_ome_06
 from tests.contract.viewers import validate_ome
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SOURCES = ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6rc0"]
-TARGETS: Any = {"0.4": 2, "0.5": 3, "0.6rc0": 3}
-DRAFT: Any = "0.6rc0"
+SOURCES = ["0.1", "0.2", "0.3", "0.4", "0.5", "0.6rc0", "0.6"]
+TARGETS: Any = {"0.4": 2, "0.5": 3, "0.6": 3}
 SHAPE = (2, 7, 11, 13)
 OMERO: dict[str, Any] = {
     "channels": [
@@ -55,12 +55,12 @@ def image_of(version: str, name: str, scales: Any, offset: Any, axes: Any = AXES
     for entry, scale in zip(datasets, scales, strict=True):
         steps: list[Any] = [{"type": "scale", "scale": scale}]
         steps += [{"type": "translation", "translation": offset}] if any(offset) else []
-        if version == DRAFT:
+        if version >= "0.6":
             ends = {"input": {"path": entry["path"]}, "output": {"name": "physical"}}
             one: Any = {"type": "sequence", "transformations": steps} if steps[1:] else steps[0]
             steps = [{**one, **ends}]
         entry["coordinateTransformations"] = steps
-    if version == DRAFT:
+    if version >= "0.6":
         return image | {"coordinateSystems": [{"name": "physical", "axes": axes}]}
     return image | {"axes": axes} | ({"version": "0.4"} if version == "0.4" else {})
 
@@ -100,9 +100,8 @@ def write(path: Path, version: str, **options: Any) -> zarr.Group:
 
 def check(path: Path, version: str) -> None:
     """Check all groups with validators, and chunks with n5zarr."""
-    if version == DRAFT:
-        for _, attributes in groups(path):
-            validate(attributes)
+    if version == "0.6":
+        test_ome_06.check(path)
     else:
         validate_ome(path)
     findings = n5zarr.validate(path, deep=True).findings
@@ -110,9 +109,7 @@ def check(path: Path, version: str) -> None:
 
 
 def convert(source: Path, out: Path, version: Any, **options: Any) -> n5zarr.Conversion:
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*is a draft", N5Warning)
-        return n5zarr.convert(source, out, ome=True, ome_version=version, **options)
+    return n5zarr.convert(source, out, ome=True, ome_version=version, **options)
 
 
 def metadata(path: Path) -> dict[str, Any]:
@@ -155,7 +152,7 @@ def test_every_version_becomes_every_version(tmp_path: Path, version: str, targe
     axes = [{k: v for k, v in axis.items() if k != "unit" or not is_old} for axis in AXES]
     scales: Any = [[1] * 4, [1, 1, 11 / 6, 13 / 7]] if is_old else SCALES
     expected = image_of(target, "cells", scales, [0] * 4 if is_old else OFFSETS, axes)
-    if target == DRAFT:  # its own name of the coordinate system
+    if target == "0.6":  # its own name of the coordinate system
         text = json.dumps(own["multiscales"][0]).replace('"intrinsic"', '"physical"')
         assert json.loads(text) == expected
     else:
@@ -168,7 +165,7 @@ def test_every_version_becomes_every_version(tmp_path: Path, version: str, targe
     [
         ("0.4", "0.4", {}, {"chunks"}),
         ("0.5", "0.5", {}, {"chunks"}),
-        ("0.5", DRAFT, {"dtype": ">u2"}, {"chunks"}),
+        ("0.5", "0.6", {"dtype": ">u2"}, {"chunks"}),
         ("0.4", "0.5", {"dtype": ">u2", "order": "F"}, {"values"}),
         ("0.5", "0.4", {"shards": (1, 6, 10, 10)}, {"values"}),
         ("0.4", "0.5", {"dtype": "bool"}, {"values"}),
@@ -248,8 +245,8 @@ def test_transforms_of_the_image_become_those_of_its_levels(tmp_path: Path) -> N
 
 
 def test_registrations_become_attributes_and_come_back(tmp_path: Path) -> None:
-    draft, old, again = (tmp_path / f"{name}.zarr" for name in ("draft", "old", "again"))
-    root = write(draft, DRAFT)
+    new, old, again = (tmp_path / f"{name}.zarr" for name in ("new", "old", "again"))
+    root = write(new, "0.6")
     ome: Any = root.attrs["ome"]
     (image,) = ome["multiscales"]
     image["coordinateSystems"] += [{"name": name, "axes": AXES} for name in ("world", "atlas")]
@@ -261,11 +258,11 @@ def test_registrations_become_attributes_and_come_back(tmp_path: Path) -> None:
     image["coordinateTransformations"][1]["affine"] = [*matrix[:3], [0, 0, 0, 2, 3]]
     root.attrs["ome"] = ome
     with pytest.warns(N5Warning, match="/: the transform to 'atlas' is omitted"):
-        convert(draft, old, "0.4")
+        convert(new, old, "0.4")
     rows = [1, 0, 0, 3, 2, 0.5, 0, 0, 0, 0, 1, 5]  # of x, y, z
     assert zarr.open_group(old, mode="r").attrs["registration"] == rows
-    convert(old, again, DRAFT)
-    check(again, DRAFT)
+    convert(old, again, "0.6")
+    check(again, "0.6")
     ((written,), own) = metadata(again)["multiscales"], zarr.open_group(again, mode="r").attrs
     assert [step["affine"] for step in written["coordinateTransformations"]] == [matrix]
     assert "registration" not in own
@@ -326,3 +323,87 @@ def test_what_is_no_image_is_refused(tmp_path: Path) -> None:
     ):
         convert(source, tmp_path / "out.zarr", "0.5")
     assert not (tmp_path / "out.zarr").exists()
+
+
+def invalid(
+    path: Path, names: str, scale: float = 1.0, zarr_format: Any = 3
+) -> np.ndarray[Any, Any]:
+    """Write an image of one level with any axes."""
+    kinds = {"t": "time", "c": "channel"} | dict.fromkeys("zyx", "space")
+    data = elements(*(2, 3, 5, 7, 11, 13)[: len(names)])
+    group = zarr.open_group(path, mode="w", zarr_format=zarr_format)
+    options: Any = {"dimension_names": list(names)} if zarr_format == 3 else {}
+    group.create_array("0", data=data, **options)
+    axes = [{"name": name} | ({"type": kinds[name]} if name in kinds else {}) for name in names]
+    step = {"type": "scale", "scale": [1.0] * (len(names) - 1) + [scale]}
+    image: dict[str, Any] = {
+        "axes": axes, "datasets": [{"path": "0", "coordinateTransformations": [step]}],
+    }  # fmt: skip
+    image |= {} if zarr_format == 3 else {"version": "0.4"}
+    group.attrs.put(stated("0.5" if zarr_format == 3 else "0.4", {"multiscales": [image]}))
+    return data
+
+
+@pytest.mark.parametrize(
+    ("names", "scale", "message"),
+    [
+        ("ctzyx", 1.0, "expected the order time, channel, space"),
+        ("xcy", 1.0, "expected the order time, channel, space"),
+        ("t", 1.0, "expected a list of 2 to 5 axes"),
+        ("abdefg", 1.0, "expected a list of 2 to 5 axes"),
+        ("zyxc", 1.0, "expected the order time, channel, space"),
+        ("cy", 1.0, "two or three of the type space"),
+        ("yx", -2.0, "expected scales above 0"),
+        ("yx", 0.0, "expected scales above 0"),
+    ],
+)
+@pytest.mark.parametrize("target", TARGETS)
+def test_an_image_that_no_program_opens_is_refused(
+    tmp_path: Path, names: str, scale: float, message: str, target: str
+) -> None:
+    source, out = tmp_path / "in.zarr", tmp_path / "out.zarr"
+    invalid(source, names, scale, zarr_format=TARGETS[target])
+    with pytest.raises(N5UnrepresentableError, match=f"{message}.*; convert it to N5"):
+        convert(source, out, target)
+    assert not out.exists()
+
+
+def test_the_way_out_orders_axes_and_reverses_mirrored_ones(tmp_path: Path) -> None:
+    for names, order, scale in (("ctzyx", (1, 0, 2, 3, 4), 1.0), ("zyx", (0, 1, 2), -2.0)):
+        data = invalid(tmp_path / f"{names}.zarr", names, scale).transpose(order)
+        n5zarr.convert(tmp_path / f"{names}.zarr", tmp_path / f"{names}.n5")
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*in reverse order along x", N5Warning)
+            convert(tmp_path / f"{names}.n5", tmp_path / f"{names}out.zarr", "0.5", verify=True)
+        check(tmp_path / f"{names}out.zarr", "0.5")
+        found = zarr.open_array(tmp_path / f"{names}out.zarr/s0", mode="r")[...]
+        np.testing.assert_array_equal(found, data if scale > 0 else data[..., ::-1])
+
+
+@pytest.mark.parametrize("to", ["n5", "ome-zarr"])
+def test_levels_that_contradict_each_other_are_copied_with_a_warning(
+    tmp_path: Path, to: Any
+) -> None:
+    source = tmp_path / "in.zarr"
+    data = elements(96, 48)
+    group = zarr.open_group(source, mode="w", zarr_format=3)
+    for name, level in (("0", data), ("1", data[::4, ::4].astype("u4"))):
+        group.create_array(name, data=level, dimension_names=list("yx"))
+    axes = [{"name": name, "type": "space", "units": "um"} for name in "yx"]
+    image = image_of("0.5", "cells", [[0.25, 0.25], [0.5, 0.5]], [0, 0], axes)
+    group.attrs.put(stated("0.5", {"multiscales": [image]}))
+    wrong = [
+        r"axes: expected unit, got units: .*\"y\"",
+        "1: expected the data type of 0, uint16, got uint32",
+        r"1: scale: .* ratio of the shapes, \(96, 48\) and \(24, 12\), got \[0.5, 0.5\]",
+    ]
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        n5zarr.convert(source, tmp_path / "out", to=to, ome=to != "n5")
+    for text in wrong:
+        assert len([w for w in found if re.search(text, str(w.message))]) == 1, (text, found)
+    copied = zarr.open_array(n5zarr.N5Store(tmp_path / "out") if to == "n5" else tmp_path / "out",
+                             path="s1" if to == "n5" else "1", mode="r")  # fmt: skip
+    np.testing.assert_array_equal(copied[...], data[::4, ::4])
+    messages = " ".join(f.message for f in n5zarr.validate(tmp_path / "out").findings)
+    assert re.search(r"scale: .*\(96, 48\) and \(24, 12\)|\(48, 96\) and \(12, 24\)", messages)

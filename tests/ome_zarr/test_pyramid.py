@@ -16,7 +16,7 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr.cli.app import app
-from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError
+from n5zarr.errors import N5Error, N5UnrepresentableError, N5UnsupportedError, N5Warning
 from tests.command import CliRunner
 from tests.contract.test_ome_zarr import ome_of, placed
 from tests.contract.viewers import validate_ome
@@ -131,6 +131,19 @@ def test_other_metadata_is_kept(tmp_path: Path, zarr_format: Any) -> None:
     level = n5zarr.geometry(tmp_path / "a.zarr", "1")
     assert level.scale[1:] == (80.0, 32.0, 32.0)  # with the transform of the image
     validate_ome(tmp_path / "a.zarr")
+
+
+@FORMATS
+def test_the_document_is_json_for_all_programs(tmp_path: Path, zarr_format: Any) -> None:
+    """zarr-python writes bare NaN, with which browsers refuse the document."""
+    write(tmp_path / "a.zarr", zarr_format).attrs["fit"] = [1.5, float("nan")]
+    with pytest.warns(N5Warning, match="NaN and infinities.*fit/1$") as caught:
+        n5zarr.build_pyramid(tmp_path / "a.zarr", levels=1)
+    assert len(caught) == 1
+    name = "zarr.json" if zarr_format == 3 else ".zattrs"
+    text = (tmp_path / "a.zarr" / name).read_text()
+    found = json.loads(text, parse_constant=pytest.fail)
+    assert found.get("attributes", found)["fit"] == [1.5, "NaN"]
 
 
 @FORMATS
@@ -295,6 +308,11 @@ BAD: dict[str, tuple[Any, str]] = {
     "missing": (lambda i: i["datasets"][0].update(path="7"), "expected the array '7', which multi"),
     "axes": (lambda i: i["axes"].pop(), "axes: expected a list of 4 axes"),
     "none": (lambda i: i.update(datasets=[]), "datasets: expected a level, got none"),
+    "order": (lambda i: i["axes"].insert(3, i["axes"].pop(0)), "expected the order time, channel"),
+    "mirrored": (
+        lambda i: i["datasets"][0]["coordinateTransformations"][0].update(scale=[1, 1, -1, 1]),
+        r"expected scales above 0, got \[1.0, 1.0, -1.0, 1.0\]; convert it to N5",
+    ),
 }
 
 

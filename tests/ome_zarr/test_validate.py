@@ -105,6 +105,14 @@ MORE: dict[str, tuple[Any, str]] = {
     "in another": (lambda o, i: i["datasets"][1].update(path="0/1"), "that are not in each other"),
     "itself": (lambda o, i: i["datasets"][1].update(path="."), "path: expected that of an array"),
     "scale and shape": (lambda o, i: steps(i)[0]["scale"].__setitem__(3, 64.0), "scale: expected"),
+    "units": (
+        lambda o, i: i["axes"][1].update(units=i["axes"][1].pop("unit", "um")),
+        "axes: expected unit, got units",
+    ),
+    "infinite scale": (
+        lambda o, i: steps(i, 0)[0]["scale"].__setitem__(3, float("inf")),
+        "scales above 0",
+    ),
     "colour": (lambda o, i: o["omero"]["channels"][0].update(color="red"), "channel 0: color"),
     "short colour": (
         lambda o, i: o["omero"]["channels"][0].update(color="F00"),
@@ -217,6 +225,21 @@ def test_broken_documents_and_options(tmp_path: Path) -> None:
     (path / "broken" / ".zattrs").write_text("[")
     (found,) = n5zarr.validate(path).findings
     assert (found.kind, found.path) == ("json", "broken")
+
+
+@FORMATS
+def test_numbers_that_json_lacks_are_named(tmp_path: Path, zarr_format: Any) -> None:
+    """zarr-python writes and reads NaN; browsers, and tensorstore in v3, refuse the document."""
+    path = image_of(tmp_path / "a.zarr", zarr_format)
+    group = zarr.open_group(path, mode="r+")
+    group.attrs["fit"] = {"a": [1, float("nan")]}
+    group["0"].attrs["end"] = float("-inf")
+    found = {each.path: each for each in n5zarr.validate(path).findings}
+    assert {where: (each.kind, each.severity) for where, each in found.items()} == {
+        "": ("json", "error"), "0": ("json", "error"),
+    }  # fmt: skip
+    assert found[""].message.endswith("attributes/fit/a/1")
+    assert found["0"].message.endswith("attributes/end")
 
 
 def test_chunks_of_ome_zarr_are_counted(tmp_path: Path) -> None:

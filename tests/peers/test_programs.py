@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import tomllib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +12,14 @@ from zarr.storage import LocalStore
 
 import n5zarr
 from n5zarr import N5Store
-from tests.peers.environments import environment, run
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
 tensorstore = pytest.importorskip("tensorstore", reason="peer: uv sync installs it")
 z5py = pytest.importorskip("z5py", reason="peer: uv sync installs it")
 
-REPOSITORY = Path(__file__).parents[2]
 SHAPE, BLOCK = (7, 11, 13), (3, 4, 5)
 VALUES = np.arange(7 * 11 * 13, dtype="u2").reshape(SHAPE)
 SCALE, OFFSET = (40, 8, 4), (80, 16, 12)  # in nm; z, y, x
@@ -187,31 +184,11 @@ def test_ome_zarr_writes_a_pyramid(root: Path, image: list[np.ndarray], ome_form
     assert [level.scale for level in found.levels] == scales
 
 
-READ_BY_OME_ZARR = """
-import sys
-sys.path.insert(0, sys.argv[1])
-import numpy as np, ome_zarr.io, ome_zarr.reader, n5zarr
-location = ome_zarr.io.ZarrLocation(n5zarr.N5Store(sys.argv[2], mode="r"))
-(node,) = ome_zarr.reader.Reader(location)()
-np.savez("levels.npz", *[np.asarray(level) for level in node.data])
-"""
-
-
-@pytest.fixture(scope="module")
-def newest_ome_zarr(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Return an environment with the newest ome-zarr, which needs an older pydantic."""
-    project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    folder = tmp_path_factory.mktemp("ome") / "env"
-    return environment(folder, "ome-zarr>=0.21", *project["dependencies"])
-
-
-def test_ome_zarr_reads_the_store(
-    root: Path, image: list[np.ndarray], newest_ome_zarr: str
-) -> None:
-    run(newest_ome_zarr, "-c", READ_BY_OME_ZARR, str(REPOSITORY), str(root / "im"))
-    with np.load("levels.npz") as found:
-        for name, level in zip(found.files, image, strict=True):
-            np.testing.assert_array_equal(found[name], level)
+def test_ome_zarr_reads_the_store(root: Path, image: list[np.ndarray]) -> None:
+    location = program("ome_zarr.io").ZarrLocation(N5Store(root / "im", mode="r"))
+    (node,) = program("ome_zarr.reader").Reader(location)()
+    for found, level in zip(node.data, image, strict=True):
+        np.testing.assert_array_equal(found.compute(), level)
 
 
 def test_ome_zarr_reads_the_copied_keys(

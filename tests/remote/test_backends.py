@@ -135,6 +135,24 @@ def test_a_container_without_a_name_of_n5(s3_server: str, tmp_path: Path) -> Non
     assert n5zarr.open_array("s3://nameless/lab/a", **options).shape == (9, 7)
 
 
+@pytest.mark.parametrize("name", ["endpoint", "endpoint_url", "AWS_ENDPOINT_URL", "config"])
+def test_an_address_without_tls_needs_no_other_option(
+    s3_server: str, tmp_path: Path, name: str
+) -> None:
+    n5zarr.create_array(tmp_path / "c.n5" / "a", shape=(9, 7), dtype="u2")
+    bucket = f"plain-{name.lower().replace('_', '-')}"
+    upload(s3_server, bucket, tmp_path / "c.n5")
+    given = obstore_options(s3_server)
+    address = given.pop("endpoint")
+    del given["client_options"]["allow_http"]
+    given[name] = {"endpoint": address} if name == "config" else address
+    options: Any = {"storage_options": given, "backend": "obstore"}
+    assert n5zarr.open_array(f"s3://{bucket}/c.n5/a", **options).shape == (9, 7)
+    given["client_options"]["allow_http"] = False
+    with pytest.raises(ConnectionError, match="HTTP error: builder error"):
+        n5zarr.open_array(f"s3://{bucket}/c.n5/a", **options)
+
+
 def test_an_xml_is_read_with_the_library(
     opened: tuple[str, dict[str, Any]], tmp_path: Path
 ) -> None:

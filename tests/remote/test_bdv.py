@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from bioio import BioImage
 import n5zarr
 from n5zarr.bigdataviewer.project import XmlFile, read_project
 from n5zarr.cli.app import app
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.storage.place import place_of
 from n5zarr.viewing.bioio import Reader
 from n5zarr.viewing.serve.location import ServedLocation
@@ -150,6 +152,38 @@ def test_options_do_not_follow_an_xml_of_a_server_to_its_service(s3_server: str)
         "anon": True,
         "client_kwargs": {"endpoint_url": "https://elsewhere.example"},
     }
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "local://{0}/dataset.n5", "LOCAL://{0}/dataset.n5", "n5://{0}/dataset.n5",
+        "file:{0}/dataset.n5", "file://{0}/dataset.n5", "{0}/dataset.n5|n5:",
+        "dir::{0}/dataset.n5", "dir::file://{0}/dataset.n5", "simplecache::{0}/dataset.n5",
+        "filecache::local://{0}/dataset.n5", "blockcache::file://{0}/dataset.n5",
+        "zip://dataset.n5::{0}/d.zip", "zip://dataset.n5::file://{0}/d.zip", "zip://{0}/d.zip",
+        "{0}/d.zip|zip:dataset.n5|n5:", "reference://::{0}/r.json", "reference://x", "memory://x",
+        "http://127.0.0.1:9/x::{0}/dataset.n5", "s3::{0}/dataset.n5",
+    ],
+)  # fmt: skip
+def test_an_xml_of_a_server_reads_no_file_of_this_machine(tmp_path: Path, place: str) -> None:
+    local, served = tmp_path / "local", tmp_path / "served"
+    local.mkdir()
+    served.mkdir()
+    project.write_project(local, [0])
+    shutil.make_archive(str(local / "d"), "zip", local, "dataset.n5")
+    text = project.project_xml(numbers=[0])
+    for element in ('<n5 type="absolute">{}</n5>', '<n5 type="relative">{}</n5>'):
+        named = element.format(place.format(local))
+        changed = text.replace('<n5 type="relative">dataset.n5</n5>', named)
+        assert changed != text
+        (served / "d.xml").write_text(changed)
+        with (
+            servers.static(served) as url,
+            pytest.raises((N5UnrepresentableError, FileNotFoundError), match="expected"),
+        ):
+            n5zarr.open_bdv(f"{url}/d.xml")
+    assert n5zarr.open_bdv(local / "dataset.xml")["s0/data"].shape[-3:] == (3, 5, 7)
 
 
 def test_mastodons_loader(tmp_path: Path, bucket: str, s3_server: str) -> None:

@@ -22,7 +22,7 @@ import tensorstore
 import zarr
 
 import n5zarr
-from n5zarr.errors import N5UnrepresentableError
+from n5zarr.errors import N5UnrepresentableError, N5Warning
 from n5zarr.images.find import ome_tree
 from n5zarr.viewing.serve.app import HeldValues, make_app
 from n5zarr.viewing.serve.guard import PatientProtocol
@@ -360,14 +360,25 @@ def test_a_container_that_is_itself_a_link_is_served(container: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("host", "status"),
     [("127.0.0.1", 200), ("localhost", 200), ("LOCALHOST:80", 200), ("[::1]:9", 200),
-     ("[0:0:0:0:0:0:0:1]:9", 200), ("[::2]", 421), ("[::1].evil.example", 421),
+     ("[0:0:0:0:0:0:0:1]:9", 200), ("[::2]", 421), ("[::1].evil.example", 400),
      ("evil.example", 421), ("127.0.0.1.evil.example", 421), ("localhost.", 421), ("", 421),
-     ("evil.example:127.0.0.1", 421), ("me.example:8080", 200)],
+     ("evil.example:127.0.0.1", 400), ("me.example:8080", 200),
+     # RFC 9112, section 3.2, and RFC 3986, section 3.2
+     ("localhost:80a", 400), ("me@localhost", 400), ("localhost/", 400), ("[::1", 400),
+     ("localhost localhost", 400), ("localhost, localhost", 400),
+     ("localhost\r\nHost: localhost", 400), ("evil.example\r\nHost: localhost", 400),
+     ("localhost\r\nhOST: evil.example", 400)],
 )  # fmt: skip
 def test_names_of_other_hosts_are_refused(container: Path, host: str, status: int) -> None:
     with n5zarr.serve(container, allow_hosts=["me.example"]) as server:
         request = f"GET {BLOCK} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
         assert send_raw(server, request.encode()).startswith(f"HTTP/1.1 {status} ".encode())
+
+
+@pytest.mark.parametrize(("version", "status"), [("1.1", b"400"), ("1.0", b"421")])
+def test_a_request_names_its_host(server: Server, version: str, status: bytes) -> None:
+    request = f"GET {BLOCK} HTTP/{version}\r\nConnection: close\r\n\r\n"
+    assert send_raw(server, request.encode()).split(b" ")[1] == status
 
 
 @pytest.mark.parametrize("host", ["0:0:0:0:0:0:0:1", "[::1]", "127.3.5.7"])
@@ -555,7 +566,10 @@ def test_many_requests_at_once_on_one_connection_are_bounded(server: Server) -> 
     assert ask(server, BLOCK).status == 200
 
 
-def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("always:.*NaN and infinities:n5zarr.errors.N5Warning")
+def test_documents_are_json_that_browsers_take(
+    tmp_path: Path, recwarn: pytest.WarningsRecorder
+) -> None:
     """Documents are valid JSON for browsers, also if Java has written NaN into attributes."""
     root = tmp_path / "c.n5"
     shutil.copytree(n5zarr.sample_path(), root)
@@ -568,7 +582,7 @@ def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
 
     with n5zarr.serve(root) as server:
         found = {}
-        for key in ("ome/em/zarr.json", "zarr/em/zarr.json", "zarr/em/s0/zarr.json",
+        for key in 2 * ("ome/em/zarr.json", "zarr/em/zarr.json", "zarr/em/s0/zarr.json",
                     "zarr/em/.zattrs", "zarr/em/s0/.zattrs", "ome04/em/.zattrs"):  # fmt: skip
             with urlopen(server.url + key, timeout=PATIENCE) as answer:  # noqa: S310 - our own server
                 document = json.loads(answer.read(), parse_constant=refuse)
@@ -577,5 +591,9 @@ def test_documents_are_json_that_browsers_take(tmp_path: Path) -> None:
         assert array[...].any()
         with urlopen(f"{server.url}n5/em/attributes.json", timeout=PATIENCE) as answer:  # noqa: S310
             assert answer.read() == (root / "em/attributes.json").read_bytes()
+    said = [str(each.message) for each in recwarn if each.category is N5Warning]
+    assert len({*said}) == 5  # of Zarr each document, of OME-Zarr all images
+    assert len(said) <= 6  # although each was asked for twice
+    assert all("NaN and infinities" in each for each in said)
     assert {found[key]["fit"] for key in found if "s0" not in key} == {"NaN"}
     assert [found[key]["ends"] for key in found if "s0" in key] == [["-Infinity", "a NaN"]] * 2

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["Ranges", "boxes_of", "same_place"]
-
 type Ranges = tuple[range, ...]
 """Elements along each axis, C order."""
 

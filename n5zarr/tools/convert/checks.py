@@ -21,7 +21,6 @@ from n5zarr.errors import (
 from n5zarr.format.path import groups_above, join
 from n5zarr.images.ome import OME_FORMATS
 from n5zarr.images.ome_documents import image_in
-from n5zarr.images.ome_draft import DRAFT
 from n5zarr.storage.requests import read_each
 from n5zarr.storage.store_locations import overlap_with, places_behind
 from n5zarr.storage.url import is_url
@@ -38,24 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.copies import ArrayCopy
     from n5zarr.tools.convert.target import Destination, Layout
 
-__all__ = [
-    "Form",
-    "check_arrays",
-    "check_found",
-    "check_ome",
-    "check_options",
-    "check_outside",
-    "check_packages",
-    "check_places",
-    "check_whole",
-    "check_writable",
-    "hidden_stores",
-    "warn_of_fill_values",
-    "warn_of_multisets",
-    "warn_of_nothing",
-    "warn_of_ome",
-]
-
 
 @dataclass(frozen=True)
 class Form:
@@ -65,7 +46,7 @@ class Form:
     ----------
     ome : bool
         Whether it is OME-Zarr.
-    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+    ome_version : {"0.5", "0.4", "0.6"}, optional
         The version; None leaves it to the format of the destination.
     labels : list of str
         Patterns of the images that are labels.
@@ -113,9 +94,6 @@ def check_ome(target: Destination, form: Form) -> OmeVersion | None:
         f"{version!r}; without to (--to), the version chooses the format",
         where,
     )
-    if version == DRAFT:
-        message = f"{where}: OME-Zarr {DRAFT} is a draft: few programs read it, and it may change"
-        warnings.warn(message, N5Warning, stacklevel=3)
     return version or of_target
 
 
@@ -203,7 +181,9 @@ def check_found(
     """
     for path, err in found.refused.items():
         if path not in opaque:
-            err.add_note(f"exclude={path!r} (--exclude {path}) omits it")
+            is_foreign = getattr(err, "kind", None) == "foreign"
+            alone = f"convert {join(found.name, path)} copies it; " * is_foreign
+            err.add_note(f"{alone}exclude={path!r} (--exclude {path}) omits it")
             raise err
     wanted = f"arrays like {', '.join(paths.select)}" if paths.select else "arrays to copy"
     at_level = "" if level is None else f" at level {level}"

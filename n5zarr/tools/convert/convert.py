@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["convert"]
-
 
 @recorded("convert", "source", "destination")
 def convert(  # noqa: PLR0913 - one keyword for each option
@@ -115,9 +113,9 @@ def convert(  # noqa: PLR0913 - one keyword for each option
         Write OME-Zarr: images with axes, units and scale.
 
         They come from any convention or OME-Zarr; of BigDataViewer's XML, one for each setup.
-    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
-        0.5 is Zarr v3, 0.4 is Zarr v2, 0.6rc0 is a draft in Zarr v3. By default that of ``to``,
-        or 0.5; of a project its own, or 0.4, which each BigStitcher reads.
+    ome_version : {"0.5", "0.4", "0.6"}, optional
+        0.5 and 0.6 are Zarr v3, 0.4 is Zarr v2. By default that of ``to``, or 0.5; of a project its
+        own, or 0.4, which each BigStitcher reads.
     labels : str or sequence of str, optional
         With ``ome``, images that are labels, beside those marked as labels.
     paintera_labels : str or sequence of str, optional

@@ -37,21 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.target import ArrayTarget, Destination
     from n5zarr.tools.jobs.parts import Owned
 
-__all__ = [
-    "BATCH",
-    "ArrayCopy",
-    "Copied",
-    "Copy",
-    "CopyTask",
-    "FileCopy",
-    "Folder",
-    "TaskSize",
-    "Way",
-    "is_same",
-    "opaque_folders",
-    "plan_opaque",
-]
-
 type Way = Literal["blocks", "chunks", "shards", "values"]
 
 BATCH = 64

@@ -63,8 +63,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.target import ArrayTarget
     from n5zarr.tools.jobs.parts import Owned
 
-__all__ = ["BlockCopy", "copy_of"]
-
 
 def copy_of(source: ArraySource, target: ArrayTarget, size: TaskSize) -> ArrayCopy:
     """Choose how an array is copied: which of its stored bytes can be passed through.

@@ -53,8 +53,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.box_in_levels import Ranges
     from n5zarr.tools.jobs.run import Progress
 
-__all__ = ["Downloaded", "download"]
-
 _DOWNLOAD_JSON = "n5zarr-download.json"  # names the source, so that parts of one stay apart
 _FEW = 10_000  # blocks of a part; more are listed
 _BATCH = 63  # blocks of one task, at most, beside the first

@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.convert.copies import ArrayCopy
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["check_complete", "describe_copies", "describe_sources"]
-
-
 _NAMED = 3  # blocks without a dataset
 
 

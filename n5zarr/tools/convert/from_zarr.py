@@ -12,11 +12,10 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
-from n5zarr.conventions.model import MisfitError
 from n5zarr.conventions.zarr_order import in_order_of_n5, in_order_of_zarr
 from n5zarr.errors import N5Warning, option_error
 from n5zarr.format.path import groups_above, join
-from n5zarr.images.ome_documents import image_in, level_paths, named_nodes
+from n5zarr.images.ome_documents import arrays_of_images, named_nodes
 from n5zarr.images.source import ArraySource, N5Blocks, SourceTree
 from n5zarr.storage.requests import list_each
 from n5zarr.store.java_zarr import JavaZarrStore, in_own_store
@@ -34,8 +33,6 @@ if TYPE_CHECKING:
     from n5zarr.container.walk import PathPatterns
     from n5zarr.storage.interface import Storage
     from n5zarr.storage.place import Place
-
-__all__ = ["coords_tree", "reordered", "zarr_array", "zarr_tree"]
 
 
 def zarr_tree(node: AnyArray | zarr.Group, storage: Storage, paths: PathPatterns) -> SourceTree:
@@ -114,12 +111,7 @@ def _check_complete(
         The document of a node is wrong (``kind="option"``).
     """
     node = found[path] if path else group
-    image = image_in(node.attrs.asdict())
-    try:
-        listed = [] if image is None else level_paths(image)
-    except MisfitError:  # which from_ome tells
-        return
-    for full in (join(path, name) for name in listed):
+    for full in (join(path, name) for name in arrays_of_images(node.attrs.asdict())):
         if full in found:
             continue
         try:

@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.images.ome import OmeVersion
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["TargetFormat", "open_destination", "open_source"]
-
 type TargetFormat = Literal["zarr", "zarr2", "n5", "ome-zarr"]
 
 _ZARR_FORMATS: Mapping[TargetFormat | None, ZarrFormat] = {"zarr": 3, "zarr2": 2}
@@ -146,7 +144,7 @@ def open_destination(
         Where to write.
     to : {"zarr", "zarr2", "n5", "ome-zarr"} or None
         The format; None chooses it by the suffix.
-    ome_version : {"0.5", "0.4", "0.6rc0"}, optional
+    ome_version : {"0.5", "0.4", "0.6"}, optional
         The version of OME-Zarr, which chooses the format of Zarr unless ``to`` does.
 
     Raises

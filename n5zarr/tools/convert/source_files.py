@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.images.source import ArraySource, SourceTree
 
-__all__ = ["SourceFiles", "described_dataset", "described_source", "described_sources"]
-
 
 @dataclass(frozen=True)
 class SourceFiles:

@@ -51,16 +51,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
     from n5zarr.storage.interface import Storage
 
-__all__ = [
-    "ArrayTarget",
-    "Destination",
-    "Layout",
-    "Output",
-    "ZarrDestination",
-    "ZarrTarget",
-    "put_missing",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class ArrayTarget(ABC):

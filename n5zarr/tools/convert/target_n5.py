@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast, override
@@ -38,8 +37,6 @@ if TYPE_CHECKING:
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.images.source import ArraySource
     from n5zarr.tools.convert.target import Layout
-
-__all__ = ["N5Destination", "N5Target"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +93,9 @@ class N5Destination(Destination):
     @cached_property
     @override
     def documents_store(self) -> N5Store:
-        return N5Store(self._memory, zarr_format=3)
+        store = N5Store(self._memory, zarr_format=3)
+        store.container.name = str(self.storage)  # in errors and warnings
+        return store
 
     def keep_groups(self, container: N5Store, path: str, below: Sequence[str]) -> None:
         """Take the documents of groups as another container has them."""
@@ -158,7 +157,7 @@ class N5Destination(Destination):
             units=source.units,
             resolution=source.resolution,
             offset=source.offset,
-            attributes=json.loads(json.dumps(attributes)),
+            attributes=attributes,
             label_multiset=source.label_multiset,
         )
 

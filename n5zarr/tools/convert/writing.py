@@ -15,6 +15,7 @@ from n5zarr.errors import N5Error
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.compression import compression_to_json
 from n5zarr.format.foreign import ZARR_DOCUMENTS
+from n5zarr.images.zarr_documents import warn_of_text
 from n5zarr.storage.files import is_unfinished
 from n5zarr.tools.convert.checks import (
     check_arrays,
@@ -23,7 +24,7 @@ from n5zarr.tools.convert.checks import (
     warn_of_fill_values,
 )
 from n5zarr.tools.convert.copies import Copied, TaskSize, plan_opaque
-from n5zarr.tools.convert.copying import copy_of
+from n5zarr.tools.convert.copying import BlockCopy, copy_of
 from n5zarr.tools.convert.evidence import describe_copies
 from n5zarr.tools.convert.source_files import described_sources
 from n5zarr.tools.convert.target_n5 import N5Destination
@@ -40,8 +41,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.incomplete import Piece
     from n5zarr.tools.jobs.parts import Part
     from n5zarr.tools.jobs.run import RunOptions
-
-__all__ = ["Conversion", "ConvertedArray", "Plan", "plan_copies", "verify_copies"]
 
 _REMOTE_WORKERS = 16  # they wait for servers most of the time
 _DOCUMENTS = {ATTRIBUTES_JSON, *ZARR_DOCUMENTS, ".zattrs"}
@@ -180,6 +179,8 @@ class Plan:
         """
         check_arrays(found, layout)
         warn_of_fill_values(found, target)
+        if not isinstance(target, N5Destination):
+            warn_of_text(str(target), found.groups, found.arrays)
         waits = not (found.is_local and target.storage.supports_sync)
         if waits and options.scheduler is None:
             options = replace(options, n_workers=options.n_workers or _REMOTE_WORKERS)
@@ -254,8 +255,10 @@ class Plan:
 
 def _described(path: str, copy: ArrayCopy, copied: Copied) -> ConvertedArray:
     array = copy.target.array
+    is_anew = isinstance(copy, BlockCopy) and not copy.passes_files
+    way = "values" if is_anew else copy.way
     return ConvertedArray(
-        path, copy.way, array.shape, array.chunks, array.shards, copy.n_bytes, *copied[:2]
+        path, way, array.shape, array.chunks, array.shards, copy.n_bytes, *copied[:2]
     )
 
 

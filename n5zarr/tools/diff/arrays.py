@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from n5zarr.arrays.boxes import BoxSlices, TouchedBoxes
     from n5zarr.tools.jobs.run import Progress, Scheduler
 
-__all__ = ["ArrayDifference", "ElementDifference", "Readable", "compare_arrays", "compare_each"]
-
 _SHOWN = 5  # elements that differ
 _TOGETHER = 64  # boxes of a task
 _BOX_BYTES = 2**23  # of one array; a worker holds both, and its results

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from n5zarr.images.image import Image, ImageLevel, Images
     from n5zarr.images.source import ArraySource, Values
 
-__all__ = ["compare_images"]
-
 _NEAR = 1e-3
 """The part of the distance of elements up to which positions are equal.
 

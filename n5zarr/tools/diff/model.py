@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.diff.arrays import ArrayDifference, Readable
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["Comparison", "Difference", "Found"]
-
 type What = Literal["missing", "kind", "shape", "data-type", "axes", "attribute", "values"]
 
 

@@ -15,6 +15,7 @@ from n5zarr.conventions.axis_names import AXES_KEY, XARRAY_KEY
 from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.errors import N5FormatError, N5UnrepresentableError
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import strict
 from n5zarr.images.find import images_in
 from n5zarr.images.from_n5 import n5_tree
 from n5zarr.metadata.geometry import described
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.diff.model import Comparison
     from n5zarr.tools.evidence.report import Reported
     from n5zarr.tools.jobs.run import Progress, Scheduler
-
-__all__ = ["compare"]
 
 _PLAIN = "zarr"  # without metadata of images
 
@@ -346,16 +345,16 @@ def _attributes(
         name = above + key.replace("/", "\\/")
         if isinstance(one, dict) and isinstance(two, dict):
             yield from _attributes(path, one, two, f"{name}/")
-        elif key not in a or key not in b or not _is_same(one, two):
+        elif key not in a or key not in b or not _is_same(strict(one), strict(two)):
             yield Difference(path=path, what="attribute", key=name, first=one, second=two)
 
 
 def _is_same(a: JSON, b: JSON) -> bool:
-    """Whether two values are equal: 1 and 1.0 are, 1 and true are not, NaN and NaN are."""
+    """Whether two values are equal: 1 and 1.0 are, 1 and true are not."""
     if isinstance(a, dict) and isinstance(b, dict):
         return a.keys() == b.keys() and all(_is_same(a[key], b[key]) for key in a)
     if isinstance(a, list | tuple) and isinstance(b, list | tuple):
         return len(a) == len(b) and all(map(_is_same, a, b))
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
-    return a == b or (a != a and b != b)  # noqa: PLR0124 - NaN
+    return a == b

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import time
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from n5zarr.container.options import require
 from n5zarr.errors import N5Error, N5Warning, option_error
+from n5zarr.format.raw_json import strict
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.secrets import is_secret, secrets_in, shown, without_secrets
 from n5zarr.storage.url import is_url
@@ -28,8 +28,6 @@ from n5zarr.tools.jobs.incomplete import left_beside, remove_left
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
-
-__all__ = ["Report", "Reported", "entry_of_run", "recorded"]
 
 type Reported = str | os.PathLike[str] | Report | None
 """Where runs are recorded: a file, or a report that several runs share."""
@@ -155,7 +153,7 @@ class Report:
                 "program": {**programs, **machine},
                 "runs": runs,
             }
-            found.update(self._plain(document))
+            found.update(self._plain(strict(document)))
             return _encoded(json.dumps(found, indent=2, ensure_ascii=False))
 
         with FileWriter("atomic", lambda message: None) as writer:
@@ -232,7 +230,7 @@ class Report:
             return {str(name): self._plain(member) for name, member in value.items()}
         if isinstance(value, list | tuple):
             return [self._plain(each) for each in value]
-        is_number = isinstance(value, int) or (isinstance(value, float) and math.isfinite(value))
+        is_number = isinstance(value, int | float)
         return value if value is None or is_number else without_secrets(str(value), self._secrets)
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.images.source import ArraySource
     from n5zarr.tools.jobs.run import RunOptions
 
-__all__ = ["add_arrays", "counted", "name_of_type"]
-
 _ANY_LENGTH = "OT"  # kinds of numpy's data types
 _NO_ARRAY = "elements of any length are no plain array"
 _LABELS = "the most frequent label of each voxel is hashed"

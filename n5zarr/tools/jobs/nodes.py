@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = ["BlockTask", "block_tasks", "check_no_links", "ends_of_blocks", "for_reading", "walk"]
-
 _log = logging.getLogger(__name__)
 
 

@@ -38,8 +38,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.interface import Storage
     from n5zarr.tools.jobs.incomplete import Piece
 
-__all__ = ["PART_NAME", "WHOLE", "WORKERS", "Division", "Owned", "Part", "check_ended"]
-
 PART_NAME = re.compile(r"n5zarr-incomplete-part-([0-9]+)\.txt", re.ASCII)
 """Names of the files in an incomplete destination that parts leave when they end."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import sys
 import threading
@@ -25,15 +24,15 @@ from multiprocessing import get_context
 from typing import TYPE_CHECKING, Any, Protocol
 
 from n5zarr.container.options import require
+from n5zarr.cores import usable_cores
 from n5zarr.errors import import_optional, option_error
+from n5zarr.storage.ending import Call, check_wanted, ended_by, entering
 from n5zarr.tools.jobs.parts import WHOLE, WORKERS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from n5zarr.tools.jobs.parts import Division
-
-__all__ = ["MAX_MEMORY", "SMALL", "Progress", "RunOptions", "Scheduler", "Task", "run_tasks"]
 
 type Scheduler = object
 """``None``, ``"threads"``, ``"processes"``, the address of a dask scheduler, or a dask client."""
@@ -90,7 +89,7 @@ class RunOptions:
     @property
     def _n_here(self) -> int:
         """Number of threads or processes."""
-        here = _n_cores() if self.n_workers is None else self.n_workers
+        here = usable_cores() if self.n_workers is None else self.n_workers
         return here if self.division.is_whole else min(here, WORKERS)
 
     @cached_property
@@ -211,14 +210,6 @@ class _Turns[T, R]:
         return result
 
 
-def _n_cores() -> int:
-    """Count the cores that this process may use."""
-    try:
-        return len(os.sched_getaffinity(0))
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
-
-
 def run_tasks[T, R](
     work: Callable[[T], R],
     tasks: Iterable[T],
@@ -229,8 +220,8 @@ def run_tasks[T, R](
     """Run a function for each task, some at a time, and yield the results as they come.
 
     Tasks are taken as workers become free, so that their number costs no memory. If the caller
-    stops, or a task fails, waiting tasks are dropped and running ones are waited for; with dask
-    both are waited for, at most two for each thread.
+    stops, or a task fails, waiting tasks are dropped, and blocks at hand of threads, or tasks of
+    processes, are waited for; with dask all that was sent, at most two tasks for each thread.
 
     Parameters
     ----------
@@ -239,9 +230,8 @@ def run_tasks[T, R](
     tasks : iterable
         The tasks.
     scheduler : optional
-        ``"threads"`` or ``"processes"`` of this machine, the address of a dask scheduler such as
-        ``"tcp://host:8786"``, or a ``distributed.Client``. By default the active client of dask,
-        if there is one, else threads.
+        ``"threads"``, ``"processes"``, the address of a dask scheduler, as ``"tcp://host:8786"``,
+        or a ``distributed.Client``. By default the active one, or threads.
     n_workers : int, optional
         How many threads or processes; by default one for each core.
 
@@ -259,10 +249,12 @@ def run_tasks[T, R](
     ChildProcessError, ConnectionError
         A process ended before its task was done; the scheduler of dask has gone.
     """
-    n_workers = _n_cores() if n_workers is None else n_workers
-    with _executor(scheduler, n_workers) as (executor, n_at_once, drops):
+    call, n_workers = Call(), usable_cores() if n_workers is None else n_workers
+    with ended_by(call.stop), _executor(scheduler, n_workers) as (executor, n_at_once, drops):
         if isinstance(executor, ProcessPoolExecutor):
             work = partial(_with_errors_that_pickle, work)
+        elif isinstance(executor, ThreadPoolExecutor):
+            work = partial(_as_part_of, call, work)
         remaining = iter(tasks)
         running: dict[Future[R], T] = {}
         try:
@@ -274,10 +266,18 @@ def run_tasks[T, R](
                 for future in wait(running, return_when=FIRST_COMPLETED).done:
                     yield running.pop(future), future.result()
         finally:
+            call.end()
             if drops():
                 for future in running:
                     future.cancel()
             wait(running)
+
+
+def _as_part_of[T, R](call: Call, work: Callable[[T], R], task: T) -> R:
+    """Run a task of a call, which waits for its end; the pool may have lost its thread."""
+    with entering(call), ended_by(lambda: None):
+        check_wanted()
+        return work(task)
 
 
 def _with_errors_that_pickle[T, R](work: Callable[[T], R], task: T) -> R:

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["build_levels", "build_pyramid"]
-
 _PARTS_OF_S0 = (
     "part, finish: expected none with to (--to); n5zarr convert (--part) copies a dataset to s0 of "
     "a group, beside which n5zarr pyramid (--part) writes levels"

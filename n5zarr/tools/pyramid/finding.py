@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Location, Place
     from n5zarr.tools.pyramid.model import PyramidOptions
 
-__all__ = ["Copying", "copying", "find_finest", "group_of"]
-
 
 def _open_writable(place: Place, path: str) -> tuple[N5Store, str]:
     """Open the container of a location for writing; also return the path of the node in it.

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
 
-__all__ = ["Level", "PyramidImage", "Wanted"]
-
 
 @dataclass(frozen=True)
 class Level:

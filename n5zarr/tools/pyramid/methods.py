@@ -37,8 +37,6 @@ from n5zarr.container.options import require
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["METHODS", "Method", "choose_method", "downsample", "halo"]
-
 type Method = Literal["mean", "mode", "median", "gaussian", "stride", "multiset"]
 
 METHODS: tuple[Method, ...] = get_args(Method.__value__)[:-1]

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["ChosenLevel", "Pyramid", "PyramidLevel", "PyramidOptions", "choose_levels"]
-
 _ALIKE = math.sqrt(2)  # voxel sizes closer to each other than this are halved together
 _SMALL = 64  # elements along an axis that need no coarser level, for any block size
 _MOST = 2**53  # elements of s0: attributes are numbers of 64 bits

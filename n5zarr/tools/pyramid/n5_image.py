@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.methods import Method
     from n5zarr.tools.pyramid.model import ChosenLevel
 
-__all__ = ["N5Image", "coarser_levels", "unlist"]
-
 _BY_FACTORS = ("bdv", "factors", "paintera")
 """Conventions that place levels by factors, relative to s0 in the group or an XML."""
 

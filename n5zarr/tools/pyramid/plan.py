@@ -42,8 +42,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import Level, PyramidImage, Wanted
     from n5zarr.tools.pyramid.work import Pass
 
-__all__ = ["LevelPlan"]
-
 _WORKING = 16  # bytes that methods need for each element of a cell, beside the element
 _PART_WORKERS = 256  # for which parts divide their pass, whatever their number
 _AGAIN = 1.0  # seconds between checks whether another run has begun

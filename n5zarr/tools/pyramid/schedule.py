@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import Level, PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Limits", "next_pass", "tasks"]
-
 _TASK = 2**28  # bytes of the source: the loss if a task is interrupted
 _SHORT = 2**24  # bytes that one worker takes as long for as others to begin
 _FOR_EACH = 4  # tasks for each worker, so that all have work to the end

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.pyramid.image import Level, PyramidImage
     from n5zarr.tools.pyramid.methods import Method
 
-__all__ = ["Pass", "PassTask"]
-
 
 class PassTask(NamedTuple):
     """A region of the coarsest level, to be computed.

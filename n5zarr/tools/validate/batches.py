@@ -30,6 +30,7 @@ from n5zarr.tools.validate.blocks import (
     UsualBlocks,
     check_block,
     form_of,
+    framing_of,
     has_values_outside,
     shard_in,
     whole,
@@ -47,8 +48,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.blocks import EdgeForm
     from n5zarr.tools.validate.findings import KindOfFinding
-
-__all__ = ["Batch", "BatchReport", "CheckTask", "check_batches", "size_finding"]
 
 _AT_A_TIME = 32  # blocks in one batch of requests
 
@@ -110,6 +109,8 @@ class BatchReport:
     grids : list of tuple of int or None
         Numbers of blocks in a shard of Java N5 4 that fit all files that are shards; None if
         there are none.
+    framings : dict of str to int
+        How many blocks are in the form of each program, where programs differ.
     """
 
     key: str
@@ -120,6 +121,7 @@ class BatchReport:
     padded: list[N5Tuple] = field(default_factory=list)
     odd: list[N5Tuple] = field(default_factory=list)
     grids: list[N5Tuple] | None = None
+    framings: dict[str, int] = field(default_factory=dict)
 
     @property
     def path(self) -> str:
@@ -131,6 +133,11 @@ class BatchReport:
         if form == "padded":
             self.padded.append(position)
         self.n_usual += form == "truncated"
+
+    def count_framing(self, framing: str | None) -> None:
+        """Count a block by the program whose form it has, if programs differ."""
+        if framing is not None:
+            self.framings[framing] = self.framings.get(framing, 0) + 1
 
     @classmethod
     def from_json(cls, members: Mapping[str, Any]) -> BatchReport:
@@ -182,6 +189,8 @@ def _check_batch(store: N5Store, batch: Batch, *, deep: bool) -> BatchReport:
             report.n_blocks += 1
             report.n_bytes += block.size
             form = _form(block, batch, position, found)
+            if all(each.severity != "error" for each in found):
+                report.count_framing(framing_of(block, batch.dataset))
             is_shard = any(each.kind == "shard" for each in found)
             shard = shard_in(block, batch.dataset) if is_shard else None
             if shard is not None and shard.n > 1:

@@ -30,18 +30,6 @@ if TYPE_CHECKING:
 
     type _Problem = tuple[KindOfFinding, str, Severity | None]
 
-__all__ = [
-    "ENDS",
-    "EdgeForm",
-    "StoredBlock",
-    "UsualBlocks",
-    "check_block",
-    "form_of",
-    "has_values_outside",
-    "shard_in",
-    "whole",
-]
-
 ENDS = 4096  # bytes at either end of a block that are read unless it is decoded
 _LARGE = 2**26  # bytes; a smaller block gets memory whatever its header says
 _CHECKSUM = 8  # bytes after raw elements that may be a checksum
@@ -230,6 +218,16 @@ def check_block(
 def shard_in(block: StoredBlock, dataset: DatasetAttributes) -> Shard | None:
     """Return the index of a shard of Java N5 4 in the place of a block; None for blocks."""
     return stored_shard(block.size, block.part, dataset.data_type, dataset.compression)
+
+
+def framing_of(block: StoredBlock, dataset: DatasetAttributes) -> str | None:
+    """Name the program whose form of the compression a sound block has; None if it has one form."""
+    codec = codec_of(dataset.compression)
+    if codec.judges_ends or not dataset.data_type.is_numeric:  # text does not tell its length
+        return None
+    header = BlockHeader.from_bytes(block.outline)
+    n_bytes = header.n_payload_elements * dataset.data_type.item_size
+    return codec.framing(block.whole[header.n_bytes :], n_bytes)
 
 
 def _check_payload(

@@ -57,8 +57,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.validate.findings import Finding
     from n5zarr.tools.validate.state import State
 
-__all__ = ["Check", "ContainerCheck", "check_of", "find_problems", "validate"]
-
 _BLOCKS = 256  # in a task
 _LARGEST = 2**56  # bytes of an array that are counted for the progress
 _ORDER = get_args(Severity.__value__)
@@ -239,6 +237,7 @@ class ContainerCheck:
     padded: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
     odd: dict[str, list[N5Tuple]] = field(default_factory=partial(defaultdict, list))
     grids: dict[str, list[N5Tuple]] = field(default_factory=dict)
+    framings: dict[str, Counter[str]] = field(default_factory=partial(defaultdict, Counter))
     datasets: dict[str, DatasetAttributes] = field(default_factory=dict)
     gaps: Gaps = field(default_factory=Gaps)
     unlisted: set[str] = field(default_factory=set)  # datasets of which not all files are known
@@ -274,6 +273,7 @@ class ContainerCheck:
             total = sum(each.n_bytes for each in suspicious)
             yield from self._check_batches(suspicious, known, run, "validate padding", total)
         yield from self._judge_odd()
+        yield from self._judge_framings()
         for path, grids in self.grids.items():
             yield size_finding(path, self.datasets[path], grids)
         for path in (*self.grids, *self.unlisted):  # whose blocks cannot be counted
@@ -400,6 +400,7 @@ class ContainerCheck:
         self.n_usual[path] += done.n_usual
         self.padded[path] += done.padded
         self.odd[path] += done.odd
+        self.framings[path].update(done.framings)
         if done.grids is not None:
             before = self.grids.get(path, done.grids)
             self.grids[path] = [grid for grid in before if grid in done.grids]
@@ -415,6 +416,14 @@ class ContainerCheck:
                 )
                 severity: Severity | None = None if is_rare else "note"
                 yield finding("misplaced-block", path, message, block=position, severity=severity)
+
+    def _judge_framings(self) -> Iterator[Finding]:
+        """Report datasets whose blocks no other program can read together."""
+        for path, counts in self.framings.items():
+            if len(counts) > 1:
+                each = " and ".join(f"{n} of {name}" for name, n in sorted(counts.items()))
+                message = f"expected all blocks in the format of one program, got {each}"
+                yield finding("framing", path, message)
 
 
 def _n_bytes(dataset: DatasetAttributes) -> int:

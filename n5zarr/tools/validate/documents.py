@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING
 
 from n5zarr.container.axes import read_placed, read_placed_by_each
 from n5zarr.container.walk import Unreadable
-from n5zarr.conventions.find import CONVENTIONS
+from n5zarr.conventions.find import CONVENTIONS, problems_of_level
 from n5zarr.conventions.levels import entries_in, images_in, path_of
-from n5zarr.conventions.model import level_of, resolution_in
+from n5zarr.conventions.model import MisfitError, level_of, resolution_in
 from n5zarr.conventions.ngff import misread_images
 from n5zarr.conventions.units import ratio
 from n5zarr.errors import N5AttributesError, N5Error, N5UnsupportedError
 from n5zarr.format.attributes import dataset_keys, missing_dataset_keys
 from n5zarr.format.data_type import DataType
 from n5zarr.format.version import VERSION_KEY
+from n5zarr.images.ome_documents import level_paths
 from n5zarr.storage.requests import each_once
 from n5zarr.tools.validate.findings import KINDS, finding
 from n5zarr.zarr_view.record import Record
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.validate.findings import Finding, KindOfFinding, Severity
     from n5zarr.zarr_view.dataset_view import DatasetView
-
-__all__ = ["check_broken", "check_dataset", "check_group", "check_is_object", "check_version_form"]
 
 _FULL_VERSION = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+", re.ASCII)
 _RELATIVE = ("factors", "shapes")  # conventions of levels that follow those of the finest one
@@ -119,9 +118,14 @@ def check_dataset(ask: Ask, nodes: Nodes, path: str, view: DatasetView) -> Itera
     except N5Error as err:
         yield _of_document("axes", path, err.message)
         return
-    for problem in placed.problems:
+    for problem in (*placed.problems, *problems_of_level(placed.geometry)):
         is_unusual = problem.startswith("the registration") or problem.endswith("is known")
         yield _of_document("axes", path, problem, "note" if is_unusual else None)
+    geometry = placed.geometry
+    if geometry is not None and geometry.convention != "bdv":  # where registrations mirror
+        text = "a scale below 0, which Neuroglancer refuses; OME-Zarr gets the image in reverse"
+        mirrored = [repr(axis.name) for axis in geometry.axes if axis.scale < 0]
+        yield from (_of_document("axes", path, f"axis {x}: {text}", "note") for x in mirrored)
     if not placed.problems:
         yield from _contradictions(ask, nodes, placed)
 
@@ -131,8 +135,9 @@ def _near_misses(path: str, attributes: Mapping[str, JSON]) -> Iterator[Finding]
     for key, value in attributes.items():
         meant = _meant(key, value)
         if meant is not None:
-            text = f"expected the key {meant!r}, got {key!r}: correct it"
-            yield _of_document("near-miss", path, text)
+            yield _of_document(
+                "near-miss", path, f"expected the key {meant!r}, got {key!r}: correct it"
+            )
 
 
 def _meant(key: str, value: JSON) -> str | None:
@@ -158,10 +163,10 @@ def _meant(key: str, value: JSON) -> str | None:
 def _contradictions(ask: Ask, nodes: Nodes, placed: Placed) -> Iterator[Finding]:
     """Compare the voxel size of the chosen convention with those of all others."""
     chosen = placed.geometry
-    if chosen is None or not chosen.is_stated:
-        return
+    if chosen is None or not chosen.is_stated or chosen.convention == "bdv":
+        return  # a registration may stretch and mirror what others know as the voxel size
     mine = _sizes(placed)
-    names = {name for name, _ in CONVENTIONS} - {chosen.convention, *_RELATIVE, "names"}
+    names = {name for name, _ in CONVENTIONS} - {chosen.convention, *_RELATIVE, "bdv", "names"}
     found = ask(each_once(read_placed_by_each(nodes, placed.path, placed.view, sorted(names))))
     for name, other in found.items():
         if other.geometry is None or other.problems or len(other.geometry.axes) != len(mine):
@@ -184,7 +189,7 @@ type _Size = tuple[float, str | None]
 
 def _sizes(placed: Placed) -> list[_Size]:
     axes = () if placed.geometry is None else placed.geometry.axes
-    return [(axis.scale, axis.unit) for axis in axes]
+    return [(abs(axis.scale), axis.unit) for axis in axes]
 
 
 def _agree(mine: Sequence[_Size], theirs: Sequence[_Size]) -> bool:
@@ -209,8 +214,11 @@ def _text(sizes: Sequence[_Size]) -> str:
 def check_is_object(path: str, document: JSON) -> Iterator[Finding]:
     """Check that the document of a group is an object, if there is one."""
     if document is not None and not isinstance(document, dict):
-        text = f"expected an object, got {document!r:.40}: a group without attributes"
-        yield _of_document("not-an-object", path, text)
+        yield _of_document(
+            "not-an-object",
+            path,
+            f"expected an object, got {document!r:.40}: a group without attributes",
+        )
 
 
 def check_group(
@@ -241,8 +249,26 @@ def check_group(
                 f"expected a dataset, got a group: it has {', '.join(present)}, but no "
                 f"{', '.join(missing)}",
             )
+    yield from _images(path, attributes)
     if children is not None:
         yield from _levels(path, attributes, children)
+
+
+def _images(path: str, attributes: Mapping[str, JSON]) -> Iterator[Finding]:
+    """Find images whose levels overlap, or that n5-universe cannot read together."""
+    for image in images_in(attributes):
+        try:
+            level_paths(image)
+        except MisfitError as err:
+            yield _of_document("levels", path, str(err))
+    misread = misread_images(attributes)
+    if misread is not None:
+        yield _of_document(
+            "levels",
+            path,
+            f"multiscales: {misread}: n5-universe (Fiji) reads none: put each image into a group "
+            "of its own",
+        )
 
 
 def _levels(
@@ -254,12 +280,9 @@ def _levels(
     listed = [path_of(entry) for image in images_in(attributes) for entry in entries_in(image)]
     for name in dict.fromkeys(filter(None, listed)):
         if name.partition("/")[0] not in children:
-            text = f"multiscales lists {name!r}, which does not exist: {there}"
-            yield _of_document("levels", path, text)
-    misread = misread_images(attributes)
-    if misread is not None:
-        text = f"multiscales: {misread}: n5-universe (Fiji) reads none: put each image into a group"
-        yield _of_document("levels", path, f"{text} of its own")
+            yield _of_document(
+                "levels", path, f"multiscales lists {name!r}, which does not exist: {there}"
+            )
     numbers = [int(name[1:]) for name in children if level_of(name) is not None]
     if not numbers:
         return  # of BigDataViewer's setups: the levels are below the time points
@@ -269,5 +292,8 @@ def _levels(
             continue
         lacking = [f"s{k}" for k in range(len(value)) if k not in numbers]
         if lacking:
-            text = f"{key} has {len(value)} levels, but no {', '.join(lacking)}: {there}"
-            yield _of_document("levels", path, text)
+            yield _of_document(
+                "levels",
+                path,
+                f"{key} has {len(value)} levels, but no {', '.join(lacking)}: {there}",
+            )

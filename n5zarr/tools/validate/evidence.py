@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import RunOptions
     from n5zarr.tools.validate.findings import Validation
 
-__all__ = ["describe_check"]
-
 
 def describe_check(done: Validation, place: Place, run: RunOptions) -> None:
     """Add findings and arrays to the report, if there is one, and hashes if blocks were decoded."""

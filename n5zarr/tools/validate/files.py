@@ -32,19 +32,15 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding, Severity
 
-__all__ = [
-    "check_group_files",
-    "each_or_error",
-    "list_blocks",
-    "open_to_repair",
-    "read_ends",
-    "reason",
-]
-
 _LISTINGS = 64  # directories in one batch of listings
 _LEADING_ZERO = re.compile(r"0[0-9]+", re.ASCII)
 # of Zarr beside N5 (n5zarr's own, zarr-n5's), of operating systems, and of object stores
 _HARMLESS = re.compile(r"\.zattrs|\.zmetadata|\.DS_Store|\._.*|Thumbs\.db|\.nfs.*|\.n5zarr.*")
+
+_OF_ZARR = (
+    "a document of Zarr beside N5: readers of Zarr take the node as it says; n5zarr sidecar writes "
+    "its own anew, or removes them (--remove); remove another one if no program needs it"
+)
 
 
 def each_or_error[T](
@@ -227,6 +223,8 @@ def _stray(path: str, folder: str, entry: Entry, *, is_last: bool) -> Finding:
     elif entry.is_dir and not folder:
         message = "a directory in a dataset: it is not listed; open it by its path"
         severity = "note"
+    elif name in ZARR_DOCUMENTS:
+        message, severity = _OF_ZARR, "note"
     else:
         message = "expected blocks only, got another file; remove it if it is not needed"
         severity = "note" if not folder or _is_harmless(name) else None
@@ -256,6 +254,8 @@ def check_group_files(ask: Ask, path: str) -> Iterator[Finding]:
             yield leftover
         elif is_block_name(entry.name):
             yield from _orphan(ask, file)
+        elif entry.name in ZARR_DOCUMENTS:
+            yield finding("stray-file", path, _OF_ZARR, file=file, severity="note")
         elif entry.is_dir is False and not _is_harmless(entry.name):
             yield _file_in_group(ask, path, file)
 

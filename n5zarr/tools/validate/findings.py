@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 from n5zarr.format.grid import block_path
 from n5zarr.format.order import N5Tuple
 from n5zarr.format.path import join
+from n5zarr.store.info import bytes_text, counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from n5zarr.format.lenient_json import JSON
-
-__all__ = ["KINDS", "BlockCount", "Finding", "KindOfFinding", "Severity", "Validation", "finding"]
 
 type Severity = Literal["error", "warning", "note"]
 """``error``: some reader fails or gets wrong numbers. ``warning``: probably not what was meant.
@@ -52,6 +51,7 @@ type KindOfFinding = Literal[
     "varlength",
     "longer-payload",
     "trailing-bytes",
+    "framing",
     "missing-blocks",
     "leading-zero",
     "orphan-block",
@@ -88,8 +88,9 @@ class Rule(NamedTuple):
 KINDS: Mapping[KindOfFinding, Rule] = {
     "json": Rule(
         "error",
-        "`attributes.json` is not valid JSON: cut off, binary, or empty beside blocks",
-        "write it again, from a copy or another level",
+        "`attributes.json` is not valid JSON: cut off, binary, or empty beside blocks; in OME-Zarr "
+        "also NaN or infinity in attributes",
+        "write it again, from a copy or another level; NaN as text",
     ),
     "not-an-object": Rule(
         "note",
@@ -106,9 +107,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "N5 does not have this `compression`, or its members are wrong",
         "correct it, or let its writer convert the dataset",
     ),
-    "data-type": Rule(
-        "error", "N5 does not have this `dataType`", "correct it, or convert the dataset"
-    ),
+    "data-type": Rule("error", "N5 does not have this `dataType`", "correct or convert it"),
     "unsupported": Rule(
         "note",
         "valid, but no array, such as `dataType` `object`, or unknown to n5zarr",
@@ -138,7 +137,8 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "axes": Rule(
         "warning",
-        "axis metadata that contradict the dataset or make no sense; a note if only unusual",
+        "axis metadata that contradict the dataset, or the finest level, or make no sense; a note "
+        "if only unusual, such as mirrored",
         "rewrite them with `n5zarr.set_geometry`",
     ),
     "contradiction": Rule(
@@ -148,7 +148,8 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "levels": Rule(
         "warning",
-        "a group lists missing levels, or images that n5-universe cannot read together",
+        "a group lists missing levels, levels twice or in each other, or images that n5-universe "
+        "cannot read together",
         "write the levels, correct the list, or separate the images",
     ),
     "empty-block": Rule(
@@ -176,9 +177,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "read it by the recipe",
     ),
     "shard-size": Rule(
-        "error",
-        "the size of shards, which only their files tell",
-        "the recipe takes it",
+        "error", "the size of shards, which only their files tell", "the recipe takes it"
     ),
     "misplaced-block": Rule(
         "warning",
@@ -198,7 +197,7 @@ KINDS: Mapping[KindOfFinding, Rule] = {
     ),
     "short-block": Rule(
         "note",
-        "smaller than its part of the dataset, because Java saved a region; the rest reads as 0",
+        "smaller than its part of the dataset, as Java saves a region; the rest is 0",
         "keep it",
     ),
     "varlength": Rule(
@@ -217,6 +216,11 @@ KINDS: Mapping[KindOfFinding, Rule] = {
         "bytes after the payload: Java and n5zarr ignore them (after gzip an error, `payload`), "
         "tensorstore refuses them",
         "write the block again",
+    ),
+    "framing": Rule(
+        "warning",
+        "blocks of lz4 in the formats of several programs, of which only n5zarr reads all",
+        "write all blocks anew: `n5zarr rechunk --compression gzip`",
     ),
     "missing-blocks": Rule(
         "note",
@@ -368,7 +372,7 @@ class BlockCount:
         return self.n_stored >= self.n_blocks
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class Validation:
     """The result of :func:`n5zarr.validate`.
 
@@ -389,21 +393,33 @@ class Validation:
     deep : bool
         Whether every block was decoded.
     block_counts : tuple of BlockCount
-        How many blocks of each dataset are stored; without datasets of which this is unknown: whose
-        directories cannot be listed, whose files are shards of Java N5 4, and arrays of OME-Zarr
-        unless all their chunks were checked or expected.
+        How many blocks of each dataset are stored, where this is known.
     """
 
     container: str
     path: str
-    findings: tuple[Finding, ...] = field(repr=False)
+    findings: tuple[Finding, ...]
     n_groups: int
     n_datasets: int
     n_blocks: int
     n_bytes: int
     seconds: float
     deep: bool
-    block_counts: tuple[BlockCount, ...] = field(default=(), repr=False)
+    block_counts: tuple[BlockCount, ...] = ()
+
+    def __str__(self) -> str:
+        found = [counted(n, severity) for severity, n in self.by_severity.items() if n]
+        nodes = f"{counted(self.n_groups, 'group')}, {counted(self.n_datasets, 'dataset')}"
+        how = f"of {bytes_text(self.n_bytes)} {'decoded' if self.deep else 'checked'}"
+        n_blocks = self.n_blocks
+        if not n_blocks and self.n_datasets:  # of OME-Zarr, unless they are decoded
+            n_blocks = sum(each.n_stored for each in self.block_counts)
+            how = "counted" if n_blocks else "read"
+        blocks = f"{counted(n_blocks, 'block')} {how} in {self.seconds:.1f} s"
+        return f"{', '.join(found) or 'no problems'}: {nodes}, {blocks}"
+
+    def __repr__(self) -> str:
+        return f"<Validation of {self.container} /{self.path}: {self}>"
 
     @property
     def ok(self) -> bool:

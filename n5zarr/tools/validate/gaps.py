@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.validate.findings import Finding
 
-__all__ = ["Gaps", "StoredGrid"]
-
 _EXAMPLES = 3
 _FEW = 0.05  # of the blocks in the box around the stored ones
 _EXCUSE = "legal if they hold only the fill value, else files were lost"

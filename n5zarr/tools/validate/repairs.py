@@ -46,15 +46,6 @@ if TYPE_CHECKING:
     from n5zarr.store.n5_store import N5Store
     from n5zarr.tools.validate.findings import Finding
 
-__all__ = [
-    "Cleanup",
-    "Quarantine",
-    "Restoration",
-    "clean_leftovers",
-    "quarantine_blocks",
-    "restore_blocks",
-]
-
 _LIST = "quarantine.json"
 _HOUR = 3600.0
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.jobs.parts import Division
 
-__all__ = ["State", "open_state"]
-
 _ENDED = '{"ended": true}'  # the last line of a part
 
 

@@ -17,6 +17,7 @@ from n5zarr.container.coords_view import Coordinate
 from n5zarr.conventions.zarr_order import in_order_of_zarr
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import join
+from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.storage.requests import Warn, each_once
 from n5zarr.store.missing_nodes import existing_node
 
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from n5zarr.zarr_view.chunk_grid import ChunkGrid
     from n5zarr.zarr_view.dataset_view import DatasetView
     from n5zarr.zarr_view.keys import ZarrFormat
-
-__all__ = ["VirtualArray", "VirtualCoordinate", "VirtualGroup", "VirtualMember", "members_of"]
 
 _LONGEST = 2**20  # positions of an axis; the references hold all of them
 
@@ -161,8 +160,15 @@ def members_of(
     node = existing_node(store, path)
     tree = _Tree(store.container.nodes, coords=coords, chunk_grid=chunk_grid)
     if isinstance(node, GroupAttributes):
-        return store.run(each_once(tree.group(path, "", node)))[0]
-    return store.run(each_once(tree.root(path, node)))
+        members = store.run(each_once(tree.group(path, "", node)))[0]
+    else:
+        members = store.run(each_once(tree.root(path, node)))
+    attributes = {m.path: m.attributes for m in members if not isinstance(m, VirtualCoordinate)}
+    store.container.warn(nonfinite_note(attributes))
+    return [
+        m if isinstance(m, VirtualCoordinate) else replace(m, attributes=strict(m.attributes))
+        for m in members
+    ]
 
 
 @dataclass(frozen=True)

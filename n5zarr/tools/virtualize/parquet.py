@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.layout import VirtualArray
     from n5zarr.tools.virtualize.references import Chunk
 
-__all__ = ["DOCUMENT", "ParquetWriter"]
-
 _RECORD = 10_000  # references in one file, as kerchunk's default
 _SPARSE_RECORD = 1000  # of an array most of whose chunks must be missing
 _MOST_STORED = 10**8  # chunks that a container may have

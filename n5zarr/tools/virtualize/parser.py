@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.jobs.run import Scheduler
     from n5zarr.tools.virtualize.layout import VirtualMember
 
-__all__ = ["N5Parser"]
-
 _DOTS: JSON = {"name": "default", "configuration": {"separator": "."}}  # as VirtualiZarr lists
 
 

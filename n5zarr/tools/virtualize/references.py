@@ -39,16 +39,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.layout import VirtualMember
     from n5zarr.zarr_view.dataset_view import DatasetView
 
-__all__ = [
-    "MAX_INLINED",
-    "Chunk",
-    "each_chunk",
-    "plain_prefix",
-    "scheme_of",
-    "url_of_block",
-    "url_of_container",
-]
-
 MAX_INLINED = 2**26
 """Bytes of chunks that are copied, at most, unless a user asks for more."""
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from n5zarr.tools.virtualize.writers import Writer
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ReferenceFormat", "Virtualization", "virtualize"]
-
 type ReferenceFormat = Literal["json", "parquet", "icechunk"]
 
 _SUFFIXES: Mapping[str, ReferenceFormat] = {

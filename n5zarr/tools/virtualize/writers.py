@@ -28,7 +28,6 @@ from n5zarr._zarr import sync
 from n5zarr.container.options import require
 from n5zarr.errors import N5UnsupportedError, import_optional
 from n5zarr.format.path import join
-from n5zarr.format.raw_json import as_java
 from n5zarr.storage.choosing import store_of_url
 from n5zarr.storage.secrets import named
 from n5zarr.storage.url import is_url, local_path
@@ -40,12 +39,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from types import ModuleType
 
-    from n5zarr.format.lenient_json import JSON
     from n5zarr.tools.virtualize.layout import VirtualArray, VirtualMember
     from n5zarr.tools.virtualize.references import Chunk
     from n5zarr.zarr_view.keys import ZarrFormat
-
-__all__ = ["IcechunkWriter", "JsonWriter", "Writer"]
 
 
 class Writer:
@@ -70,12 +66,9 @@ class Writer:
     def add(self, member: VirtualMember) -> None:
         """Add the documents of a member, and the chunk of a coordinate."""
         for name, document in member.documents(self._zarr_format).items():
-            self.keep(join(member.path, name), self._text(document))
+            self.keep(join(member.path, name), json.dumps(document))
         if isinstance(member, VirtualCoordinate) and member.chunk is not None:
             self.keep(self._names.key(member.path, (0,)), member.chunk)
-
-    def _text(self, document: JSON) -> str:
-        return json.dumps(document)
 
     def refer(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:
         """Add chunks of an array that has been added."""
@@ -198,8 +191,8 @@ class IcechunkWriter(Writer):
             store = before.readonly_session("main").store
             require(
                 overwrite or sync(store.is_empty("")),
-                f"{out}: expected no repository, or an empty one; overwrite=True (--overwrite) "
-                "adds a commit that replaces its content",
+                f"{named(out)}: expected no repository, or an empty one; overwrite=True "
+                "(--overwrite) adds a commit that replaces its content",
             )
             config = before.config  # earlier commits refer to containers of their own
         config.set_virtual_chunk_container(icechunk.VirtualChunkContainer(prefix, place))
@@ -208,10 +201,6 @@ class IcechunkWriter(Writer):
         self._session = repository.writable_session("main")
         self._target: Any = self._session.store
         sync(self._target.clear())
-
-    @override
-    def _text(self, document: JSON) -> str:
-        return super()._text(as_java(document))
 
     @override
     def refer(self, array: VirtualArray, chunks: Sequence[Chunk]) -> None:

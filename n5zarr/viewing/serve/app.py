@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Backend, Location
     from n5zarr.viewing.serve.views import Found, ServedView
 
-__all__ = ["make_app"]
-
 _log = logging.getLogger(__name__)
 _PIECE = 1 << 18  # bytes that uvicorn gets at once, and holds for a slow client
 _NO_FILE = {errno.ENAMETOOLONG, errno.ELOOP, errno.ENOENT, errno.ENOTDIR, errno.EINVAL}

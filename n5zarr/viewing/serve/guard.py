@@ -5,6 +5,7 @@ uvicorn has no limits of its own for the latter.
 
 from __future__ import annotations
 
+import re
 import socket
 import sys
 from contextlib import suppress
@@ -19,12 +20,11 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-__all__ = ["LOOPBACK", "METHODS", "Guard", "PatientProtocol", "host_name", "most_connections"]
-
 METHODS = ("GET", "HEAD", "OPTIONS")
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 """The names of this machine for itself."""
 
+_HOST = re.compile(rb"(\[[0-9A-Fa-f:.]+\]|[\w.~!$&'()*+,;=%-]*)(:[0-9]*)?")  # RFC 3986, 3.2
 _LONGEST_PATH = 4096  # bytes: most systems have no longer paths of files
 _ALLOW = {"Allow": ", ".join(METHODS)}
 
@@ -70,9 +70,8 @@ class Guard:
     def _refusal(self, scope: Scope) -> Response | None:
         """Return the answer to a request that is not passed on; None for the others."""
         headers = dict(scope["headers"])
-        host = host_name(headers.get(b"host", b"").decode("latin-1"))
-        if self._hosts is not None and host not in self._hosts:
-            return _refused(421, f"unknown host {host!r:.100}; --allow-host names others")
+        if refused := self._refusal_of_host(scope):
+            return refused
         if scope["method"] not in METHODS:
             return _refused(405, "read only", **_ALLOW)
         if headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in headers:
@@ -82,6 +81,18 @@ class Guard:
         is_preflight = b"access-control-request-method" in headers and b"origin" in headers
         if scope["method"] == "OPTIONS" and not is_preflight:
             return Response(status_code=204, headers=_ALLOW)
+        return None
+
+    def _refusal_of_host(self, scope: Scope) -> Response | None:
+        """Return the answer to a request that does not name one known host (RFC 9112, 3.2)."""
+        hosts = [value.strip() for name, value in scope["headers"] if name == b"host"]
+        if scope.get("http_version") == "1.0":
+            hosts = hosts or [b""]
+        if len(hosts) != 1 or not _HOST.fullmatch(hosts[0]):
+            return _refused(400, f"expected one Host header, with a host name, got {hosts!r:.99}")
+        host = host_name(hosts[0].decode("latin-1"))
+        if self._hosts is not None and host not in self._hosts:
+            return _refused(421, f"unknown host {host!r:.100}; --allow-host names others")
         return None
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from n5zarr.storage.place import Place
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = ["ServedLocation"]
-
 _MOST_NODES = 1000  # looked at to find a dataset
 
 

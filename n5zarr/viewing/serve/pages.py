@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from n5zarr.metadata.inspect import Described
     from n5zarr.viewing.serve.location import ServedLocation
 
-__all__ = ["check_client", "error_page", "page_routes"]
-
 
 def _source_of(text: str) -> str:
     """Return the source expression that allows one inline script or style.

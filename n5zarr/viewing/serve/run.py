@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from n5zarr.storage.place import Backend, Location
 
-__all__ = ["NeuroglancerView", "Server", "serve", "view"]
-
 _BACKLOG = 1024
 _THREADS = 32  # that compute, or wait for slow files and servers
 _CLOSING = 2  # seconds for which a closing server still answers

@@ -12,15 +12,16 @@ import os
 import re
 import time
 from abc import ABC, abstractmethod
-from functools import lru_cache, partial
+from functools import partial
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple, override
 
-from n5zarr._zarr import sync
+from n5zarr._zarr import from_other_loop
 from n5zarr.container.block_location import BlockLocation
 from n5zarr.errors import N5Error, N5UnrepresentableError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.path import check_key, join
+from n5zarr.format.raw_json import nonfinite_note, strict
 from n5zarr.images.ome import DEFAULT_VERSION, OME_FORMATS, OmeVersion
 from n5zarr.images.zarr_documents import OmeZarrKeys
 from n5zarr.storage.files import is_unfinished
@@ -30,41 +31,15 @@ from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.keys import METADATA_NAMES, ChunkKey, MetadataKey, parse_key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from n5zarr.codecs.buffers import BufferLike
     from n5zarr.storage.requests import Steps
     from n5zarr.viewing.serve.location import ServedLocation
     from n5zarr.zarr_view.keys import ZarrFormat
 
-__all__ = [
-    "VIEWS",
-    "Found",
-    "N5View",
-    "ServedView",
-    "from_other_loop",
-    "is_shown",
-    "requested_part",
-]
-
 _RANGE = re.compile(r"bytes=([0-9]{0,18})-([0-9]{0,18})", re.ASCII)
 _TAG = re.compile(r'(?:W/)?("[^"]*")')
-
-
-async def from_other_loop[T](coroutine: Coroutine[object, object, T]) -> T:
-    """Run a coroutine on zarr's event loop, and wait for it on another one."""
-    loop = _zarrs_loop(os.getpid())
-    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
-
-
-@lru_cache(maxsize=1)
-def _zarrs_loop(_: int) -> asyncio.AbstractEventLoop:
-    """Return zarr's event loop in this process; a forked one has another."""
-
-    async def running() -> asyncio.AbstractEventLoop:
-        return asyncio.get_running_loop()
-
-    return sync(running())
 
 
 def _tag_of_bytes(data: bytes | memoryview) -> str:
@@ -293,7 +268,7 @@ class ZarrView(_StoredView):
             if isinstance(parsed, MetadataKey):
                 # from a new store, since a store remembers all documents that it has read
                 document = yield from store.reopened().container.read(key)
-                return _found(_as_strict_json(document), known)
+                return _found(self._strict(key, document), known)
             if isinstance(parsed, ChunkKey):
                 try:
                     found = yield from self._chunk(store, parsed, key, known)
@@ -305,6 +280,15 @@ class ZarrView(_StoredView):
                 if found is not None:
                     return found
         return None
+
+    def _strict(self, key: str, document: BufferLike | None) -> BufferLike | None:
+        """Write NaN and infinities in a document as text, since browsers refuse such documents."""
+        text = bytes(document or b"")
+        if b"NaN" not in text and b"Infinity" not in text:
+            return document
+        found = json.loads(text)
+        self._n5.container.warn(nonfinite_note({key: found}))
+        return json.dumps(strict(found)).encode()
 
     def _chunk(
         self, store: N5Store, chunk: ChunkKey, key: str, known: str | None
@@ -324,16 +308,6 @@ def _files_of(store: N5Store, chunk: ChunkKey) -> Steps[Sequence[str]]:
     return [location.key, join(chunk.path, ATTRIBUTES_JSON)]
 
 
-def _as_strict_json(document: BufferLike | None) -> BufferLike | None:
-    """Write NaN and infinities in a document as text, since browsers refuse such documents."""
-    if document is None:
-        return None
-    text = bytes(document)
-    if b"NaN" not in text and b"Infinity" not in text:
-        return document
-    return json.dumps(json.loads(text, parse_constant=str)).encode()
-
-
 class OmeView(ServedView):
     """The images as OME-Zarr; the first request finds them."""
 
@@ -349,8 +323,6 @@ class OmeView(ServedView):
             if self._keys is None:
                 self._keys = await asyncio.to_thread(self._find)
         data: BufferLike | None = self._keys.documents.get(key)
-        if key.rpartition("/")[2] in _DOCUMENTS:
-            return _found(_as_strict_json(data), known)
         if data is None:  # other threads may encode chunks
             data = await asyncio.to_thread(self._keys.read, key)
         return _found(data, known)

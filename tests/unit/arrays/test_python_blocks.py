@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.arrays.python_blocks import share_out
+from n5zarr.arrays.workers import share_out
 from n5zarr.errors import N5BlockError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
 LONG = 30  # seconds that no event needs
 
@@ -21,7 +21,7 @@ def test_the_error_of_the_first_items_is_raised_however_threads_take_turns() -> 
     this, has_other_begun, has_this_failed = current_thread(), Event(), Event()
     of_other: list[int] = []
 
-    def work(items: Sequence[int]) -> list[int]:
+    def work(items: Iterable[int]) -> list[int]:
         (item,) = items
         if current_thread() is not this:
             of_other.append(item)

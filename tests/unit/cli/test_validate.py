@@ -216,7 +216,7 @@ def test_statistics_of_values_that_are_not_finite(tmp_path: Path) -> None:
     assert "range" not in output
     array.attrs["threshold"] = np.nan
     found = run("info", "--json", tmp_path / "c.n5" / "a").stdout
-    assert json.loads(found, parse_constant=pytest.fail)["attributes"]["threshold"] == "nan"
+    assert json.loads(found, parse_constant=pytest.fail)["attributes"]["threshold"] == "NaN"
 
 
 def test_a_refused_repair_changes_nothing(root: Path) -> None:

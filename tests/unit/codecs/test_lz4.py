@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import importlib
+import json
 import struct
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import xxhash
+import zarr
 
+import n5zarr
 from n5zarr.codecs.compress import codec_of, decompress
 from n5zarr.errors import N5BlockError
 from n5zarr.format.compression import Lz4
@@ -209,3 +213,39 @@ def test_a_changed_byte_in_a_checked_frame_never_gives_other_data() -> None:
 @pytest.mark.parametrize("payload", [piece(DATA) + END, numcodecs.LZ4().encode(DATA), b""], ids=len)
 def test_no_payload_is_usable(payload: bytes) -> None:
     assert codec_of(Lz4()).usable(memoryview(payload), len(DATA), Lz4()) is None
+
+
+def own_block(payload: bytes) -> bytes:
+    return bytes(lz4_block.decompress(payload, uncompressed_size=70))
+
+
+# the document of each program, and its way to unpack a block
+PROGRAMS: dict[str, tuple[dict[str, Any], Any]] = {
+    "zarr-python 2": ({"type": "lz4", "id": "lz4", "acceleration": 1}, numcodecs.LZ4().decode),
+    "z5": ({"type": "lz4", "blockSize": 6}, own_block),
+}
+
+
+@pytest.mark.parametrize("how", ["n5zarr.open", "zarr", "v2"])
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_dataset_of_another_program_stays_one(tmp_path: Path, program: str, how: str) -> None:
+    """Blocks are written as zarr-python 2 and z5 read them; other changes keep the document."""
+    compression, unpack = PROGRAMS[program]
+    root = tmp_path / "c.n5"
+    n5zarr.create_array(root, path="x", shape=(5, 14), chunks=(5, 7), dtype="u2")
+    document = json.loads((root / "x/attributes.json").read_text())
+    document["compression"] = compression
+    (root / "x/attributes.json").write_text(json.dumps(document))
+    store = n5zarr.N5Store(root, zarr_format=2 if how == "v2" else 3)
+    array: Any = n5zarr.open(root, "r+", path="x")
+    if how != "n5zarr.open":
+        array = zarr.open_array(store, path="x", mode="r+")
+    values = np.random.default_rng(3).integers(0, 2**16, (5, 14), "u2")
+    array[...] = values
+    array.resize((5, 21))
+    array.attrs["note"] = "kept"
+    for k, name in enumerate(("0", "1")):
+        payload = (root / "x" / name / "0").read_bytes()[12:]
+        assert bytes(unpack(payload)) == values[:, 7 * k : 7 * k + 7].astype(">u2").tobytes()
+    assert json.loads((root / "x/attributes.json").read_text())["compression"] == compression
+    assert not n5zarr.validate(root, deep=True).findings

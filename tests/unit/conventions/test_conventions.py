@@ -109,7 +109,9 @@ WRONG: list[dict[str, Any]] = [
         }
     },
     {"spatialTransform": {"transform": {"type": "warp"}}},
-    {"resolution": [1, 2]},
+    {"resolution": [1, 2, 3, 4]},
+    {"resolution": [1, "2"]},
+    {"resolution": []},
     {"resolution": ["1", "2", "3"]},
     {"units": ["nm", "nm", "nm"]},
     {"pixelWidth": 1, "pixelUnit": "um", "numSlices": 1},
@@ -474,6 +476,64 @@ def test_render_says_where_in_its_stack_a_pyramid_begins(own: Any) -> None:
     assert geometry_of(node({}, ancestors=(without,))).convention == "neuroglancer"
 
 
+# ---------------------------------------------------------------------- lists of the axes of space
+
+
+@pytest.mark.parametrize("more", [{}, {"units": ["nm", "um", "mm"]}, {"unit": "nm"}], ids=str)
+def test_lists_of_gunpowder_are_those_of_the_last_axes_in_c_order(more: dict[str, Any]) -> None:
+    """Shorter lists are those of the last axes of the array, as of affinities.
+
+    gunpowder at v1.4.0, ``ZarrSource``: it takes as many axes of space as ``resolution`` has, from
+    the end; in N5 the lists are reversed.
+    """
+    own = {"resolution": [4, 5, 40], "offset": [8, 0, 100], **more}
+    found = geometry_of(node(own, path=("affs",), dimensions=(11, 7, 5, 3)))
+    assert [(a.scale, a.translation) for a in found.axes] == [(4, 8), (5, 0), (40, 100), (1, 0)]
+    units = more.get("units", [more.get("unit")] * 3)
+    assert [a.unit for a in found.axes] == [*units, None]
+    left = other_attributes({**own, "note": [1, 2]}, found)
+    assert {key: left[key] for key in left if key != "unit"} == {"note": [1, 2]}
+    del own["offset"]
+    found = geometry_of(node(own, path=("affs",), dimensions=(11, 7, 5, 3)))
+    assert [a.translation for a in found.axes] == [0] * 4
+
+
+def test_shorter_lists_of_levels() -> None:
+    """A level whose list is the factors times that of ``s0`` has its own, as with all axes."""
+    first: dict[str, Any] = {"resolution": [4, 5]}
+    for own, by in (([8, 15], [2, 3, 1]), ([4, 5], [2, 3])):
+        level = node(
+            {"resolution": own, "downsamplingFactors": by}, path=("g", "s1"), dimensions=(5, 3, 3),
+            ancestors=({"resolution": [4, 5]},) if own == [8, 15] else (),
+            first_level=(11, 7, 3), first_attributes=first,
+        )  # fmt: skip
+        found = geometry_of(level)
+        assert [(a.scale, a.translation) for a in found.axes] == [(8, 2), (15, 5), (1, 0)]
+
+
+@pytest.mark.parametrize(
+    ("axes", "names"),
+    [
+        ("cxyt", ("c", "x", "y", "t")),  # N5 order
+        ("zyxc", ("z", "y", "x", "c")),
+        ("xyz", None), ("xxyz", None), ("XYZC", None), ("xyzq", None), ("x, y", None),
+    ],
+)  # fmt: skip
+def test_axes_of_ilastik_are_letters_in_n5_order(axes: str, names: Any) -> None:
+    """ilastik at 25d4d67, ``OpStreamingH5N5Reader``: it reverses the text for the shape in C order.
+
+    It changes upper case, too; but tifffile writes such text in C order.
+    """
+    found = geometry_of(node({"axes": axes}, path=("data",), dimensions=(2, 3, 5, 7)))
+    assert (found and tuple(a.name for a in found.axes)) == names
+    if names:
+        assert {a.type for a in found.axes if a.name in "ct"} <= {"channel", "time"}
+        assert other_attributes({"axes": axes, "x": 1}, found) == {"x": 1}
+        scaled = {"axes": axes, "resolution": [1, 2, 3, 4]}
+        found = geometry_of(node(scaled, path=("data",), dimensions=(2, 3, 5, 7)))
+        assert [(a.name, a.scale) for a in found.axes] == [*zip(names, [1, 2, 3, 4], strict=True)]
+
+
 # ---------------------------------------------------------------------- funlib
 
 
@@ -650,3 +710,179 @@ def test_levels_are_removed_from_the_images_that_list_them() -> None:
     assert kept == {"name": "em", "multiscales": [*odd, {"datasets": [{"path": "s0"}]}]}
     gone = remove_levels({"multiscales": [{"datasets": [{"path": "s1"}]}]}, ["s1"])
     assert gone == {}
+
+
+# ---------------------------------------------------------------------- ImageJ
+
+X_Y = {"pixelWidth": 0.25, "pixelHeight": 0.5, "pixelDepth": 1.5}
+
+
+def counts(c: int | None = None, z: int | None = None, t: int | None = None) -> dict[str, Any]:
+    given = {"numChannels": c, "numSlices": z, "numFrames": t}
+    return {key: count for key, count in given.items() if count is not None}
+
+
+@pytest.mark.parametrize(
+    ("dimensions", "sizes", "names"),
+    [
+        ((7, 5), counts(1, 1, 1), "xy"),
+        ((7, 5), {}, "xy"),
+        # n5-ij leaves out singletons
+        ((7, 5, 3), counts(3, 1, 1), "xyc"),
+        ((7, 5, 3), counts(1, 3, 1), "xyz"),
+        ((7, 5, 3), counts(z=1, t=3), "xyt"),
+        ((7, 5, 3), counts(z=3), "xyz"),
+        ((7, 5, 2, 3), counts(2, 3, 1), "xycz"),
+        ((7, 5, 2, 3), counts(z=3, t=1), "xycz"),
+        ((7, 5, 3, 11), counts(1, 3, 11), "xyzt"),
+        ((7, 5, 1, 3), counts(1, 3, 1), "xycz"),
+        ((7, 5, 4), counts(1, 3, 1), "xyz"),  # resized
+        # VirtualCell has five axes, and counts the time points of the whole simulation
+        ((7, 5, 2, 3, 11), counts(2, 3, 11), "xyczt"),
+        ((7, 5, 1, 3, 1), counts(1, 3, 1), "xyczt"),
+        ((7, 5, 2, 1, 11), counts(2, 1, 101), "xyczt"),
+        ((7, 5, 2, 3, 11), {}, "xyczt"),
+        # which axis is which, nothing says
+        ((7, 5, 3), {}, None),
+        ((7, 5, 1), counts(1, 1, 1), None),
+        ((7, 5, 3), counts(2, 3, 1), None),
+        ((7, 5, 3, 2), counts(z=3, t=1), None),
+        ((7, 5, 2, 3, 11, 13), counts(2, 3, 11), None),
+    ],
+)
+def test_axes_of_imagej_are_those_of_their_sizes(
+    dimensions: tuple[int, ...], sizes: dict[str, Any], names: str | None
+) -> None:
+    found = find_geometry(node({**X_Y, **sizes, "unit": "um"}, dimensions=dimensions))
+    if names is None:
+        assert found.geometry is None
+        assert len(found.problems) == 1
+        assert "numChannels, numSlices, numFrames: expected the sizes" in found.problems[0]
+        return
+    assert found.geometry is not None
+    assert found.problems == ()
+    scale = {"x": 0.25, "y": 0.5, "z": 1.5}
+    assert [(axis.name, axis.scale, axis.unit) for axis in found.geometry.axes] == [
+        (name, scale.get(name, 1), "um" if name in scale else None) for name in names
+    ]
+
+
+@pytest.mark.parametrize(
+    ("key", "unit"), [("pixelUnit", "micron"), ("unit", "uM"), ("unit", "\u00b5m")]
+)
+def test_imagej_has_one_unit_of_space_and_seconds(key: str, unit: str) -> None:
+    """n5-ij's ``N5ImagePlusMetadata.buildAxes`` has ``sec``; ``fps`` is the speed of showing."""
+    own: dict[str, Any] = {**X_Y, key: unit, "zOrigin": 4.0, "frameInterval": 0.25, "fps": 7.0}
+    found = geometry_of(node({**own, **counts(1, 5, 3)}, dimensions=(11, 7, 5, 3)))
+    assert [(a.name, a.scale, a.translation, a.unit) for a in found.axes] == [
+        ("x", 0.25, 0, unit), ("y", 0.5, 0, unit), ("z", 1.5, 4, unit), ("t", 0.25, 0, "sec"),
+    ]  # fmt: skip
+    assert other_attributes({**own, "title": "a"}, found) == {"title": "a"}
+    still = geometry_of(node({**own, "frameInterval": 0.0, **counts(1, 1, 3)}))
+    assert (still.axes[2].scale, still.axes[2].unit) == (1, None)
+
+
+@pytest.mark.parametrize(
+    ("document", "names", "scale", "units"),
+    [
+        (
+            "37-n5-ij-imagej-5d.json", "xyczt", (0.08850000022125, 0.08850000022125, 1, 1, 1 / 7),
+            ("\u00b5m", "\u00b5m", None, "\u00b5m", "sec"),
+        ),
+        ("38-vcell-imagej.json", "xyczt", (0.5, 0.25, 1, 1.5, 1), ("uM", "uM", None, "uM", None)),
+    ],
+)  # fmt: skip
+def test_documents_of_imagej(document: str, names: str, scale: Any, units: Any) -> None:
+    own = json.loads((REAL / document).read_text())
+    found = find_geometry(node(own, path=("x",), dimensions=tuple(own["dimensions"])))
+    assert found.problems == ()
+    assert found.geometry is not None
+    assert [axis.name for axis in found.geometry.axes] == [*names]
+    assert [axis.scale for axis in found.geometry.axes] == pytest.approx(scale, rel=1e-15)
+    assert tuple(axis.unit for axis in found.geometry.axes) == units
+
+
+# ---------------------------------------------------------------------- defaults of n5-viewer
+
+AFFINE = [[1, 0, 0, 10], [0, 2, 0, 20], [0, 0, 1, 30]]
+OTHER = [[1, 0, 0, -1], [0, 1, 0, -2], [0, 0, 1, -3]]
+RESOLUTION = {"pixelResolution": nm(FULL), "scales": FACTORS}
+OF_AFFINE = [(8, 12), (27, 29), (80, 50)]  # scale and translation: the affine, after the factors
+OF_OTHER = [(8, 1), (13.5, 2.5), (80, 17)]
+
+
+@pytest.mark.parametrize(
+    ("own", "channel", "root", "places"),
+    [
+        ({}, {**RESOLUTION, "affineTransform": AFFINE}, {}, OF_AFFINE),
+        ({}, {}, {**RESOLUTION, "affineTransform": AFFINE}, OF_AFFINE),
+        ({}, {"affineTransform": AFFINE}, RESOLUTION, OF_AFFINE),
+        ({}, RESOLUTION, {"affineTransform": AFFINE}, OF_AFFINE),
+        # the nearest counts
+        ({}, {"affineTransform": OTHER}, {**RESOLUTION, "affineTransform": AFFINE}, OF_OTHER),
+        ({"affineTransform": OTHER}, {**RESOLUTION, "affineTransform": AFFINE}, {}, OF_OTHER),
+        (
+            {**RESOLUTION, "affineTransform": OTHER, "downsamplingFactors": FACTORS[1]},
+            {"affineTransform": AFFINE}, RESOLUTION, OF_OTHER,
+        ),
+    ],
+)  # fmt: skip
+def test_an_affine_transform_of_a_group_is_a_default(
+    own: Any, channel: Any, root: Any, places: Any
+) -> None:
+    """n5-viewer ``N5ExportMetadataReader.getAttribute`` (00e0c19f): the channel's, else the root's.
+
+    ``N5MultiscaleSource`` (290b0360) applies it after the resolution.
+    """
+    found = find_geometry(node(own, path=("c0", "s1"), ancestors=(channel, root)))
+    assert found.problems == ()
+    assert found.geometry is not None
+    assert found.geometry.convention == "n5viewer"
+    assert [(axis.scale, axis.translation) for axis in found.geometry.axes] == places
+    assert {axis.unit for axis in found.geometry.axes} == {"nm"}
+
+
+def test_an_affine_transform_of_a_group_moves_the_axes_of_space_only() -> None:
+    group = {"pixelResolution": nm(FULL), "affineTransform": AFFINE}
+    axes = geometry_of(
+        node({}, path=("c0", "s0"), dimensions=(7, 5, 3, 2), ancestors=(group,))
+    ).axes
+    assert [(axis.scale, axis.translation) for axis in axes] == [(4, 10), (9, 20), (40, 30), (1, 0)]
+    flat = {"pixelResolution": nm(FULL[:2]), "affineTransform": AFFINE}
+    axes = geometry_of(node({}, path=("c0", "s0"), dimensions=(7, 5), ancestors=(flat,))).axes
+    assert [(axis.scale, axis.translation) for axis in axes] == [(4, 10), (9, 20)]
+
+
+@pytest.mark.parametrize(
+    ("own", "group", "convention", "problem"),
+    [
+        # n5-universe reads that of the dataset alone
+        ({"pixelResolution": nm(FULL)}, {"affineTransform": AFFINE}, "n5viewer", "not applied"),
+        ({}, {"scales": FACTORS, "affineTransform": AFFINE}, "factors", "not applied"),
+        ({}, {"affineTransform": AFFINE}, None, "not applied"),
+        ({"affineTransform": AFFINE}, {}, None, "not applied"),
+        ({}, json.loads((REAL / "39-n5viewer-root-group.json").read_text()), None, "mix axes"),
+        ({}, {**RESOLUTION, "affineTransform": "x"}, None, "mix axes"),
+    ],
+)  # fmt: skip
+def test_an_affine_transform_that_is_not_applied_is_a_problem(
+    own: Any, group: Any, convention: str | None, problem: str
+) -> None:
+    found = find_geometry(node(own, ancestors=(group,)))
+    assert (found.geometry and found.geometry.convention) == convention
+    assert len(found.problems) == 1
+    assert "affineTransform: expected" in found.problems[0]
+    assert problem in found.problems[0]
+
+
+def test_a_dataset_of_another_program_has_no_affine_transform_of_n5_viewer() -> None:
+    group = {**RESOLUTION, "affineTransform": AFFINE}
+    for own in (
+        {"transform": {"axes": ["x", "y", "z"], "scale": [1, 2, 3], "order": "F"}},
+        {"resolution": [1, 2, 3], "units": ["um"] * 3, "axes": ["x", "y", "z"]},
+    ):
+        found = find_geometry(node(own, path=("c0", "s0"), ancestors=(group,)))
+        assert found.problems == ()
+        assert found.geometry is not None
+        assert [axis.scale for axis in found.geometry.axes] == [1, 2, 3]
+        assert {axis.translation for axis in found.geometry.axes} == {0}

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from n5zarr.conventions.find import find_geometry, other_attributes
+from n5zarr.conventions.find import find_geometry, other_attributes, problems_of_level
 from n5zarr.conventions.levels import first_listed, ratios
 from n5zarr.conventions.model import Node
 
@@ -409,3 +409,210 @@ def test_a_level_of_funlib_without_factors_has_no_size() -> None:
     assert found.geometry is None
     (message,) = found.problems
     assert "voxel_size of full resolution: expected factors of s1, got none" in message
+
+
+# ---------------------------------------------------------------------- levels without s0
+
+GROUPS: dict[str, dict[str, Any]] = {
+    "n5viewer": {"pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]}},
+    "n5viewer, moved": {
+        "pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]},
+        "affineTransform": [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0]],
+    },
+    "neuroglancer": {"resolution": [4, 5, 40], "units": ["nm"] * 3, "axes": ["x", "y", "z"]},
+    "paintera": {"resolution": [4, 5, 40], "multiScale": True},
+    "funlib": {"voxel_size": [40, 5, 4]},
+}
+COARSE = {1: (17, 11, 7), 2: (9, 5, 4), 3: (5, 3, 2), 5: (2, 1, 1)}  # of halves, rounded
+
+
+def coarse(number: int, group: Any, shapes: Any, **how: Any) -> Node:
+    return level(
+        {}, shapes[number], path=("im", f"s{number}"), first_level=None, ancestors=[group],
+        levels=shapes, **how,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("group", GROUPS.values(), ids=GROUPS)
+@pytest.mark.parametrize("numbers", [(1, 2, 3), (2, 3), (1, 3), (2,), (2, 5)])
+def test_levels_without_s0_and_factors_are_placed_by_their_names(group: Any, numbers: Any) -> None:
+    shapes = {number: COARSE[number] for number in numbers}
+    messages = set()
+    for number in numbers:
+        found = find_geometry(coarse(number, group, shapes))
+        assert found.geometry is not None
+        by = 2**number
+        assert [axis.scale for axis in found.geometry.axes] == [by * 4, by * 5, by * 40]
+        shift = 0 if found.geometry.convention == "paintera" else (by - 1) / 2
+        assert [a.translation for a in found.geometry.axes] == [shift * r for r in (4, 5, 40)]
+        messages |= {*found.problems}
+    (message,) = messages  # the same for all levels
+    assert "expected them, or s0, got neither" in message
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        {1: (17, 11, 7), 2: (9, 6, 7)},  # z is not halved
+        {1: (27, 27, 27), 2: (9, 9, 9)},
+        {1: (9, 5, 4), 2: (17, 11, 7)},  # larger
+        {1: (17, 11, 7), 2: (9, 5)},
+        {2: (17, 11, 7), 3: (9, 5, 4), 4: (9, 5, 4)},
+    ],
+)
+def test_levels_whose_shapes_contradict_their_names_have_no_place(shapes: Any) -> None:
+    group = GROUPS["neuroglancer"]
+    found = [find_geometry(coarse(k, group, shapes)) for k in shapes if len(shapes[k]) == 3]
+    assert {each.geometry for each in found} == {None}
+    assert all("or levels each half of the one before" in each.problems[0] for each in found)
+    assert len({each.problems for each in found}) == 1
+
+
+def test_datasets_of_one_shape_are_no_levels() -> None:
+    shapes = {1: (17, 11, 7), 2: (17, 11, 7)}
+    assert [s for _, s, _, _ in placed(coarse(2, GROUPS["neuroglancer"], shapes))] == [4, 5, 40]
+
+
+@pytest.mark.parametrize("names", [None, ["x", "y", "c", "z"]])
+def test_channels_of_levels_without_s0_have_no_factor(names: Any) -> None:
+    order = [0, 1, 2, 3] if names is None else [0, 1, 3, 2]  # of x, y, z, c
+    group: Any = {"pixelResolution": {"unit": "nm", "dimensions": [4, 5, 40]}}
+    if names:
+        group = {"axes": names, "units": ["nm", "nm", "", "nm"], "resolution": [4, 5, 1, 40]}
+    shapes = {k: tuple((*COARSE[k], 3)[i] for i in order) for k in (1, 2)}
+    for number, by in ((1, 2), (2, 4)):
+        found = find_geometry(coarse(number, group, shapes)).geometry
+        assert found is not None
+        wanted = {"x": by * 4, "y": by * 5, "z": by * 40, "c": 1}
+        assert {axis.name: axis.scale for axis in found.axes} == wanted
+
+
+@pytest.mark.parametrize(
+    ("own", "group"),
+    [
+        ({"downsamplingFactors": [2, 2, 2]}, {"resolution": [4, 5, 40]}),
+        ({}, {"resolution": [4, 5, 40], "downsamplingFactors": [[1, 1, 1], [2, 2, 2]]}),
+        ({"pixelResolution": [4, 5, 40]}, {}),  # as n5-universe reads it
+        ({"resolution": [8, 10, 80], "units": ["um"] * 3}, {}),  # its own
+    ],
+)
+def test_levels_without_s0_that_state_their_size_are_no_problem(own: Any, group: Any) -> None:
+    node = coarse(1, group, {1: (17, 11, 7), 2: (9, 5, 4)})
+    found = placed(Node(path=node.path, dimensions=node.dimensions, attributes=own,
+                        ancestors=node.ancestors, levels=node.levels))  # fmt: skip
+    assert [scale for _, scale, _, _ in found] == [8, 10, 80]
+
+
+# ------------------------------------------------------------ levels that contradict the finest
+
+NM, UM = ["nm"] * 2, ["um"] * 2
+
+
+def of_convention(convention: str, *, by: int, k: int) -> tuple[Any, list[Any]]:
+    """Return the attributes of level ``k`` of two axes, and of its group, with a factor of a level.
+
+    Voxels of full resolution are 4 x 3 nm.
+    """
+    f = by**k
+    scale: Any = [4.0 * f, 3.0 * f]
+    own: Any = {"downsamplingFactors": [f, f]}
+    step = {"type": "scale", "scale": scale}
+    transform = {"axes": ["y", "x"], "scale": scale[::-1], "units": NM}
+    axes = [{"name": name, "unit": "nanometer"} for name in "xy"]
+    entries: list[Any] = [
+        {"path": f"s{n}", "coordinateTransformations": [{"type": "scale", "scale": [4.0 * by**n,
+                                                                                  3.0 * by**n]}]}
+        for n in (0, 1)
+    ]  # fmt: skip
+    listed = {"downsamplingFactors": [[1, 1], [by, by]]}
+    found: dict[str, Any] = {
+        "cosem": ({"transform": transform}, [{}]),
+        "n5viewer": ({"pixelResolution": {"dimensions": [4, 3], "unit": "nm"}, **own}, [{}]),
+        "canonical": ({"spatialTransform": {"transform": step, "unit": "nm"}}, [{}]),
+        "ngff": ({}, [{"multiscales": [{"axes": axes, "datasets": entries}]}]),
+        "funlib": ({"voxel_size": scale[::-1], "units": NM}, [{}]),
+        "neuroglancer": ({}, [{"axes": ["x", "y"], "units": NM, "resolution": [4, 3], **listed}]),
+        "paintera": (own, [{"resolution": [4, 3], "multiScale": True}]),
+        "factors": (own if k else {}, [{}]),
+    }  # fmt: skip
+    return found[convention]  # type: ignore[no-any-return]
+
+
+CONVENTIONS = [
+    "cosem", "n5viewer", "canonical", "ngff", "funlib", "neuroglancer", "paintera", "factors",
+]  # fmt: skip
+
+
+def in_pyramid(
+    attributes: Any, dimensions: Any, first: Any, first_attributes: Any = (), **how: Any
+) -> Node:
+    given: dict[str, Any] = {"path": ("em", "s1"), "first_level": first} | how
+    return Node(
+        dimensions=dimensions,
+        attributes=attributes,
+        first_attributes=dict(first_attributes),
+        **given,
+    )
+
+
+def problems(node: Node, convention: str = "cosem") -> list[str]:
+    found = find_geometry(node)
+    assert found.geometry is not None
+    assert (found.geometry.convention, found.problems) == (convention, ())
+    return [*problems_of_level(found.geometry)]
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_a_scale_that_contradicts_the_shapes_is_told(convention: str) -> None:
+    (own, above), (first, _) = (of_convention(convention, by=2, k=k) for k in (1, 0))
+    how: dict[str, Any] = {"ancestors": above}
+    if convention == "ngff":
+        how["first_name"] = "s0"
+    assert problems(in_pyramid(own, (49, 24), (97, 47), first, **how), convention) == []
+    for dimensions in ((24, 11), (97, 47), (49, 47)):
+        (problem,) = problems(in_pyramid(own, dimensions, (97, 47), first, **how), convention)
+        expected = f"of s0 times the ratio of the shapes, (97, 47) and {dimensions}, got"
+        assert expected in problem, problem
+
+
+def cosem(scale: Any, translate: Any = (0, 0), units: Any = NM) -> Any:
+    """Describe two axes in N5 order."""
+    members = {"scale": scale, "translate": translate, "units": units, "axes": ["x", "y"]}
+    return {"transform": {key: [*value][::-1] for key, value in members.items()}}
+
+
+@pytest.mark.parametrize(
+    ("own", "dimensions"),
+    [
+        (cosem([8, 6]), (48, 23)),  # rounded down
+        (cosem([8, 6]), (49, 24)),  # or up
+        (cosem([8, 6], [2, 1.5]), (49, 24)),  # at the centre of two elements
+        (cosem([16, 6], [6, 1.5]), (25, 24)),
+        (cosem([16.002, 3.0009]), (24, 47)),  # of another program, not rounded
+        (cosem([4 * 1.6**3, 3], [0, 0]), (25, 47)),  # of 97, 61, 39, 25: each rounded up
+        (cosem([0.008, 0.006], [0.002, 0.0015], UM), (48, 23)),
+        (cosem([8, 6], [200, 90]), (11, 5)),  # a part that begins elsewhere
+        (cosem([4, 3]), (61, 43)),  # no level: another section
+        (cosem([-8, 6], [384, 0]), (48, 23)),  # mirrored otherwise: nothing to compare
+        (cosem([8, 6], units=["pixel"] * 2), (7, 5)),  # not comparable
+    ],
+)
+def test_levels_that_are_right_have_no_problem(own: Any, dimensions: Any) -> None:
+    assert problems(in_pyramid(own, dimensions, (97, 47), cosem([4, 3]))) == []
+
+
+def test_a_level_of_another_type_is_told() -> None:
+    how: dict[str, Any] = {"first_attributes": cosem([4, 3]), "is_like_first": False}
+    (problem,) = problems(in_pyramid(cosem([8, 6]), (49, 24), (97, 47), **how))
+    assert problem == "dataType: expected that of s0, as this is another level of it"
+    # a mask beside it
+    assert problems(in_pyramid(cosem([4, 3]), (97, 47), (97, 47), **how)) == []
+
+
+def test_units_for_unit_are_told() -> None:
+    own, above = of_convention("ngff", by=2, k=0)
+    above[0]["multiscales"][0]["axes"] = [{"name": name, "units": "nm"} for name in "xy"]
+    found = problems(dataset(own, (97, 47), "em", "s0", ancestors=above), "ngff")
+    assert [problem.partition(": {")[0] for problem in found] == [
+        "multiscales: axes: expected unit, got units"
+    ] * 2

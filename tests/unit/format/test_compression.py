@@ -43,7 +43,9 @@ JAVA_BLOSC: dict[str, JSON] = {
         pytest.param({"type": "xz", "preset": 6}, Xz(), id="xz"),
         pytest.param({"type": "lz4", "blockSize": 65536}, Lz4(), id="lz4"),
         pytest.param({"type": "lz4", "blockSize": 9}, Lz4(block_size=9), id="lz4-of-z5"),
-        pytest.param({"type": "lz4", "id": "lz4", "acceleration": 1}, Lz4(), id="lz4-of-zarr2"),
+        pytest.param(
+            {"type": "lz4", "id": "lz4", "acceleration": 1}, Lz4(acceleration=1), id="lz4-of-zarr2"
+        ),
         pytest.param(JAVA_BLOSC, Blosc(), id="blosc"),
         pytest.param(
             {"type": "blosc", "cname": "zstd", "clevel": 9, "shuffle": 2, "blocksize": 4096},

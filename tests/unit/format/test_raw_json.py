@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from n5zarr.errors import N5UnrepresentableError
 from n5zarr.format.lenient_json import parse_json
-from n5zarr.format.raw_json import RawObject
+from n5zarr.format.raw_json import RawObject, from_numpy, nonfinite_note, strict
 
 COMMENTS = (
     "", " ", "\n", "/**/", '/* {"dimensions": [99, 99]} */', '// {"a": 1}\n', '# "a": 2, }\n',
@@ -108,3 +111,52 @@ def test_a_name_with_half_of_a_character_is_kept() -> None:
     document = RawObject.parse(b'{"\\ufffd":1.0,"a\\udfff":2.50,"\\ud800":[3]}')
     document.set("b", 4)
     assert document.to_bytes() == b'{"\\ufffd":1.0,"a\\udfff":2.50,"\\ud800":[3],"b":4}'
+
+
+# ---------------------------------------------------------------------- what JSON lacks
+
+
+def test_numbers_that_json_lacks_are_text_at_any_depth() -> None:
+    value: Any = {"a": [1.5, math.nan, {"b": (math.inf, None)}], "c/d": -math.inf, "e": "NaN"}
+    text = json.dumps(strict(value), allow_nan=False)
+    assert json.loads(text) == {
+        "a": [1.5, "NaN", {"b": ["Infinity", None]}], "c/d": "-Infinity", "e": "NaN",
+    }  # fmt: skip
+    note = nonfinite_note({"g": value, "": {"x": math.nan}, "h": {"y": 1}})
+    assert note.endswith(": g/a/1, g/a/2/b/0, g/c~1d, x")
+    assert nonfinite_note({"": [math.nan] * 11}).endswith("5, 6, 7 and 3 more")
+    assert nonfinite_note({"g": strict(value)}) == ""
+
+
+def test_numbers_of_numpy_are_those_of_json() -> None:
+    attributes: dict[str, Any] = {
+        "of each type": [np.dtype(t).type(3) for t in "bBhHiIlLqQefd"],
+        "0-d": np.array(2.5, "f4"), "bool": np.bool_(False), "bools": np.arange(2) > 0,
+        "text": np.str_("a"), "texts": np.array(["a", "bc"]), "list": [np.int8(-1), (np.uint8(2),)],
+        "of objects": np.array([np.int64(1), None, "x"], object),
+        "deep": {"matrix": np.arange(6).reshape(2, 3)}, np.str_("name"): np.float64(0.1),
+    }  # fmt: skip
+    found = from_numpy(attributes)
+    assert json.loads(json.dumps(found)) == {
+        "of each type": [3] * 13, "0-d": 2.5, "bool": False, "bools": [False, True],
+        "text": "a", "texts": ["a", "bc"], "list": [-1, [2]], "of objects": [1, None, "x"],
+        "deep": {"matrix": [[0, 1, 2], [3, 4, 5]]}, "name": 0.1,
+    }  # fmt: skip
+    assert not any(isinstance(leaf, np.generic) for leaf in (found["0-d"], *found["of each type"]))
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        1j, np.complex64(1), np.array([1j]), b"x", np.bytes_(b"x"), np.datetime64("2026", "ns"),
+        np.timedelta64(1, "s"), np.array("2026", "M8[D]"), np.longdouble(1), np.void(b"x"),
+        np.zeros(2, "i4,f4"), {1, 2}, Ellipsis, {("a", 1): 2}, {np.int64(1): 2}, {b"a": 1},
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_json_does_not_hold_is_refused_by_name(value: Any) -> None:
+    for attributes in ({"x": 1, "a": value}, {"x": 1, "a": [0, {"b/c": value}]}):
+        with pytest.raises(N5UnrepresentableError, match="expected what JSON holds") as caught:
+            from_numpy(attributes)
+        assert "attribute 'a': " in str(caught.value)
+        assert caught.value.kind == "option"

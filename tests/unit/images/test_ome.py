@@ -80,19 +80,26 @@ def test_axes_are_time_then_others_then_space(axes: list[Axis], order: str) -> N
     assert [axes[i].name for i in align_axes({"s0": axes}).order] == names
 
 
+TWO_OR_THREE = "expected two or three of the type space"
+
+
 @pytest.mark.parametrize(
-    "axes",
+    ("axes", "message"),
     [
-        space("x"),
-        space("w", "z", "y", "x"),
-        [*space("y", "x"), Axis(name="t", unit="s"), Axis(name="u", unit="s")],
-        [*space("y", "x"), Axis(name="c", type="channel"), Axis(name="angle")],
-        space("x", "x"),
-        [],
+        (space("x"), "expected a list of 2 to 5 axes"),
+        (space("w", "z", "y", "x"), TWO_OR_THREE),
+        ([*space("y", "x"), Axis(name="t", unit="s"), Axis(name="u", unit="s")], TWO_OR_THREE),
+        ([*space("y", "x"), Axis(name="c", type="channel"), Axis(name="angle")], TWO_OR_THREE),
+        (space("x", "x"), "expected axes with distinct names"),
+        ([], "expected a list of 2 to 5 axes"),
+        (
+            [Axis(name="c", type="channel", scale=-1), *space("y", "x")],
+            "s0: expected scales below 0 along axes of space and time alone",
+        ),
     ],
 )
-def test_axes_without_an_image_in_ome_zarr_are_refused(axes: list[Axis]) -> None:
-    with pytest.raises(N5UnrepresentableError, match="expected two or three axes of space"):
+def test_axes_without_an_image_in_ome_zarr_are_refused(axes: list[Axis], message: str) -> None:
+    with pytest.raises(N5UnrepresentableError, match=message):
         align_axes({"s0": axes})
 
 

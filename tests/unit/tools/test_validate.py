@@ -124,6 +124,23 @@ def change(root: Path, target: str, by: Callable[[bytes], bytes]) -> None:
     write(root, target, by((root / target).read_bytes()))
 
 
+LEVELS = [{"path": f"s{k}"} for k in range(3)]
+
+
+def transform_of(scale: Any, translate: Any) -> dict[str, Any]:
+    """Describe the axes z, y, x by COSEM's convention."""
+    axes = {"axes": ["z", "y", "x"], "units": ["nm"] * 3}
+    return {**axes, "scale": scale, "translate": translate}
+
+
+def mirror(root: Path) -> None:
+    """Turn the positions of all levels along y around."""
+    for k in range(3):
+        by, start = 2**k, (2**k - 1) / 2
+        transform = transform_of([20 * by, -8 * by, 8 * by], [20 * start, -8 * start, 8 * start])
+        rewrite(root, f"em/s{k}", transform=transform)
+
+
 EMPTY = ("em/s0/0/0/0", b"")
 DATASET = {"dimensions": [5, 7], "dataType": "uint8", "compression": {"type": "raw"}}
 DEFECTS: dict[str, tuple[Callable[[Path], object], set[tuple[str, str]]]] = {
@@ -231,6 +248,25 @@ DEFECTS: dict[str, tuple[Callable[[Path], object], set[tuple[str, str]]]] = {
         lambda r: rewrite(r, "em/s0", pixelResolution={"unit": "nm", "dimensions": [8, 8, 30]}),
         {("contradiction", "em/s0")},
     ),
+    "scale of a level": (
+        lambda r: rewrite(r, "em/s2", transform=transform_of([40, 16, 16], [10, 4, 4])),
+        {("axes", "em/s2"), ("contradiction", "em/s2")},  # its other attributes are right
+    ),
+    "type of a level": (lambda r: rewrite(r, "em/s2", dataType="int8"), {("axes", "em/s2")}),
+    "units for unit": (
+        lambda r: rewrite(
+            r, "em", multiscales=[{"axes": [{"name": "x", "units": "nm"}], "datasets": LEVELS}]
+        ),
+        {("axes", f"em/s{k}") for k in range(3)},
+    ),
+    "levels in each other": (
+        lambda r: rewrite(r, "em", multiscales=[{"datasets": [*LEVELS, {"path": "s1/s0"}]}]),
+        {("levels", "em")},
+    ),
+    "a level listed twice": (
+        lambda r: rewrite(r, "em", multiscales=[{"datasets": [*LEVELS, {"path": "./s0"}]}]),
+        {("levels", "em")},
+    ),
     "axes that cannot be meant": (
         lambda r: rewrite(r, "em/s0", transform={"axes": ["z", "y", "x"], "scale": ["4", 4, 4]}),
         {("axes", "em/s0")},
@@ -246,6 +282,17 @@ def test_a_defect_is_found_where_it_is(
     plant(root)
     assert found(root) == expected
     assert not n5zarr.validate(root).ok
+
+
+def test_a_mirrored_image_is_noted(root: Path) -> None:
+    """A negative scale beside the voxel size of another convention is no contradiction."""
+    mirror(root)
+    rewrite(root, "em/s0", pixelResolution={"unit": "nm", "dimensions": [8, 8, 20]})
+    assert found(root) == set()
+    notes = [f for f in n5zarr.validate(root).findings if "a scale below 0" in f.message]
+    assert [(f.severity, f.kind, f.path) for f in notes] == [
+        ("note", "axes", f"em/s{k}") for k in range(3)
+    ]
 
 
 def test_a_block_that_is_flipped_inside_is_found_by_decoding(root: Path) -> None:
@@ -884,6 +931,34 @@ def test_a_payload_of_another_data_type_is_found(tmp_path: Path, codec: str) -> 
 def test_the_right_payload_is_not_found(tmp_path: Path, codec: str) -> None:
     elements = CODECS[codec][1](np.arange(15, dtype=">u2").tobytes())
     assert kinds_of(plant(tmp_path / "c.n5", codec, elements), deep=True) == {}
+
+
+@pytest.mark.parametrize("document", ["no JSON", '{"zarr_format": 3, "node_type": "group"}'])
+def test_a_document_of_zarr_beside_n5_is_named(tmp_path: Path, document: str) -> None:
+    root = plant(tmp_path / "c.n5", "raw", np.arange(15, dtype=">u2").tobytes())
+    for path in (root, root / "a"):
+        path.joinpath("zarr.json").write_text(document)
+    result = n5zarr.validate(root)
+    assert [(f.file, f.kind, f.severity) for f in result.findings] == [
+        ("zarr.json", "stray-file", "note"), ("a/zarr.json", "stray-file", "note"),
+    ]  # fmt: skip
+    assert all("a document of Zarr beside N5" in each.message for each in result.findings)
+    assert result.n_blocks == 1
+    assert n5zarr.open_array(root, path="a", mode="r")[0, 1] == 1
+    assert repr(result).endswith(f"c.n5 /: {result}>")
+    assert str(result).startswith("2 notes: 1 group, 1 dataset, 1 block of 42 B checked in ")
+
+
+def test_blocks_of_lz4_by_several_programs_are_found(tmp_path: Path) -> None:
+    """One program's are fine, also those of rust-n5, whose document is like Java's."""
+    elements = np.arange(15, dtype=">u2").tobytes()
+    root = plant(tmp_path / "c.n5", "lz4", lz4_block_stream(elements), dimensions=[9, 5])
+    header = struct.pack(">HHII", 0, 2, 3, 5)
+    write(root, "a/1/0", header + lz4_block_stream(elements))
+    assert kinds_of(root, deep=False) == {}
+    write(root, "a/2/0", header + CODECS["lz4 frame"][1](elements))
+    found = "expected all blocks in the format of one program, got 2 of Java and 1 of rust-n5"
+    assert kinds_of(root, deep=False) == {"framing": ("warning", found)}
 
 
 @pytest.mark.parametrize("codec", CODECS)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from n5zarr.errors import N5AttributesError
-from n5zarr.zarr_view.record import Record, json_pointers, restore_attributes
+from n5zarr.format.raw_json import json_pointers
+from n5zarr.zarr_view.record import Record, restore_attributes
 
 if TYPE_CHECKING:
     from n5zarr.format.lenient_json import JSON
