@@ -275,8 +275,8 @@ def _is_little(dataset: OpenDataset, batch: Sequence[BatchItem], out: NDBuffer) 
     if isinstance(compression, Raw):
         return bool(math.prod(out.shape) * out.dtype.itemsize <= _FEW_RAW_BYTES)
     is_slow = isinstance(compression, Bzip2 | Jpeg | Lzma | Xz)
-    few = _FEW_SLOW_BYTES if is_slow else _FEW_BYTES
-    return len(batch) * dataset.view.full_n_bytes <= few
+    n_bytes = len(batch) * dataset.view.full_n_bytes
+    return n_bytes <= (_FEW_SLOW_BYTES if is_slow else _FEW_BYTES)
 
 
 def _read_local(

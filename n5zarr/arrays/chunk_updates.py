@@ -150,6 +150,7 @@ async def run_each(
         for k in numbers:
             async with limit:
                 await work(k)
+            await asyncio.sleep(0)  # not every store lets other tasks run
 
     tasks = [asyncio.ensure_future(take()) for _ in range(min(n, concurrency))]
     try:

@@ -172,7 +172,8 @@ class _Reading:
         put: Put,
     ) -> None:
         self.results: list[GetResult | None] = [None] * len(positions)
-        self._get, self._put = get, put
+        self._get, self._put = cast("Callable[[str], BufferLike | None]", get), put
+        self._needs_tasks = get is None
         self._is_in_memory = dataset.store.storage.supports_sync
         # with their keys, as a thread that has to work before it sends keeps the others waiting
         self._left = deque(
@@ -249,7 +250,7 @@ class _Reading:
 
     async def is_done(self, *, is_little: bool) -> bool:
         """Read on threads, or a few blocks in memory at once; False if tasks have to read."""
-        if self._get is None:
+        if self._needs_tasks:
             return False
         try:
             if not self._is_in_memory:

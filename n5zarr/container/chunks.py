@@ -25,6 +25,7 @@ from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_path
 from n5zarr.format.path import join
 from n5zarr.storage.requests import (
+    MANY_BYTES,
     Check,
     Exists,
     Get,
@@ -314,7 +315,7 @@ class Chunks:
         """
         location = yield from self._location_to_write(chunk)
         if location.view.content is Content.LABELS:
-            yield [Update(location.key, partial(self._relabelled, value, location))]
+            yield [Update(location.key, partial(self._relabelled, value, location), MANY_BYTES)]
             return
         with self._errors_of(location):
             (block,) = yield [Work(partial(self._make_block, value, location))]
@@ -349,7 +350,7 @@ class Chunks:
                     return self._relabelled(chunk, location, block)
                 return None if chunk is None else bytes(self._make_block(chunk, location))
 
-        yield [Update(location.key, change_block)]
+        yield [Update(location.key, change_block, MANY_BYTES)]
 
     def _relabelled(
         self, chunk: memoryview | None, location: BlockLocation, block: bytes | None
@@ -407,7 +408,7 @@ class Chunks:
         if location is None:
             return
         if location.view.content is Content.LABELS and location.in_grid:
-            yield [Update(location.key, partial(self._relabelled, None, location))]
+            yield [Update(location.key, partial(self._relabelled, None, location), MANY_BYTES)]
         else:
             yield [Remove(location.key, check=self._check_replaced(location))]
 

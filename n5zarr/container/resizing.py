@@ -26,7 +26,7 @@ from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import block_extent, block_path, blocks_cut_anew, blocks_outside
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.format.path import join
-from n5zarr.storage.requests import Ends, Remove, Steps, Update, Warn
+from n5zarr.storage.requests import MANY_BYTES, Ends, Remove, Steps, Update, Warn
 from n5zarr.zarr_view.element import Content
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def pad_blocks(path: str, view: DatasetView, resized: N5Tuple) -> Steps[None]:
             yield [Warn(message)]
             return
     for some in batched(keys, _AT_ONCE):
-        yield [Update(key, pad) for key, pad in some]
+        yield [Update(key, pad, MANY_BYTES) for key, pad in some]
 
 
 def remove_outside(path: str, dataset: DatasetAttributes, resized: N5Tuple) -> Steps[None]:

@@ -104,15 +104,11 @@ class _Holder:
         if self._loop is None or since < _BLOCKED / 8:
             return False
         self._looked = now
-        if since > _BLOCKED / 2 or not _is_waiting(self.thread):  # nobody has looked, or it runs
+        frame = sys._current_frames().get(self.thread)  # noqa: SLF001 - documented
+        is_waiting = frame is None or frame.f_code is threading.Condition.wait.__code__
+        if since > _BLOCKED / 2 or not is_waiting:  # nobody has looked, or it runs
             self._ran = now
         return now - self._ran > _BLOCKED
-
-
-def _is_waiting(thread: int) -> bool:
-    """Whether a thread waits for another one, as zarr's own calls do for zarr's event loop."""
-    frame = sys._current_frames().get(thread)  # noqa: SLF001 - documented
-    return frame is None or frame.f_code is threading.Condition.wait.__code__
 
 
 _held: dict[_Holder, None] = {}  # of several with one name, the first holds the lock

@@ -16,7 +16,7 @@ from zarr.storage import ObjectStore
 from n5zarr.errors import N5Error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from obstore import Attributes, GetOptions, GetResult, ObjectMeta, PutMode, UpdateVersion
     from obstore.store import ObjectStore as ObstoreStore
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
 
 
-from n5zarr.storage.ending import on_thread
 from n5zarr.storage.ranges import Sent, bounds, check_sent
 from n5zarr.storage.secrets import secrets_of_store, without_secrets
 from n5zarr.storage.url import says_missing
@@ -119,7 +118,9 @@ def value_of_object(store: ObjectStore[ObstoreStore], key: str) -> memoryview:
 
 
 async def update_object(
-    store: ObjectStore[ObstoreStore], key: str, change: Callable[[bytes | None], bytes | None]
+    store: ObjectStore[ObstoreStore],
+    key: str,
+    change: Callable[[bytes | None], Awaitable[bytes | None]],
 ) -> bytes | None:
     """Update an object; start again if another writer replaces it meanwhile.
 
@@ -137,8 +138,8 @@ async def update_object(
     key : str
         Name of the object, which need not exist.
     change : callable
-        Takes the bytes of the object, or None if it is missing, and returns the new bytes, or None
-        to remove the object.
+        Awaitable; takes the bytes of the object, or None if it is missing, and returns the new
+        bytes, or None to remove the object.
 
     Returns
     -------
@@ -160,7 +161,7 @@ async def update_object(
         n_refused = n_refused + 1 if old == last else 0  # who waits for many others goes on
         if n_refused == _ATTEMPTS:
             break
-        new, last = await on_thread(change, old), old  # of a block, it may take seconds
+        new, last = await change(old), old
         if new == old:
             return new
         if new is None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+MANY_BYTES = 2**30  # that text and any codecs may take, to decode and encode
+
 
 @dataclass(slots=True)  # not frozen, which costs a microsecond for each block
 class Get:
@@ -125,12 +127,14 @@ class Update:
     """Ask to replace the value of a key by a function of it; the answer is the new value.
 
     The function gets None if the key is missing, and may return None to remove the key. It is
-    called again if another writer was first. Storage with locks or conditional writes lets no other
-    program write between reading and writing.
+    called again if another writer was first, and off the event loop if it decodes and encodes many
+    bytes (``n_bytes``). Storage with locks or conditional writes lets no other program write
+    between reading and writing.
     """
 
     key: str
     change: Callable[[bytes | None], bytes | None]
+    n_bytes: int = 0
 
 
 @dataclass(slots=True)

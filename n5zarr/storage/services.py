@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import TYPE_CHECKING, Any, override
 
 from zarr.abc.store import RangeByteRequest
@@ -23,7 +24,7 @@ from n5zarr.storage.objects import (
     update_object,
     value_of_object,
 )
-from n5zarr.storage.requests import Entry
+from n5zarr.storage.requests import Entry, Update
 from n5zarr.storage.secrets import is_secret, secrets_of_store, without_secrets
 from n5zarr.storage.served import raise_in
 from n5zarr.storage.store_locations import innermost
@@ -37,6 +38,14 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
     from n5zarr.codecs.buffers import BufferLike
+
+_FEW_BYTES = 2**12  # to decode and encode, in less time than passing them to a thread
+
+
+async def _changed(request: Update, old: bytes | None) -> bytes | None:
+    """Return the new value that a request makes of the old one."""
+    is_little = request.n_bytes <= _FEW_BYTES
+    return request.change(old) if is_little else await on_thread(request.change, old)
 
 
 class Service[T: "Store"]:
@@ -82,12 +91,11 @@ class Service[T: "Store"]:
         value = await self.store.get(key, cpu.buffer_prototype)
         return Kept(None if value is None else value.to_bytes(), now)
 
-    async def update(
-        self, key: str, change: Callable[[bytes | None], bytes | None]
-    ) -> bytes | None:
+    async def update(self, request: Update) -> bytes | None:
         """Replace a value by the result of a function; write nothing if it is the same."""
+        key = request.key
         old = await self.store.get(key, cpu.buffer_prototype)
-        new = await on_thread(change, None if old is None else old.to_bytes())
+        new = await _changed(request, None if old is None else old.to_bytes())
         if new is None:
             if old is not None:
                 await self.store.delete(key)
@@ -267,10 +275,8 @@ class _Objects(Service[ObjectStore[Any]]):
             raise
 
     @override
-    async def update(
-        self, key: str, change: Callable[[bytes | None], bytes | None]
-    ) -> bytes | None:
-        return await update_object(self.store, key, change)
+    async def update(self, request: Update) -> bytes | None:
+        return await update_object(self.store, request.key, partial(_changed, request))
 
     @override
     async def _start(self, key: str, n_bytes: int) -> tuple[bytes, int] | None:

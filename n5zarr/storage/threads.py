@@ -173,4 +173,5 @@ _turns: WeakKeyDictionary[object, dict[tuple[int, int], Turns]] = WeakKeyDiction
 
 def turns_of(storage: object, most: int) -> Turns:
     """Return what limits the requests to storage from this process to a number at a time."""
-    return _turns.setdefault(storage, {}).setdefault((os.getpid(), most), Turns(most))
+    known, key = _turns.setdefault(storage, {}), (os.getpid(), most)
+    return known.get(key) or known.setdefault(key, Turns(most))

@@ -374,9 +374,9 @@ class ZarrStorage(Storage):
                 return await self._service.entries(path, few=few)
             case KeysBelow(path, take):
                 return await self._service.take_keys(path, take)
-            case Update(key, change):
+            case Update(key):
                 return await holding_async(
-                    self._held.name_of(key), lambda: unbroken(self._service.update(key, change))
+                    self._held.name_of(key), lambda: unbroken(self._service.update(request))
                 )
             case Remove(key):
                 await holding_async(

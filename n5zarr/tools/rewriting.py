@@ -30,7 +30,7 @@ from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import to_c
 from n5zarr.storage.place import place_of
-from n5zarr.storage.requests import Steps, Update, read_each
+from n5zarr.storage.requests import MANY_BYTES, Steps, Update, read_each
 from n5zarr.store.locating import open_container
 from n5zarr.tools.jobs.nodes import BlockTask, block_tasks, walk
 from n5zarr.tools.jobs.run import RunOptions
@@ -222,7 +222,7 @@ def _remove_each(sizes: dict[str, int], view: DatasetView) -> Steps[None]:
         sizes[key] = len(block)
         return None
 
-    yield [Update(key, partial(without_empty, key)) for key in list(sizes)]
+    yield [Update(key, partial(without_empty, key), MANY_BYTES) for key in list(sizes)]
 
 
 def _is_empty(block: bytes, view: DatasetView) -> bool:
@@ -413,5 +413,5 @@ def _rewrite(
         had_values = has_values_outside(block, extent) or bool(is_filled)
         return encode_payload(pad_or_truncate(block, to_c(wanted)), data_type, compression)
 
-    yield [Update(key, rewritten)]
+    yield [Update(key, rewritten, MANY_BYTES)]
     return had_values

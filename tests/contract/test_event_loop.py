@@ -23,7 +23,7 @@ from zarr.storage import FsspecStore, LoggingStore, MemoryStore, ObjectStore, Wr
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr.storage import key_locks, services, threads
+from n5zarr.storage import key_locks, objects, services, threads
 from tests.waiting import PATIENCE, wait_until
 
 if TYPE_CHECKING:
@@ -160,7 +160,8 @@ def test_two_loops_write_halves_of_a_block(kind: str, tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as callers:
         for call in [callers.submit(on_zarrs_loop), callers.submit(on_another)]:
             call.result(PATIENCE)
-    assert n5zarr.open(N5Store(store), path="a")[...].tolist() == [[1] * 7, [2] * 7]
+    found: Any = n5zarr.open_array(N5Store(store), path="a")[...]
+    assert found.tolist() == [[1] * 7, [2] * 7]
 
 
 @pytest.mark.usefixtures("slow")
@@ -200,9 +201,9 @@ class Counted(Awaited):
 
 
 @pytest.fixture
-def objects(monkeypatch: pytest.MonkeyPatch) -> tuple[Store, list[int]]:
+def counted(monkeypatch: pytest.MonkeyPatch) -> tuple[Store, list[int]]:
     """Return an object store, and how many of its objects were read at each time."""
-    own, under_way, found = services.value_of_object, deque[int](), [0]
+    own, under_way, found = objects.value_of_object, deque[int](), [0]
 
     def value(store: Any, key: str) -> Any:
         under_way.append(0)
@@ -222,8 +223,8 @@ def read_by_many(store: N5Store, places: Any = ...) -> None:
             assert values.all()
 
 
-def test_concurrency_is_that_of_a_store_not_of_a_call(objects: tuple[Store, list[int]]) -> None:
-    store, found = objects
+def test_concurrency_is_that_of_a_store_not_of_a_call(counted: tuple[Store, list[int]]) -> None:
+    store, found = counted
     n5zarr.create_array(N5Store(store), path="a", data=np.ones((6, 10, 14)), chunks=(2, 3, 5))
     read_by_many(N5Store(store, concurrency=5))
     assert max(found) == 5

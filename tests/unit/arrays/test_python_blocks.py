@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.arrays.python_blocks import share_out
+from n5zarr.arrays.workers import share_out
 from n5zarr.errors import N5BlockError
 
 if TYPE_CHECKING:
