@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, assert_never, cast, override
 import zarr
 from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, ObjectStore, StorePath
+from zarr.storage import FsspecStore, ObjectStore, StorePath, WrapperStore
 
-from n5zarr._zarr import on_own_loop, same_data, sync
+from n5zarr._zarr import on_own_loop, same_data, sync, wrapped
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
@@ -133,8 +133,7 @@ class ZarrStorage(Storage):
         if self._cache is not None:  # which keeps what is awaited
             return False
         # zarr's convention: wrappers always have the methods; the attribute tells if they work
-        has_methods = _has_methods(type(self.store))
-        return has_methods and bool(getattr(self.store, "_supports_sync_io", True))
+        return _has_methods(self.store) and bool(getattr(self.store, "_supports_sync_io", True))
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
@@ -415,10 +414,22 @@ class ZarrStorage(Storage):
                 )
 
 
+def _has_methods(store: Store) -> bool:
+    """Whether a store, and those that it wraps, have synchronous methods that do what others do."""
+    has_methods = _defines_methods(type(store))
+    return has_methods and (not isinstance(store, WrapperStore) or _has_methods(wrapped(store)))
+
+
 @cache
-def _has_methods(kind: type) -> bool:
-    """Whether stores of a class have synchronous methods; asking takes 10 us."""
-    return issubclass(kind, SupportsSyncStore)
+def _defines_methods(kind: type) -> bool:
+    """Whether a class has synchronous methods; one with its own ``get`` has its ``get_sync``."""
+
+    def definer(name: str) -> type:
+        return next(base for base in kind.__mro__ if name in vars(base))
+
+    return issubclass(kind, SupportsSyncStore) and all(
+        issubclass(definer(f"{name}_sync"), definer(name)) for name in ("get", "set", "delete")
+    )
 
 
 def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request
