@@ -24,11 +24,19 @@ if TYPE_CHECKING:
 _LAST_WAIT = 5.0  # seconds for a request that is under way when its call is cancelled
 
 
+_call: ContextVar[Call] = ContextVar("n5zarr_call")
+
+
+def _current() -> Call:
+    """Return the call of this thread or coroutine."""
+    return _call.get(_NONE)
+
+
 class Call:
     """A call, which any thread may stop."""
 
     def __init__(self) -> None:
-        self.is_stopped = False
+        self.is_stopped, self._outer = False, _call.get(None)
         # of the work under way, with the numbers of their threads
         self.stops: list[tuple[Callable[[], object], int]] = []
 
@@ -41,6 +49,8 @@ class Call:
     def end(self) -> None:
         """Stop the call, and wait until nothing is under way, whatever interrupts this thread."""
         try:
+            if _current() is self:  # an interruption came before it was left
+                _call.set(self._outer or _NONE)
             self.stop()
             # an interruption may have left what is this thread's own
             while any(thread != get_ident() for _, thread in [*self.stops]):
@@ -50,13 +60,13 @@ class Call:
             raise
 
 
-_call: ContextVar[Call] = ContextVar("n5zarr_call", default=Call())  # noqa: B039 - never stopped
+_NONE = Call()  # never stopped
 
 
 @contextmanager
 def entering(call: Call | None) -> Iterator[None]:
     """Make what this thread or coroutine begins a part of a call; None: of the current one."""
-    token = _call.set(call or _call.get())
+    token = _call.set(call or _current())
     try:
         yield
     finally:
@@ -85,7 +95,7 @@ class ended_by:  # noqa: N801 - a context manager; made by `contextlib`, it take
     """
 
     def __init__(self, stop: Callable[[], object]) -> None:
-        self._under_way, self._call = (stop, get_ident()), _call.get()
+        self._under_way, self._call = (stop, get_ident()), _current()
 
     def __enter__(self) -> None:
         self._call.stops.append(self._under_way)
@@ -100,7 +110,7 @@ class ended_by:  # noqa: N801 - a context manager; made by `contextlib`, it take
 
 def check_wanted() -> None:
     """Raise :class:`asyncio.CancelledError` if the current call is stopped."""
-    if _call.get().is_stopped:
+    if _current().is_stopped:
         raise asyncio.CancelledError
 
 

@@ -182,7 +182,7 @@ def test_data_that_fail_leave_nothing(path: Path, whole: Path, error: type[BaseE
         with pytest.raises(error, match="here") as raised:
             io.write(file)
         assert "a.n5: nothing of this write is kept; open it again" in raised.value.__notes__[0]
-        with pytest.raises(Exception, match="parent"):  # it is closed
+        with pytest.raises(TypeError, match="parent"):  # it is closed
             io.write(file)
     check_is_whole(path, whole)
 

@@ -278,7 +278,7 @@ def test_each_image_of_a_group_keeps_its_place(tmp_path: Path, version: Any) -> 
 
 @VERSIONS
 def test_an_array_of_two_images_belongs_to_both(tmp_path: Path, version: Any) -> None:
-    check_conversion(two_images(tmp_path / "in.zarr", version, ("seg/0", "1")), tmp_path)
+    check_conversion(two_images(tmp_path / "in.zarr", version, ("0", "1")), tmp_path)
     for path in ("s1", "image2/s1"):
         found = n5zarr.open_array(tmp_path / "out.n5", path=path)
         np.testing.assert_array_equal(found[...], elements()[1])

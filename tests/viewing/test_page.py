@@ -270,7 +270,10 @@ def test_of_a_large_project_one_time_point_is_seen_and_few_tiles_are_read(tmp_pa
     n5zarr.write_bdv(
         {view: np.ones((3, 5, 7), "u2") for view in moves},
         tmp_path / "a.xml",
-        setups={setup: {"name": f"s{setup:02}", "channel": "ba"[setup % 2]} for setup in range(14)},
+        setups={
+            setup: {"name": f"s{setup:02}", "channel": "ba"[setup % 2], "tile": f"{setup // 2}"}
+            for setup in range(14)
+        },
         registrations=moves,
         levels=0,
     )

@@ -237,7 +237,8 @@ def run_tasks[T, R](
 
     Yields
     ------
-    A task, and what ``work`` returns for it, in any order.
+    tuple
+        A task, and what ``work`` returns for it, in any order.
 
     Raises
     ------

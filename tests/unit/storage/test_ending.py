@@ -41,11 +41,11 @@ def test_a_request_under_way_is_awaited_for_a_while(
     assert done == ([] if is_slow else ["sent"])
 
 
-def test_what_no_thread_has_begun_is_called_off() -> None:
+def test_what_no_thread_has_begun_is_called_off(monkeypatch: pytest.MonkeyPatch) -> None:
     released, done = threading.Event(), list[int]()
+    monkeypatch.setattr("n5zarr.storage.ending.WORK", ThreadPoolExecutor(1))
 
     async def cancel() -> None:
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
         other = asyncio.ensure_future(on_thread(released.wait, PATIENCE))
         task = asyncio.ensure_future(on_thread(done.append, 1))
         await let_others_run()

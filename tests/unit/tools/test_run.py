@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.storage.ending import Call
 from n5zarr.tools.jobs.run import RunOptions, run_tasks
 from tests.waiting import PATIENCE, is_inside, wait_until
 
@@ -53,7 +54,8 @@ def waits(task: int) -> int:
     main = threading.main_thread()
     if task:
         RELEASED.wait(PATIENCE)
-        wait_until(lambda: is_inside(main, concurrent.futures.wait) or not is_inside(main, stop))
+        waiting = (concurrent.futures.wait, Call.end)  # the latter for threads
+        wait_until(lambda: any(is_inside(main, f) for f in waiting) or not is_inside(main, stop))
     ENDED.append(task)
     return task
 
