@@ -7,9 +7,11 @@ behind a cache. Code that removes or replaces files checks here whether another 
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from zarr.abc.store import SupportsSyncStore
 from zarr.storage import FsspecStore, LocalStore, ObjectStore, WrapperStore, ZipStore
 
 from n5zarr._zarr import wrapped
@@ -51,6 +53,24 @@ def innermost(store: Store) -> Store:
     while isinstance(store, WrapperStore):
         store = wrapped(store)
     return store
+
+
+def has_sync_methods(store: Store) -> bool:
+    """Whether a store, and those that it wraps, have synchronous methods that do what others do."""
+    defines = _defines_methods(type(store))
+    return defines and (not isinstance(store, WrapperStore) or has_sync_methods(wrapped(store)))
+
+
+@cache
+def _defines_methods(kind: type) -> bool:
+    """Whether a class has synchronous methods; one with its own ``get`` has its ``get_sync``."""
+
+    def definer(name: str) -> type:
+        return next(base for base in kind.__mro__ if name in vars(base))
+
+    return issubclass(kind, SupportsSyncStore) and all(
+        issubclass(definer(f"{name}_sync"), definer(name)) for name in ("get", "set", "delete")
+    )
 
 
 def name_of_data(store: Store) -> str:

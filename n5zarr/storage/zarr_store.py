@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from functools import cache, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self, assert_never, cast, override
 
 import zarr
 from zarr.abc.store import RangeByteRequest, Store, SupportsSyncStore
 from zarr.buffer import cpu
-from zarr.storage import FsspecStore, ObjectStore, StorePath, WrapperStore
+from zarr.storage import FsspecStore, ObjectStore, StorePath
 
-from n5zarr._zarr import on_own_loop, same_data, sync, wrapped
+from n5zarr._zarr import on_own_loop, same_data, sync
 from n5zarr.errors import N5UnsupportedError
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.storage.asking_once import answers
@@ -44,7 +44,7 @@ from n5zarr.storage.requests import (
 )
 from n5zarr.storage.secrets import secrets_of_store
 from n5zarr.storage.services import Service, service_of
-from n5zarr.storage.store_locations import innermost
+from n5zarr.storage.store_locations import has_sync_methods, innermost
 from n5zarr.storage.url import is_gone, says_missing, server_error
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ class ZarrStorage(Storage):
         if self._cache is not None:  # which keeps what is awaited
             return False
         # zarr's convention: wrappers always have the methods; the attribute tells if they work
-        return _has_methods(self.store) and bool(getattr(self.store, "_supports_sync_io", True))
+        return has_sync_methods(self.store) and bool(getattr(self.store, "_supports_sync_io", True))
 
     @override
     def with_read_only(self, *, read_only: bool) -> Self:
@@ -412,24 +412,6 @@ class ZarrStorage(Storage):
                     f"{path}/: an empty group remains: obstore cannot remove the empty object that "
                     "Java has made for it; remove it with backend='fsspec'"
                 )
-
-
-def _has_methods(store: Store) -> bool:
-    """Whether a store, and those that it wraps, have synchronous methods that do what others do."""
-    has_methods = _defines_methods(type(store))
-    return has_methods and (not isinstance(store, WrapperStore) or _has_methods(wrapped(store)))
-
-
-@cache
-def _defines_methods(kind: type) -> bool:
-    """Whether a class has synchronous methods; one with its own ``get`` has its ``get_sync``."""
-
-    def definer(name: str) -> type:
-        return next(base for base in kind.__mro__ if name in vars(base))
-
-    return issubclass(kind, SupportsSyncStore) and all(
-        issubclass(definer(f"{name}_sync"), definer(name)) for name in ("get", "set", "delete")
-    )
 
 
 def _answered(answer: Any) -> Any:  # noqa: ANN401 - of the request

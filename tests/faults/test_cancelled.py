@@ -173,16 +173,17 @@ def test_the_end_of_an_event_loop_ends_a_write(tmp_path: Path) -> None:
 @contextmanager
 def interruptions(call: Callable[[], object], look: Look, *, is_again: bool) -> Iterator[None]:
     """Let a timer interrupt a call, as Ctrl-C does, after some blocks; once, or five times."""
-    n_before, n_raised = len(look()), 0
+    n_before, n_raised, last = len(look()), 0, 0.0
 
     def handle(_: int, frame: FrameType | None) -> None:
-        nonlocal n_raised
-        if n_raised == (5 if is_again else 1):
+        nonlocal n_raised, last
+        # a finalizer may have swallowed the last one; a user tries again
+        if n_raised >= (5 if is_again else 1) and time.monotonic() < last + 10:
             return
         while frame is not None and frame.f_code is not call.__code__:
             frame = frame.f_back
         if frame is not None and (n_raised or len(look()) >= n_before + FEW):
-            n_raised += 1
+            n_raised, last = n_raised + 1, time.monotonic()
             raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, handle)
@@ -210,8 +211,10 @@ def _set(array: Any, name: str, selection: Any, value: Any) -> None:
     getattr(array, f"set_{name}_selection")(selection, value)
 
 
-# of zarr, if an interruption comes between making a coroutine and running it
-NEVER_AWAITED = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+# an interruption between making a coroutine of zarr and running it, or inside a finalizer
+IGNORED = pytest.mark.filterwarnings(
+    "ignore:Exception ignored:pytest.PytestUnraisableExceptionWarning"
+)
 ROWS = np.arange(0, SHAPE[0], 2)
 SETTERS: dict[str, Callable[[Any, np.ndarray], object]] = {
     "box": lambda array, value: array.__setitem__(..., value),
@@ -222,7 +225,7 @@ SETTERS: dict[str, Callable[[Any, np.ndarray], object]] = {
 }
 
 
-@NEVER_AWAITED
+@IGNORED
 @pytest.mark.each_of(3)
 @pytest.mark.parametrize("is_again", [False, True], ids=["once", "again"])
 @pytest.mark.parametrize(
@@ -265,7 +268,7 @@ TOOLS: dict[str, Callable[[Path, Path], object]] = {
 }
 
 
-@NEVER_AWAITED
+@IGNORED
 @pytest.mark.each_of(3)
 @pytest.mark.parametrize("is_again", [False, True], ids=["once", "again"])
 @pytest.mark.parametrize("name", TOOLS)
@@ -288,7 +291,7 @@ def test_an_interrupted_tool_ends(name: str, tmp_path: Path, *, is_again: bool) 
     assert look() == at_end
 
 
-@NEVER_AWAITED
+@IGNORED
 def test_an_interrupted_append_leaves_the_old_shape(tmp_path: Path) -> None:
     data = xr.DataArray(values(), dims=("z", "y", "x"), name="v").chunk(z=30)
     where, options = tmp_path / "a.n5", {"chunks": {"z": 3}, **SLOW_N5}

@@ -219,9 +219,8 @@ def run_tasks[T, R](
 ) -> Iterator[tuple[T, R]]:
     """Run a function for each task, some at a time, and yield the results as they come.
 
-    Tasks are taken as workers become free, so that their number costs no memory. If the caller
-    stops, or a task fails, waiting tasks are dropped, and blocks at hand of threads, or tasks of
-    processes, are waited for; with dask all that was sent, at most two tasks for each thread.
+    Tasks are taken as workers are free. If the caller stops, or a task fails, waiting tasks are
+    dropped, and blocks at hand of threads or tasks of processes waited for; with dask all sent.
 
     Parameters
     ----------
