@@ -7,6 +7,8 @@ above each dataset, for example. Flows do not know each other, so storage rememb
 from __future__ import annotations
 
 import os
+import sys
+import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
@@ -17,6 +19,7 @@ from n5zarr.storage.requests import Get, List, Put, Remove, RemoveTree, Request,
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from types import FrameType
 
     from n5zarr.storage.services import Service
 
@@ -26,9 +29,18 @@ _MOST = 2**25  # bytes of answers in memory at once
 class _OfCall(Answers):
     """The answers to requests for documents and listings, during one call."""
 
-    def __init__(self) -> None:
+    def __init__(self, frame: FrameType) -> None:
         super().__init__(_MOST)
+        self._frame, self._thread = frame, threading.get_ident()
         self._asked: dict[int, object] = {}  # so that nothing else gets the same id
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the code of the call has been left; an interruption may skip what follows it."""
+        frame = sys._current_frames().get(self._thread)  # noqa: SLF001 - documented
+        while frame not in (None, self._frame):
+            frame = frame.f_back
+        return frame is None
 
     def known(self, service: Service[Any], request: Request) -> Kept[Any] | None:
         """Return the answer, or None if storage has to be asked."""
@@ -68,12 +80,17 @@ class _OfCall(Answers):
         self._asked[id(service.store)] = service.store
 
 
-answers: ContextVar[_OfCall | None] = ContextVar("answers", default=None)
-"""The answers that storage remembers in this context; None outside of :func:`asking_once`."""
+_answers: ContextVar[_OfCall | None] = ContextVar("answers", default=None)
+
+
+def answers() -> _OfCall | None:
+    """Return what storage remembers in this context; None outside of :func:`asking_once`."""
+    of_call = _answers.get()
+    return None if of_call is None or of_call.is_over else of_call
 
 
 def _begin_anew() -> None:
-    if (known := answers.get()) is not None:
+    if (known := _answers.get()) is not None:
         known.begin_anew()
 
 
@@ -88,11 +105,11 @@ def asking_once() -> Iterator[None]:
     For calls that return values, and no open arrays: what other programs write meanwhile is not
     seen. Local files are read as always, as that costs little.
     """
-    if answers.get() is not None:  # within a call that does the same
+    if answers() is not None:  # within a call that does the same
         yield
         return
-    token = answers.set(_OfCall())
+    token = _answers.set(_OfCall(sys._getframe(2)))  # noqa: SLF001 - that of the `with`
     try:
         yield
     finally:
-        answers.reset(token)
+        _answers.reset(token)

@@ -269,7 +269,7 @@ class ZarrStorage(Storage):
 
     async def _answer_async(self, request: Request, warn: Callable[[str], None]) -> object:
         """Answer one request with await; see :meth:`answer`."""
-        if (of_call := answers.get()) is None:
+        if (of_call := answers()) is None:
             return await self._sent_once(request, warn)
         if (known := of_call.known(self._service, request)) is not None:
             return known.answer

@@ -208,6 +208,7 @@ class Case(NamedTuple):
         if interrupted.at is not None:
             return False
         assert where, "the interrupt was lost"
+        print(where, self.place)  # noqa: T201 - shown if what follows fails
         until_quiet()
         check_nothing_is_held()
         assert open_files() <= before, where

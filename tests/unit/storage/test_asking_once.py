@@ -70,6 +70,37 @@ def test_each_document_and_listing_is_asked_for_once(store: Counting, ask: Any) 
     assert store.asked.count(DOCUMENT) == 2  # after the call, others may have written
 
 
+@pytest.mark.parametrize("way", ["with", "decorator"])
+def test_no_answer_outlives_a_call_that_is_interrupted_before_its_end(
+    store: Counting, ask: Any, way: str
+) -> None:
+    """As if a signal handler raised when the context was entered, and the error was kept."""
+    kept, contexts = [], []
+
+    def enter() -> None:
+        context = asking_once()
+        context.__enter__()
+        contexts.append(context)
+        ask(Get(DOCUMENT))
+        ask(Get(DOCUMENT))
+        raise KeyboardInterrupt
+
+    def call() -> None:
+        (asking_once()(enter) if way == "decorator" else enter)()
+
+    try:
+        call()
+    except KeyboardInterrupt as err:
+        kept.append(err)
+    assert store.asked == [DOCUMENT]
+    ask(Get(DOCUMENT))
+    assert store.asked == [DOCUMENT] * 2
+    with asking_once():
+        ask(Get(DOCUMENT))
+        ask(Get(DOCUMENT))
+    assert store.asked == [DOCUMENT] * 3
+
+
 def test_a_document_in_a_directory_that_is_not_listed_is_not_asked_for(
     store: Counting, ask: Any
 ) -> None:
@@ -150,7 +181,7 @@ def test_the_oldest_answers_are_dropped(
 def test_a_process_forked_within_a_call_does_not_wait_for_its_parent() -> None:
     """A thread of the parent may be looking into the answers."""
     with asking_once():
-        known: Any = answers.get()
+        known: Any = answers()
         with known._lock:
             child = os.fork()
             if not child:
