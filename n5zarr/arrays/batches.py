@@ -172,7 +172,7 @@ class Batches:
         """Write chunks from a buffer, as ``CodecPipeline.write``."""
         batch = host_batch(batch_info)
         value = host_buffer(value, copy=True)
-        with entering(batch[0][0].store.call if batch else None):
+        with entering(batch[0][0].store.container.memory.call if batch else None):
             dataset = await self._dataset(batch, to_write=True)
             if dataset is None:
                 await self._write_coded(batch, value, drop_axes)

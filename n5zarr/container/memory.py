@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from n5zarr.format.data_type import DataType
     from n5zarr.format.lenient_json import JSON
     from n5zarr.format.order import N5Tuple
+    from n5zarr.storage.ending import Call
 
 type Node = DatasetView | GroupAttributes
 
@@ -121,6 +122,8 @@ class Memory:
         Whether the root of the container is known to exist.
     before : dict or None
         Documents before they were changed, by path, while an error would undo the changes.
+    call : Call or None
+        The call of which all writes of chunks are a part, on any thread.
     """
 
     def __init__(self, assumed: Mapping[str, bytes] | None = None) -> None:
@@ -139,6 +142,7 @@ class Memory:
         self.version_checked = False
         self.has_root = False
         self.before: dict[str, bytes | None] | None = None
+        self.call: Call | None = None
 
     def for_copy(self) -> Memory:
         """Make the memory of another store object that serves the same open arrays."""
@@ -148,7 +152,7 @@ class Memory:
 
     def __getstate__(self) -> dict[str, Any]:
         # `listed` has times of this process; a shard can be computed again
-        return self.__dict__ | {"listed": {}, "named": set(), "_last_shard": None}
+        return self.__dict__ | {"listed": {}, "named": set(), "_last_shard": None, "call": None}
 
     # ------------------------------------------------------------------ nodes
 

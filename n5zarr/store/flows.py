@@ -12,7 +12,7 @@ from n5zarr._zarr import sync, wait_for_loop
 from n5zarr.format.attributes import ATTRIBUTES_JSON
 from n5zarr.format.foreign import FIRST_BYTES, ZARR_DOCUMENTS, Foreign, file_from, zarr_node
 from n5zarr.format.path import join, normalize_path
-from n5zarr.storage.ending import Call, check_wanted, within_call
+from n5zarr.storage.ending import check_wanted, within_call
 from n5zarr.storage.not_found import NotFoundError, local_root_message
 from n5zarr.storage.requests import Get, Steps, put_each
 from n5zarr.store.info import read_version
@@ -31,7 +31,6 @@ class FlowRunner:
 
     storage: Storage  # of the container's keys
     container: Container  # its methods return flows, for `run` and `run_async`
-    call: Call | None = None  # of which all writes of chunks are a part, on any thread
 
     def run[T](self, steps: Steps[T]) -> T:
         """Run a flow of the container, and wait for its result; not for code on an event loop."""

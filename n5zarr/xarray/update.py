@@ -117,7 +117,7 @@ class UpdatePlan:
             if self.grows:
                 for array, change in zip(arrays, self.changes, strict=True):
                     array.resize(tuple(part.stop for part in change.region))
-            with ending() as self.store.call:
+            with ending() as self.store.container.memory.call:
                 return _store(arrays, self.changes, compute=compute)
         except BaseException:
             _restore(arrays, shapes)

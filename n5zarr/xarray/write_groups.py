@@ -375,7 +375,7 @@ class GroupWriter:
 
     def write(self, group: str, ds: xr.Dataset) -> Delayed | None:
         """Create datasets; without ``compute``, return an object that writes."""
-        with ending() as self.store.call:  # threads of dask, too
+        with ending() as self.store.container.memory.call:  # threads of dask, too
             stored = ds.to_zarr(  # type: ignore[call-overload] # `compute` is not a literal
                 self.store,
                 group=group or None,
