@@ -23,7 +23,7 @@ MODULES = read_modules(REPOSITORY)
 BUDGETS = {
     "paintera": (450, 6),
     "other_sources": (290, 2),
-    "ome_zarr": (1000, 5),
+    "ome_zarr": (1010, 5),
     "bigdataviewer": (3310, 6),
 }
 # tests of what is nearest to each room
