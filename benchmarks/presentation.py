@@ -36,7 +36,7 @@ COMPRESSIONS: dict[str, dict[str, Any]] = {
     "blosc": {"type": "blosc", "cname": "zstd", "clevel": 5, "shuffle": 1},
 }
 PIPELINES = {
-    "n5zarr": "n5zarr.arrays.pipeline.N5CodecPipeline",
+    "n5zarr": "n5zarr.fast.pipeline.N5CodecPipeline",
     "default": "zarr.core.codec_pipeline.BatchedCodecPipeline",
     "fused": "zarr.core.codec_pipeline.FusedCodecPipeline",
 }

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from n5zarr.arrays.html import set_html
 from n5zarr.errors import N5Error, N5MissingDependencyError, N5Warning
-from n5zarr.rooms import lacking
+from n5zarr.rooms import asked, lacking
 
 if TYPE_CHECKING:
     from n5zarr.arrays.creating import create_array
@@ -292,7 +292,7 @@ def __dir__() -> list[str]:
 set_html(lambda node: import_module("n5zarr.viewing.picture_html").make_html(node))
 
 try:
-    import_module("n5zarr.arrays.pipeline").make_default()  # zarr's default where it has its own
+    asked("speed", "default pipeline")  # where zarr has its own
 except ModuleNotFoundError as err:
     if err.name != "zarr":  # which the pure packages do without
         raise

@@ -15,10 +15,11 @@ from n5zarr.errors import N5UnsupportedError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-type Point = Literal["location", "source file", "axes", "images", "step"]
+type Point = Literal["location", "source file", "axes", "images", "step", "speed"]
 """What is at a location, shown as N5; a file that is converted; axes; images; a step of a job.
 
-Steps are also what ``create_array`` does for a room, images what the engine of xarray opens.
+Steps are also what ``create_array`` does for a room, images what the engine of xarray opens; speed
+is what does the same as the core in less time, or returns None.
 """
 
 ADDED: Mapping[Point, Mapping[str, str]] = {
@@ -54,6 +55,18 @@ ADDED: Mapping[Point, Mapping[str, str]] = {
         "copy label multisets": "n5zarr.paintera.copying:MultisetCopy",
         "levels of label multisets": "n5zarr.paintera.pyramid:MultisetPass",
         "describe a label source": "n5zarr.paintera.pyramid:describe_labels",
+    },
+    "speed": {
+        "array": "n5zarr.fast.array:N5Array",
+        "pipeline": "n5zarr.fast.pipeline:N5CodecPipeline",
+        "default pipeline": "n5zarr.fast.pipeline:make_default",
+        "boxes": "n5zarr.fast.many_boxes:read_many",
+        "cells": "n5zarr.fast.cells:Cells",
+        "cells of blocks": "n5zarr.fast.many_boxes:read_cells",
+        "whole blocks": "n5zarr.fast.whole_blocks:read_whole",
+        "ends of files": "n5zarr.fast.many_files:read_ends",
+        "stamps": "n5zarr.fast.many_files:stamps",
+        "is compiled": "n5zarr.fast.kernel:is_compiled",
     },
 }
 

@@ -13,7 +13,7 @@ import sys
 def pytest_load_initial_conftests() -> None:
     """Install the plugin before anything imports n5zarr; importing this module changes nothing."""
     assert "n5zarr" not in sys.modules, "n5zarr is imported already"
-    sys.modules["n5zarr.arrays._kernel"] = None  # type: ignore[assignment] # not to be imported
+    sys.modules["n5zarr.fast._kernel"] = None  # type: ignore[assignment] # not to be imported
     for name in ("F_OFD_SETLK", "F_OFD_SETLKW", "F_OFD_GETLK"):
         if hasattr(fcntl, name):
             delattr(fcntl, name)

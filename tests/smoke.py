@@ -10,7 +10,7 @@ import numpy as np
 import zarr
 
 import n5zarr
-from n5zarr.arrays.kernel import is_compiled
+from n5zarr.fast.kernel import is_compiled
 
 
 def main() -> None:

@@ -48,6 +48,7 @@ LAYERS = (
     "store",
     "metadata",
     "arrays",
+    "fast",
     "xarray",
     "images",
     "viewing",

@@ -22,9 +22,9 @@ from zarr.storage import LocalStore, LoggingStore, MemoryStore, WrapperStore, Zi
 
 import n5zarr
 from n5zarr import N5Store, _zarr, cores
-from n5zarr.arrays.chunk_updates import merged
 from n5zarr.container import codec_chain
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.fast.chunk_updates import merged
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,7 +17,6 @@ import zarr
 from zarr.storage import StorePath
 
 from n5zarr._zarr import ArrayV3Metadata, Attributes, async_group, sync, with_attributes
-from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.described import DescribedArray, N5Attributes, own_info
 from n5zarr.arrays.html import html_of
 from n5zarr.container import codec_chain
@@ -26,6 +25,7 @@ from n5zarr.container.walk import Selection, Unreadable, Walk
 from n5zarr.format.attributes import GroupAttributes
 from n5zarr.format.path import normalize_path
 from n5zarr.format.raw_json import from_numpy
+from n5zarr.rooms import added
 from n5zarr.store.block_codec import N5BlockCodec
 from n5zarr.store.n5_store import N5Store
 from n5zarr.zarr_view.dataset_view import DatasetView
@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class N5Group(zarr.Group):
-    """A :class:`zarr.Group` whose arrays are :class:`N5Array` if their codec allows it."""
+    """A :class:`zarr.Group` whose arrays are those of :func:`with_fast_path`."""
 
     def __eq__(self, other: object) -> bool:
         if isinstance(other, zarr.Group):
@@ -186,8 +186,8 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     Returns
     -------
     zarr.Array or zarr.Group
-        An :class:`N5Array` for an array with n5zarr's own codec; an :class:`N5Group` for a group,
-        which does the same for its members; for other arrays a :class:`DescribedArray`.
+        For an array with n5zarr's own codec, one of the room ``fast``; an :class:`N5Group` for a
+        group, which does the same for its members; for others a :class:`DescribedArray`.
     """
     if isinstance(node, zarr.Group):
         return cast("Node", N5Group(async_group(node)))
@@ -196,7 +196,8 @@ def with_fast_path[Node: AnyArray | zarr.Group](node: Node) -> Node:
     is_fast = len(codecs) == 1 and isinstance(codecs[0], N5BlockCodec)
     if not is_fast:
         _log.debug("%s: left to zarr: its codec is not n5zarr's own", node.store_path)
-    return cast("Node", (N5Array if is_fast else DescribedArray)(node.async_array))
+    kind = (added("speed", "array") if is_fast else None) or DescribedArray
+    return cast("Node", kind(node.async_array))
 
 
 def values_of(storage: Storage, path: str, view: DatasetView) -> AnyArray:

@@ -1,11 +1,8 @@
-"""Read many boxes, or cells of elements as one each, and each block once.
-
-Many boxes of one shape: for training, meshes, points. Cells: a coarser level of an image.
-"""
+"""Read many boxes of one shape, for training, meshes, points, and each block once."""
 
 from __future__ import annotations
 
-from operator import index, mod
+from operator import index
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,25 +10,20 @@ import zarr
 from zarr.buffer import cpu
 
 from n5zarr._zarr import sync
-from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Groups
-from n5zarr.arrays.boxes import BoxSlices, box_at
-from n5zarr.arrays.chunk_updates import run_each
-from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of
-from n5zarr.arrays.placing import fill, memory_of, read_on_host
+from n5zarr.arrays.placing import fill, memory_of
 from n5zarr.errors import option_error
-from n5zarr.format.order import present
+from n5zarr.rooms import asked
 from n5zarr.storage.ending import ending, within_call
+from n5zarr.storage.threads import run_each
 from n5zarr.store.n5_store import N5Store
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     import numpy.typing as npt
     from zarr.abc.buffer import NDBuffer
     from zarr.types import AnyArray
-
-    from n5zarr.arrays.cells import Cells
 
 
 def read_boxes(
@@ -99,14 +91,12 @@ def _read_into(
     if out.size and array.ndim == 0:
         out[...] = array.get_basic_selection((), prototype=cpu.buffer_prototype)
     elif out.size:
-        dataset = dataset_of_array(array)
-        if dataset is None or not kernel.can_do(dataset):
+        found: tuple[Groups, Sequence[int]] | None
+        found = asked("speed", "boxes", array, starts, shape, out)
+        if found is None:
             _read_blocks(array, *_groups_of_any(array, starts, shape), shape, out)
-        else:
-            fill_value = fill_value_of(array.async_array.metadata)
-            groups, left = read_grouped(dataset, starts, shape, out, fill_value)
-            if left:
-                _read_blocks(array, groups.only(left), array.chunks, shape, out)
+        elif found[1]:
+            _read_blocks(array, found[0].only(found[1]), array.chunks, shape, out)
     return out
 
 
@@ -153,84 +143,6 @@ def _check_fits(out: np.ndarray | NDBuffer, shape: tuple[int, ...], dtype: np.dt
         raise option_error(
             f"out: expected an array of {dtype} and shape {shape}, got {out.dtype}, {out.shape}"
         )
-
-
-def read_grouped(
-    dataset: OpenDataset,
-    starts: np.ndarray,
-    shape: tuple[int, ...],
-    out: np.ndarray,
-    fill_value: object,
-) -> tuple[Groups, Sequence[int]]:
-    """Read boxes with the kernel, block by block.
-
-    Parameters
-    ----------
-    dataset : OpenDataset
-        A dataset that the kernel can read.
-    starts, shape : numpy.ndarray of int64, tuple of int
-        Boxes inside of the dataset, as in :func:`read_boxes`.
-    out : numpy.ndarray
-        Receives the elements, shape ``(boxes, *shape)``, any strides; is not empty.
-    fill_value : number
-        Value of the elements of missing blocks.
-
-    Returns
-    -------
-    tuple
-        The groups, and the numbers of those that are left to Python.
-    """
-    groups = Groups.of(starts, shape, dataset.view.chunk_shape)
-    order = slice(None, None, -1 if dataset.view.axis_order == "C" else 1)
-    starts_n5, places_n5 = (np.ascontiguousarray(each[:, order]) for each in groups[:2])
-    in_n5_order = groups._replace(starts=starts_n5, places=places_n5)
-    return groups, kernel.read_boxes(dataset, in_n5_order, out, fill_value)
-
-
-def read_cells(
-    array: AnyArray,
-    box: BoxSlices,
-    cells: Cells,
-    out: np.ndarray,
-    combine: Callable[[np.ndarray], np.ndarray],
-) -> bool:
-    """Read a box, and combine each cell of its elements into one, without an array of the box.
-
-    Parameters
-    ----------
-    array : zarr.Array
-        Any array.
-    box : tuple of slice
-        Begins at a cell, and ends after one or with the array; without steps.
-    cells : Cells
-        The cells.
-    out : numpy.ndarray
-        Receives an element for each cell; of the dtype of the array.
-    combine : callable
-        Does the same with an array, for blocks that the kernel leaves.
-
-    Returns
-    -------
-    bool
-        False if nothing was read: the array is no local dataset, its blocks cut cells, or the
-        kernel does not combine such elements.
-    """
-    dataset = dataset_of_array(array) if cells.can_do(array.dtype) else None
-    if dataset is None or not kernel.can_do(dataset):
-        return False
-    chunks = dataset.view.chunk_shape
-    if any(map(mod, chunks, cells.factors)):
-        return False
-    start = tuple(part.start for part in box)
-    fill_value = fill_value_of(array.async_array.metadata)
-    for position in kernel.read_box(dataset, start, out, fill_value, cells=cells):
-        block = box_at(present(position, dataset.view.axis_order), chunks, array.shape)
-        each = zip(block, box, strict=True)
-        wanted = tuple(slice(max(b.start, s.start), min(b.stop, s.stop)) for b, s in each)
-        places = zip(wanted, start, cells.factors, strict=True)
-        own = tuple(slice((s.start - n) // f, -((n - s.stop) // f)) for s, n, f in places)
-        out[own] = combine(read_on_host(array, wanted))
-    return True
 
 
 def _groups_of_any(

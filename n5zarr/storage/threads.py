@@ -9,18 +9,19 @@ given them work that waits for the value that n5zarr is changing. Here, calls go
 
 from __future__ import annotations
 
+import asyncio
 import os
 import threading
 from asyncio import AbstractEventLoop, Semaphore, get_running_loop
 from collections import deque
 from concurrent.futures import Future
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 _IDLE = 5.0  # seconds after which a thread without calls ends
 _OF_WORK = (os.cpu_count() or 1) + 4  # threads, as an event loop has
@@ -175,3 +176,27 @@ def turns_of(storage: object, most: int) -> Turns:
     """Return what limits the requests to storage from this process to a number at a time."""
     known, key = _turns.setdefault(storage, {}), (os.getpid(), most)
     return known.get(key) or known.setdefault(key, Turns(most))
+
+
+async def run_each(
+    work: Callable[[int], Awaitable[None]], n: int, concurrency: int, turns: Turns | None = None
+) -> None:
+    """Call a function with each number below ``n``, several at a time; stop at the first error.
+
+    ``turns`` are those of a store to which each call sends requests.
+    """
+    numbers, limit = iter(range(n)), turns.on_loop() if turns else nullcontext()
+
+    async def take() -> None:
+        for k in numbers:
+            async with limit:
+                await work(k)
+            await asyncio.sleep(0)  # not every store lets other tasks run
+
+    tasks = [asyncio.ensure_future(take()) for _ in range(min(n, concurrency))]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from n5zarr.arrays.open_dataset import OpenDataset
-from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
 from n5zarr.codecs.block import decode_numeric, encode_payload, pad_or_truncate
 from n5zarr.codecs.compress import codec_of
 from n5zarr.codecs.shard import check_not_sharded, in_memory
@@ -29,6 +28,7 @@ from n5zarr.errors import N5Error
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.grid import is_block_name
 from n5zarr.format.order import to_c
+from n5zarr.rooms import asked
 from n5zarr.storage.place import place_of
 from n5zarr.storage.requests import MANY_BYTES, Steps, Update, read_each
 from n5zarr.store.locating import open_container
@@ -203,11 +203,12 @@ def _are_filled(store: N5Store, task: BlockTask) -> np.ndarray:
     """Tell which blocks hold more than the fill value; False also of those that are to be read."""
     dataset, fill = OpenDataset(store, task.path, task.view), _fill_of(task.view)
     is_filled = np.zeros(len(task.positions), bool)
-    if can_read_whole(dataset):
-        dtype = task.view.dataset.data_type.dtype.newbyteorder("=")
-        for numbers, chunks in read_whole(dataset, task.positions, dtype, fill):
-            axes = tuple(range(1, chunks.ndim))
-            is_filled[list(numbers)] = _differs(chunks, fill).any(axis=axes)
+    dtype = task.view.dataset.data_type.dtype.newbyteorder("=")
+    for numbers, chunks in (
+        asked("speed", "whole blocks", dataset, task.positions, dtype, fill) or ()
+    ):
+        axes = tuple(range(1, chunks.ndim))
+        is_filled[list(numbers)] = _differs(chunks, fill).any(axis=axes)
     return is_filled
 
 

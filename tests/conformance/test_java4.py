@@ -13,8 +13,8 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Error, N5Store, N5Warning
-from n5zarr.arrays import kernel
-from n5zarr.arrays.pipeline import N5CodecPipeline
+from n5zarr.fast import kernel
+from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.shards import follow_recipe, write_shards
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.arrays import kernel
+from n5zarr.fast import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -20,9 +20,9 @@ from zarr.storage import LocalStore, MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
 from n5zarr.cli.app import app
 from n5zarr.errors import N5UnsupportedError
+from n5zarr.fast import kernel
 from n5zarr.storage.requests import Get
 from n5zarr.tools import rewriting
 from tests.command import CliRunner

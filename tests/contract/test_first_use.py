@@ -62,8 +62,8 @@ def test_an_array_of_zarr_needs_no_store_of_n5zarr(folder: Path) -> None:
         own = sorted(name for name in sys.modules if name.startswith("n5zarr."))
         print(total, *own)
     """
-    modules = ["arrays", "arrays.chunk_updates", "arrays.html", "arrays.pipeline", "errors"]
-    modules += ["rooms", "cores", "_zarr", "arrays.workers"]
+    modules = ["arrays", "fast.chunk_updates", "arrays.html", "fast.pipeline", "errors"]
+    modules += ["rooms", "cores", "_zarr", "fast.workers"]
     modules += ["storage", "storage.ending", "storage.threads"]
     total, *own = run(code, folder).split()
     assert total == str(SUM)
@@ -75,15 +75,15 @@ def test_the_store_alone_reads_no_blocks(folder: Path) -> None:
     code = """
         store = n5zarr.N5Store(sys.argv[1])
         zarr.open_array(sys.argv[2], path="a", mode="r")[...]
-        print("n5zarr.arrays.batches" in sys.modules)
+        print("n5zarr.fast.batches" in sys.modules)
         array = zarr.open_array(store, path="a", mode="r")
         known = {*sys.modules}
-        print("n5zarr.arrays.batches" in known, array[...].sum())
-        print(*(name for name in {*sys.modules} - known if name.startswith("n5zarr.arrays")))
+        print("n5zarr.fast.batches" in known, array[...].sum())
+        print(*(name for name in {*sys.modules} - known if name.startswith(("n5zarr.arrays", "n5zarr.fast"))))
     """
     # the kernel itself is loaded with the first block
     assert run(code, folder).split("\n")[:2] == ["False", f"True {SUM}"]
-    assert set(run(code, folder).split("\n")[2].split()) <= {"n5zarr.arrays._kernel"}
+    assert set(run(code, folder).split("\n")[2].split()) <= {"n5zarr.fast._kernel"}
 
 
 FAST = "print(n5zarr.open(sys.argv[1], path='a')[...].sum())"  # without threads, as at the end
@@ -174,7 +174,7 @@ INTERRUPTED = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such signal")
-@pytest.mark.parametrize("module", ["arrays.kernel", "arrays.box", "arrays.batches"])
+@pytest.mark.parametrize("module", ["fast.kernel", "arrays.box", "fast.batches"])
 def test_a_signal_handler_that_interrupts_the_import_reads(folder: Path, module: str) -> None:
     """The handler waits for zarr's event loop, which must not wait for the import."""
     read = READ.replace("n5zarr.N5Store(sys.argv[1])", "store")
@@ -183,7 +183,7 @@ def test_a_signal_handler_that_interrupts_the_import_reads(folder: Path, module:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no such signal")
-@pytest.mark.parametrize("module", ["arrays.kernel", "arrays.box", "arrays.batches"])
+@pytest.mark.parametrize("module", ["fast.kernel", "arrays.box", "fast.batches"])
 def test_a_signal_handler_that_interrupts_the_import_writes(tmp_path: Path, module: str) -> None:
     """Whole chunks and parts, which keep the other elements of their chunks."""
     expected = np.arange(35, dtype="u2").reshape(5, 7)

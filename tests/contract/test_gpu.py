@@ -18,9 +18,9 @@ from zarr.buffer import cpu, gpu
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
-from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.fast import kernel
+from n5zarr.fast.pipeline import N5CodecPipeline
 from tests.gpu import CHUNKS, SHAPE, count, has_gpu, made, stand_in, ways
 
 if TYPE_CHECKING:

@@ -20,11 +20,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import n5zarr
-from n5zarr.arrays import kernel
-from n5zarr.arrays.array import N5Array
-from n5zarr.arrays.native import addresses
-from n5zarr.arrays.pipeline import N5CodecPipeline
 from n5zarr.errors import N5Error
+from n5zarr.fast import kernel
+from n5zarr.fast.array import N5Array
+from n5zarr.fast.native import addresses
+from n5zarr.fast.pipeline import N5CodecPipeline
 from n5zarr.storage.threads import WORK
 from tests.waiting import wait_until
 
@@ -393,11 +393,11 @@ def test_without_the_libraries_functions(tmp_path: Path) -> None:
     """Without functions of the compression libraries, the kernel gives the same values."""
     script = """
 import sys, numpy as np
-import n5zarr.arrays.native as native
+import n5zarr.fast.native as native
 native.addresses = lambda: (0,) * 13
 import n5zarr
-from n5zarr.arrays import kernel
-from n5zarr.arrays.array import N5Array
+from n5zarr.fast import kernel
+from n5zarr.fast.array import N5Array
 assert kernel._kernel is not None
 for name in ("raw", "gzip", "zstd", "blosc"):
     how = {"chunks": (8, 9), "dtype": "u2", "compression": {"type": name}}
@@ -414,7 +414,7 @@ for name in ("raw", "gzip", "zstd", "blosc"):
 
 
 def arguments(tmp_path: Path, **changes: Any) -> list[Any]:
-    """Return the arguments of :mod:`n5zarr.arrays.kernel` for a whole dataset, with changes."""
+    """Return the arguments of :mod:`n5zarr.fast.kernel` for a whole dataset, with changes."""
     (tmp_path / "c.n5" / "d").mkdir(parents=True, exist_ok=True)
     valid = {
         "directory": bytes(tmp_path / "c.n5" / "d"),

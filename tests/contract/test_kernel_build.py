@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.arrays import kernel
+from n5zarr.fast import kernel
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +29,7 @@ def test_it_is_built_where_there_is_a_compiler() -> None:
     if compiler() is None:
         pytest.skip("no C compiler")
     assert kernel.is_compiled(), (
-        f"{compiler()} is a C compiler, but n5zarr.arrays._kernel is not built; build it with "
+        f"{compiler()} is a C compiler, but n5zarr.fast._kernel is not built; build it with "
         "`uv sync --reinstall-package n5zarr`, and look at why with `bash .ci/kernel`"
     )
     assert kernel._kernel.__file__.endswith(sysconfig.get_config_var("EXT_SUFFIX"))

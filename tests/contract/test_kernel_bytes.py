@@ -21,13 +21,13 @@ from obstore.store import LocalStore, MemoryStore
 from zarr.storage import FsspecStore, ObjectStore
 
 import n5zarr
-from n5zarr.arrays import kernel
-from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array
-from n5zarr.arrays.pipeline import N5CodecPipeline
-from n5zarr.arrays.python_blocks import BlockReader
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5Error
+from n5zarr.fast import kernel
+from n5zarr.fast.array import N5Array
+from n5zarr.fast.pipeline import N5CodecPipeline
+from n5zarr.fast.python_blocks import BlockReader
 from n5zarr.storage import objects, services
 from tests.contract.test_kernel import (
     COMPRESSIONS,

@@ -13,10 +13,10 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr.arrays import kernel
-from n5zarr.arrays.cells import Cells
-from n5zarr.arrays.many_boxes import read_cells
 from n5zarr.errors import N5Error
+from n5zarr.fast import kernel
+from n5zarr.fast.cells import Cells
+from n5zarr.fast.many_boxes import read_cells
 from tests.contract.test_kernel import COMPRESSIONS, arguments, name
 
 if TYPE_CHECKING:
@@ -141,10 +141,10 @@ def test_boxes_of_whole_partial_padded_and_missing_blocks(
         ]:
             wanted = by_counting(values[box], factors, method)
             out = np.zeros_like(wanted)
-            assert read_cells(array, box, cells, out, no_call)
+            assert read_cells(array, box, *cells, out, no_call)
             np.testing.assert_array_equal(out, wanted, err_msg=f"{method} {box}")
             wider = np.zeros([2 * n for n in wanted.shape], "i2")
-            assert read_cells(array, box, cells, wider[::2, ::2, ::2], no_call)
+            assert read_cells(array, box, *cells, wider[::2, ::2, ::2], no_call)
             np.testing.assert_array_equal(wider[::2, ::2, ::2], wanted)
             assert not wider[1::2].any()
 
@@ -175,20 +175,22 @@ def test_blocks_that_are_odd_are_combined_in_python_or_refused(tmp_path: Path) -
         return by_counting(part, (2, 2), "mode")
 
     out = np.zeros((6, 4), "u2")
-    assert read_cells(array, box, Cells((2, 2), "mode"), out, combine)
+    assert read_cells(array, box, *Cells((2, 2), "mode"), out, combine)
     np.testing.assert_array_equal(out, by_counting(values[box], (2, 2), "mode"))
     assert parts == [(4, 5)]
     file.write_bytes(file.read_bytes()[:-9])
     with pytest.raises(N5Error, match="1/2"):
-        read_cells(array, box, Cells((2, 2), "mode"), out, combine)
+        read_cells(array, box, *Cells((2, 2), "mode"), out, combine)
 
 
 def test_blocks_that_cut_cells_are_not_read(tmp_path: Path) -> None:
     array: Any = n5zarr.create_array(tmp_path / "c.n5", shape=(13, 11), chunks=(4, 5), dtype="u2")
     out = np.zeros((7, 6), "u2")
     box = (slice(0, 13), slice(0, 11))
-    assert not read_cells(array, box, Cells((2, 2), "mean"), out, no_call)
-    assert not read_cells(zarr.ones((13, 11), dtype="u2"), box, Cells((2, 2), "mean"), out, no_call)
+    assert not read_cells(array, box, *Cells((2, 2), "mean"), out, no_call)
+    assert not read_cells(
+        zarr.ones((13, 11), dtype="u2"), box, *Cells((2, 2), "mean"), out, no_call
+    )
 
 
 MISTAKES: dict[str, tuple[dict[str, Any], Any]] = {

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pytest
 
-from n5zarr.arrays import kernel, many_files
+from n5zarr.fast import kernel, many_files
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.files import read_ends, stamp
 

@@ -17,7 +17,7 @@ import zarr
 
 import n5zarr
 from n5zarr import CacheOptions, N5Error, N5Store
-from n5zarr.arrays import batches, kernel
+from n5zarr.fast import batches, kernel
 from n5zarr.storage import files
 from n5zarr.storage.requests import Get, Remove, Steps
 from n5zarr.storage.writing import FileWriter
@@ -146,12 +146,12 @@ def test_the_kernel_tells_boxes_and_what_it_leaves(
     array = n5zarr.open_array(container, path="skip2")
     array[4, 5]
     where = f"{container}: /skip2"
-    assert heard("arrays.kernel") == [
+    assert heard("fast.kernel") == [
         f"{where}: read from (4, 5), shape (1, 1): 1 blocks, 0 left to Python []"
     ]
     with pytest.raises(N5Error):
         array[:3, :5]
-    assert heard("arrays.kernel") == [
+    assert heard("fast.kernel") == [
         f"{where}: read from (0, 0), shape (3, 5): 3 blocks, 1 left to Python [(0, 0)]"
     ]
 
@@ -165,14 +165,14 @@ def test_an_array_tells_why_it_goes_zarrs_way(
     array[:, 3]
     array[::2]
     array.oindex[np.array([1, 4]), :]
-    assert heard("arrays.array") == []
+    assert heard("fast.array") == []
     array.oindex[np.array([1, 4]), ::2]
     array.oindex[np.array([1, 4])] = 7
-    assert heard("arrays.array") == [where + shape] * 2
+    assert heard("fast.array") == [where + shape] * 2
     array[:2, 3] = [5, 7]
-    assert heard("arrays.array") == [where + "the value is no array of the box's numbers"]
+    assert heard("fast.array") == [where + "the value is no array of the box's numbers"]
     array.with_config({"read_missing_chunks": False})[:3, :2]
-    assert heard("arrays.array") == [where + "missing blocks are errors"]
+    assert heard("fast.array") == [where + "missing blocks are errors"]
     shutil.rmtree(container / "skip2")
     with pytest.raises(N5Error, match="expected the dataset of an open array, got nothing"):
         array[0, 0]
@@ -184,11 +184,11 @@ def test_a_remote_array_and_text_tell_why_they_go_zarrs_way(
     store = N5Store("memory://logged.n5", codecs="n5", zarr_format=3)
     array = n5zarr.create_array(store, path="a", shape=(5, 3), dtype="u1", overwrite=True)
     array[:]
-    assert heard("arrays.array")[-1].endswith("the container is not in local files")
+    assert heard("fast.array")[-1].endswith("the container is not in local files")
     text = n5zarr.open_array(JAVA / "strings.n5", path="one")
     assert heard("arrays.group")[-1].endswith("/one: left to zarr: its codec is not n5zarr's own")
     text[:]
-    assert heard("arrays.batches")[-1].endswith("blocks hold other elements")
+    assert heard("fast.batches")[-1].endswith("blocks hold other elements")
 
 
 @has_kernel
@@ -198,17 +198,15 @@ def test_zarrs_own_arrays_tell_what_is_left_to_python(
     array = zarr.open_array(N5Store(container), path="skip2", mode="r")
     array[:3]
     array[::4]
-    assert heard("arrays.batches") == []
+    assert heard("fast.batches") == []
     with monkeypatch.context() as patch:
         patch.setattr(batches, "_LARGE", 0)
         array[::4]
-    said = heard("arrays.batches")
+    said = heard("fast.batches")
     assert said == [f"{container}: /skip2: 10 blocks left to Python: no box, nor small blocks"]
     monkeypatch.setattr(kernel, "_kernel", None)
     array[:3]
-    assert heard("arrays.kernel") == [
-        f"{container}: /skip2: left to Python: the kernel is not built"
-    ]
+    assert heard("fast.kernel") == [f"{container}: /skip2: left to Python: the kernel is not built"]
 
 
 # ------------------------------------------------------------------------------------- locks

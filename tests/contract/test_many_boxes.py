@@ -14,11 +14,11 @@ from hypothesis.extra.numpy import arrays
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Box, Groups
 from n5zarr.arrays.open_dataset import dataset_of_array
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5BlockError, N5UnrepresentableError
+from n5zarr.fast import kernel
 from tests.contract.test_kernel import COMPRESSIONS, name
 from tests.memory import traced
 from tests.remote.test_blocks import Watched
@@ -444,7 +444,7 @@ def test_a_durable_write_finds_its_directories_by_block(
 @pytest.mark.skipif(not kernel.is_compiled(), reason="no compiled kernel")
 def test_the_kernel_reads_all_of_it(both: tuple[Any, np.ndarray], caplog: Any) -> None:
     array, _ = both
-    caplog.set_level("DEBUG", "n5zarr.arrays")
+    caplog.set_level("DEBUG", "n5zarr.fast")
     array[::2, 1::3]
     array.vindex[[1, 2], [3, 4], [5, 6]]
     array.oindex[[3, 1, 2]]

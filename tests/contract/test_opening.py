@@ -17,9 +17,9 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays.array import N5Array
 from n5zarr.arrays.group import N5Group, standard_codecs
 from n5zarr.errors import N5Error, N5Warning
+from n5zarr.fast.array import N5Array
 from n5zarr.metadata import inspect
 from n5zarr.zarr_view.dataset_view import DatasetView
 

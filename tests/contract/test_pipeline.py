@@ -24,8 +24,8 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import batches, kernel
-from n5zarr.arrays.pipeline import N5CodecPipeline
+from n5zarr.fast import batches, kernel
+from n5zarr.fast.pipeline import N5CodecPipeline
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -167,7 +167,7 @@ def test_while_another_is_chosen(run: Run, container: str) -> None:
             inside = configured()
         outside = configured()
         store = n5zarr.N5Store(sys.argv[1])
-        n5zarr.arrays.pipeline.make_default()
+        n5zarr.fast.pipeline.make_default()
         with zarr.config.set({{"codec_pipeline.path": {FUSED!r}}}):
             one = name_of(zarr.open_array(store, path="a", mode="r"))
         two = name_of(zarr.open_array(store, path="a", mode="r"))
@@ -355,4 +355,4 @@ def test_a_store_that_changes_how_chunks_are_read_is_asked_for_them(tmp_path: Pa
         array: Any = zarr.open_array(store, path="a")
         assert array[...].tolist() == [*range(6)]
         assert {"a/c/0", "a/c/1", "a/c/2"} <= set(vars(store)["keys"])
-        assert isinstance(made.async_array.codec_pipeline, n5zarr.arrays.pipeline.N5CodecPipeline)  # type: ignore[attr-defined]
+        assert isinstance(made.async_array.codec_pipeline, n5zarr.fast.pipeline.N5CodecPipeline)  # type: ignore[attr-defined]

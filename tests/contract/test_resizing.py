@@ -20,9 +20,9 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Store, encode_block
-from n5zarr.arrays import kernel
 from n5zarr.container import resizing
 from n5zarr.errors import N5Warning
+from n5zarr.fast import kernel
 from n5zarr.storage.local import LocalFiles
 from n5zarr.storage.requests import Ends, Update
 

@@ -11,8 +11,8 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.fast import kernel
 from n5zarr.storage import files as local_files
 from tests.remote import servers
 from tests.shards import COMPRESS, follow_recipe, write_shards

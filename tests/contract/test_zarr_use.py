@@ -23,7 +23,7 @@ from zarr.storage import LocalStore, MemoryStore, ZipStore
 import n5zarr
 from n5zarr import CacheOptions, N5Store
 from n5zarr._zarr import sync
-from n5zarr.arrays.array import N5Array
+from n5zarr.fast.array import N5Array
 from n5zarr.storage.place import place_of
 from n5zarr.store.location import root_of
 

@@ -22,8 +22,8 @@ from zarr.storage import LocalStore, LoggingStore, ObjectStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
-from n5zarr.arrays import kernel
-from n5zarr.arrays.python_blocks import BlockReader
+from n5zarr.fast import kernel
+from n5zarr.fast.python_blocks import BlockReader
 from n5zarr.storage.writing import FileWriter
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from n5zarr.arrays import kernel
+from n5zarr.fast import kernel
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("python3.15t", "python3.14t", "python3.13t")
@@ -55,7 +55,7 @@ print(path)
 # 16 threads share the 32 raw blocks of one dataset, then write parts of the same blocks
 WITHOUT_THE_LOCK = """
 import array, importlib.util, os, sys, threading
-spec = importlib.util.spec_from_file_location("n5zarr.arrays._kernel", sys.argv[1])
+spec = importlib.util.spec_from_file_location("n5zarr.fast._kernel", sys.argv[1])
 kernel = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(kernel)
 assert not sys._is_gil_enabled(), "the kernel has switched the lock on"
@@ -107,7 +107,7 @@ print("right", sys._is_gil_enabled())
 def test_the_kernel_is_right_without_the_lock(free_threaded: str, tmp_path: Path) -> None:
     if shutil.which("cc") is None:
         pytest.skip("no C compiler")
-    module = run(free_threaded, COMPILE, ROOT / "n5zarr/arrays/_kernel.c", tmp_path).strip()
+    module = run(free_threaded, COMPILE, ROOT / "n5zarr/fast/_kernel.c", tmp_path).strip()
     (tmp_path / "d").mkdir()
     assert run(free_threaded, WITHOUT_THE_LOCK, module, tmp_path / "d") == "right False\n"
 
@@ -128,7 +128,7 @@ interpreters.destroy(found)
 
 LOAD = f"""
 from importlib.util import module_from_spec, spec_from_file_location
-spec = spec_from_file_location("n5zarr.arrays._kernel", {getattr(kernel._kernel, "__file__", "")!r})
+spec = spec_from_file_location("n5zarr.fast._kernel", {getattr(kernel._kernel, "__file__", "")!r})
 spec.loader.exec_module(module_from_spec(spec))
 """
 
@@ -151,7 +151,7 @@ needs_subinterpreters = pytest.mark.skipif(
 @pytest.mark.skipif(kernel._kernel is None, reason="no compiled kernel")
 def test_the_kernel_refuses_interpreters_with_a_lock_of_their_own() -> None:
     said = run(sys.executable, IN_SUBINTERPRETER, "isolated", LOAD)
-    assert said.startswith("ImportError: module n5zarr.arrays._kernel does not support loading in")
+    assert said.startswith("ImportError: module n5zarr.fast._kernel does not support loading in")
     assert run(sys.executable, IN_SUBINTERPRETER, "legacy", LOAD) == "did it\n"
 
 

@@ -53,8 +53,8 @@ N_SHORT, N_LONG = 5, 100  # moments of an operation, about
 HELD_BY = (
     "storage/",
     "container/updates.py",
-    "arrays/python_writing.py",
-    "arrays/chunk_updates.py",
+    "fast/python_writing.py",
+    "fast/chunk_updates.py",
 )
 FOLDER = Path(n5zarr.__file__).parent
 JOBS = ("convert", "build a pyramid")  # which n5zarr's own threads do

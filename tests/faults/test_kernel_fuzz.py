@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 import n5zarr
-from n5zarr.arrays import kernel, many_files, python_blocks
 from n5zarr.codecs.buffers import Scratch
+from n5zarr.fast import kernel, many_files, python_blocks
 from n5zarr.format.compression import parse_compression
 from n5zarr.format.order import N5Tuple
 from n5zarr.storage.files import read_ends

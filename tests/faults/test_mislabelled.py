@@ -18,8 +18,8 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
 from n5zarr.errors import N5BlockError
+from n5zarr.fast import kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -21,9 +21,9 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
 from n5zarr.codecs.buffers import Scratch
 from n5zarr.errors import N5AttributesError
+from n5zarr.fast import kernel
 from n5zarr.storage import files
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only

@@ -18,8 +18,8 @@ import pytest
 import zarr
 
 import n5zarr
-from n5zarr.arrays import kernel, workers
-from n5zarr.arrays.workers import work_together
+from n5zarr.fast import kernel, workers
+from n5zarr.fast.workers import work_together
 from n5zarr.storage import files, locks, threads
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import COMPRESSIONS, name
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from types import FrameType
 
-BLOCKS = ("n5zarr.codecs", "n5zarr.arrays", "n5zarr.storage")
+BLOCKS = ("n5zarr.codecs", "n5zarr.arrays", "n5zarr.fast", "n5zarr.storage")
 SHAPE, CHUNKS = (5, 7, 11), (3, 5, 7)
 
 

@@ -25,8 +25,8 @@ import zarr
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import kernel
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.fast import kernel
 from n5zarr.storage import files, locks
 from n5zarr.storage.writing import FileWriter
 from tests.contract.test_kernel import python_only

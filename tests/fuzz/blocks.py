@@ -17,9 +17,9 @@ from zarr.storage import MemoryStore
 
 import n5zarr
 from n5zarr import N5Error, N5Store
-from n5zarr.arrays import kernel
 from n5zarr.arrays.open_dataset import dataset_of_array, fill_value_of
 from n5zarr.codecs.buffers import Scratch
+from n5zarr.fast import kernel
 from n5zarr.format.order import N5Tuple
 from tests.fuzz.judge import OF_ZARR, Case, judged, said
 from tests.fuzz.mutate import mutated

@@ -174,7 +174,7 @@ def wheel(folder: Path, changes: dict[str, bytes | None], tag: str = "py3-none-a
 
 def test_a_whole_wheel_is_right(tmp_path: Path) -> None:
     assert check.problems(wheel(tmp_path, {})) == []
-    compiled: dict[str, bytes | None] = {"n5zarr/arrays/_kernel.cpython-313-x.so": b"\0"}
+    compiled: dict[str, bytes | None] = {"n5zarr/fast/_kernel.cpython-313-x.so": b"\0"}
     assert check.problems(wheel(tmp_path, compiled, "cp313-cp313-x")) == []
 
 
@@ -183,10 +183,10 @@ def test_a_whole_wheel_is_right(tmp_path: Path) -> None:
     [
         ({"n5zarr/py.typed": None}, "py3-none-any", "lacks n5zarr/py.typed"),
         ({"n5zarr/napari.yaml": None}, "py3-none-any", "lacks n5zarr/napari.yaml"),
-        ({"n5zarr/arrays/_kernel.c": b""}, "py3-none-any", "should not hold .*_kernel.c"),
+        ({"n5zarr/fast/_kernel.c": b""}, "py3-none-any", "should not hold .*_kernel.c"),
         ({"tests/conftest.py": b""}, "py3-none-any", "should not hold tests/conftest.py"),
         ({}, "cp313-cp313-x", "has 0 compiled kernels"),
-        ({"n5zarr/arrays/_kernel.so": b""}, "py3-none-any", "has 1 compiled kernels"),
+        ({"n5zarr/fast/_kernel.so": b""}, "py3-none-any", "has 1 compiled kernels"),
         ({"n5zarr-9.dist-info/entry_points.txt": b""}, "py3-none-any", "has the entry points"),
         ({"n5zarr-9.dist-info/METADATA": b"Name: n5zarr\n\n"}, "py3-none-any", "no description"),
     ],
@@ -210,10 +210,10 @@ def test_a_wheel_that_is_too_large_is_found(
 def test_a_source_distribution_that_lacks_files_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "n5zarr-9.tar.gz"
     with tarfile.open(path, "w:gz") as archive:
-        for name in [*tracked(ROOT), "n5zarr/arrays/_kernel.so"]:
+        for name in [*tracked(ROOT), "n5zarr/fast/_kernel.so"]:
             if not name.startswith((".gita", ".giti", "tests/test_")):
                 archive.addfile(tarfile.TarInfo(f"n5zarr-9/{name}"), io.BytesIO(b""))
     found = check.problems(path)
     assert "lacks tests/test_errors.py" in found
-    assert "should not hold n5zarr/arrays/_kernel.so" in found
+    assert "should not hold n5zarr/fast/_kernel.so" in found
     assert all(re.match(r"lacks tests/test_|should not hold .*\.so", each) for each in found)

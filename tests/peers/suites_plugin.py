@@ -79,7 +79,7 @@ def replace(module: Any) -> None:
 if IS_N5:
     # loads what it needs of zarr, before the stores are replaced
     from n5zarr import N5Store, open_array
-    from n5zarr.arrays.pipeline import make_default
+    from n5zarr.fast.pipeline import make_default
 
     assert callable(open_array)
     make_default()

@@ -18,8 +18,8 @@ from zarr.storage import ObjectStore
 
 import n5zarr
 from n5zarr import CacheOptions, N5Store
-from n5zarr.arrays import remote_blocks, workers
 from n5zarr.arrays.open_dataset import blocks_of_array
+from n5zarr.fast import remote_blocks, workers
 from n5zarr.storage import threads
 from n5zarr.storage.objects import can_wait
 from n5zarr.storage.threads import NoThreadError, Turns

@@ -31,8 +31,8 @@ from typing import TYPE_CHECKING, Literal, cast, get_args
 import numpy as np
 
 from n5zarr.arrays.boxes import boxes
-from n5zarr.arrays.cells import Cells
 from n5zarr.container.options import require
+from n5zarr.rooms import asked
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -130,9 +130,10 @@ def downsample(
         return array[tuple(slice(None, None, f) for f in factors)].copy()
     if array.dtype.kind == "b":  # the mode is all of them
         return downsample(array.view("u1"), factors, "mode").view(array.dtype)
-    whole = Cells(tuple(factors), method)
-    if whole.can_do(array.dtype) and array.size:
-        return whole.combine(array)
+    whole = asked("speed", "cells", tuple(factors), method)
+    if whole is not None and whole.can_do(array.dtype) and array.size:
+        combined: np.ndarray = whole.combine(array)
+        return combined
     combine = _COMBINE[method]
     out = np.empty([-(-n // f) for n, f in zip(array.shape, factors, strict=True)], array.dtype)
     for cells, cell in _alike(array.shape, factors):

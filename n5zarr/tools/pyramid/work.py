@@ -20,10 +20,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from n5zarr.arrays.boxes import box_at, boxes, places_in
-from n5zarr.arrays.cells import Cells
-from n5zarr.arrays.many_boxes import read_cells
 from n5zarr.arrays.placing import read_on_host
 from n5zarr.errors import N5Error, N5UnrepresentableError
+from n5zarr.rooms import asked
 from n5zarr.tools.jobs.incomplete import Piece, seal
 from n5zarr.tools.pyramid.methods import downsample, halo
 
@@ -204,9 +203,10 @@ class _Work:
 
     def _is_read(self, wanted: BoxSlices, factors: Sequence[int], out: np.ndarray) -> bool:
         """Compute a part of the first level from blocks, without an array of their elements."""
-        cells = Cells(tuple(factors), self.job.method)
-        combine = partial(downsample, factors=factors, method=self.job.method)
-        return read_cells(self.source, wanted, cells, out, combine)
+        method = self.job.method
+        combine = partial(downsample, factors=factors, method=method)
+        asks = self.source, wanted, tuple(factors), method, out, combine
+        return bool(asked("speed", "cells of blocks", *asks))
 
     def _stored_for(self, number: int, region: BoxSlices) -> np.ndarray:
         """Tell on which of the stored blocks of the source a region of a level depends."""

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from n5zarr.arrays.box import BatchBox
-from n5zarr.arrays.kernel import box_of_batch, is_compiled
 from n5zarr.arrays.open_dataset import chunk_coords
+from n5zarr.fast.kernel import box_of_batch, is_compiled
 
 SHAPE, CHUNKS = (13, 17, 11), (5, 7, 4)
 needs_kernel = pytest.mark.skipif(not is_compiled(), reason="no compiled kernel")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from n5zarr.arrays.workers import share_out
 from n5zarr.errors import N5BlockError
+from n5zarr.fast.workers import share_out
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

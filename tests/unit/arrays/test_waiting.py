@@ -21,9 +21,9 @@ from zarr.storage import FsspecStore, ObjectStore
 
 import n5zarr
 from n5zarr import N5Store
-from n5zarr.arrays import workers
-from n5zarr.arrays.python_blocks import BlockReader
-from n5zarr.arrays.workers import waiting
+from n5zarr.fast import workers
+from n5zarr.fast.python_blocks import BlockReader
+from n5zarr.fast.workers import waiting
 from n5zarr.storage import objects, services, threads
 from n5zarr.storage.ending import on_thread
 from n5zarr.storage.threads import NoThreadError, Turns

@@ -10,8 +10,8 @@ import tensorstore
 from scipy import ndimage
 
 import n5zarr
-from n5zarr.arrays import kernel
 from n5zarr.errors import N5UnrepresentableError
+from n5zarr.fast import kernel
 from n5zarr.tools.pyramid.methods import downsample, halo
 from n5zarr.tools.pyramid.model import choose_levels
 

@@ -31,8 +31,8 @@ from zarr.storage import LocalStore, MemoryStore, WrapperStore
 import n5zarr
 from n5zarr import N5Store
 from n5zarr._zarr import sync
-from n5zarr.arrays import kernel, many_files
 from n5zarr.errors import N5UnrepresentableError, N5UnsupportedError
+from n5zarr.fast import kernel, many_files
 from n5zarr.storage.requests import Ends
 from n5zarr.tools.validate import batches
 from n5zarr.tools.validate.findings import KINDS, Finding

@@ -2,7 +2,7 @@
 
 The kernel reads, decodes and scatters, or gathers, encodes and writes, all blocks of a box without
 the interpreter's lock, on as many threads as zarr allows. The head of ``_kernel.c`` says which
-blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.arrays.batches`, which does the
+blocks are ordinary; the kernel leaves all others to :mod:`n5zarr.fast.batches`, which does the
 same in Python. The logger of this module logs at DEBUG which blocks the kernel handles, and why.
 """
 
@@ -21,12 +21,12 @@ from numcodecs.blosc import list_compressors as blosc_libraries
 
 from n5zarr._zarr import max_workers
 from n5zarr.arrays.box import BatchBox, Box, Groups
-from n5zarr.arrays.native import load_kernel
 from n5zarr.arrays.open_dataset import SMALL_BLOCK, OpenDataset
-from n5zarr.arrays.workers import work_together
 from n5zarr.codecs.buffers import REUSED, Scratch, scratch
 from n5zarr.codecs.compress import codec_of, decompress_reused
 from n5zarr.errors import N5Error
+from n5zarr.fast.native import load_kernel
+from n5zarr.fast.workers import work_together
 from n5zarr.format.compression import Blosc, Compression, Gzip, Raw, Zstd
 from n5zarr.format.order import N5Tuple, from_presented
 from n5zarr.storage.ending import check_wanted
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from n5zarr._zarr import BatchItem
-    from n5zarr.arrays.cells import Cells
-    from n5zarr.arrays.python_blocks import PutByKernel
+    from n5zarr.fast.cells import Cells
+    from n5zarr.fast.python_blocks import PutByKernel
 
 _log = logging.getLogger(__name__)
 

@@ -10,10 +10,9 @@ from array import array as packed
 from itertools import batched, chain
 from typing import TYPE_CHECKING
 
-from n5zarr.arrays.native import load_kernel
 from n5zarr.codecs.buffers import scratch
+from n5zarr.fast.native import load_kernel
 from n5zarr.format.block import MAX_ARRAY_NDIM
-from n5zarr.storage.files import stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,13 +61,13 @@ def read_ends(
         ]
 
 
-def stamps(paths: Sequence[str]) -> list[tuple[int, int] | None]:
+def stamps(paths: Sequence[str]) -> list[tuple[int, int] | None] | None:
     """Return time of change, in nanoseconds, and size of local files; None of a missing one.
 
-    Inodes are left out: they differ on the machines of some network file systems.
+    None of all: the kernel is missing, or takes more time, as for one file.
     """
-    if _kernel is None or len(paths) == 1:  # one alone takes less time without the kernel
-        return [None if found is None else (found[1], found[2]) for found in map(stamp, paths)]
+    if _kernel is None or len(paths) == 1:
+        return None
     found = packed("q", (0, -1)) * len(paths)
     _kernel.stamps(os.fsencode("\0".join(paths)), found)
     each = batched(found, 2)

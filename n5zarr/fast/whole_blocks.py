@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from n5zarr.arrays import kernel
 from n5zarr.arrays.box import Groups
 from n5zarr.arrays.open_dataset import OpenDataset, is_local
 from n5zarr.codecs.buffers import scratch
+from n5zarr.fast import kernel
 from n5zarr.format.block import MAX_ARRAY_NDIM
 from n5zarr.format.order import N5Tuple, present
 
@@ -53,8 +53,10 @@ def read_whole(
     tuple
         Which of the positions these are, and their chunks, shape ``(n, *chunk_shape)``; the memory
         is that of the next ones. Blocks that are left to Python, or outside of the grid, are not
-        among them.
+        among them; none is if the dataset is not local, or not one for the kernel.
     """
+    if not can_read_whole(dataset):
+        return
     view, n_bytes = dataset.view, dataset.view.full_n_bytes
     alike: dict[N5Tuple, list[int]] = {}  # the kernel reads boxes of one shape together
     for k, position in enumerate(positions):

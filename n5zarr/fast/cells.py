@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from n5zarr.arrays.native import load_kernel
+from n5zarr.fast.native import load_kernel
 from n5zarr.format.order import from_presented
 
 if TYPE_CHECKING:

@@ -4,11 +4,11 @@
  * This file handles the ordinary block only: a file that opens, a header of mode 0 with the shape
  * of a full-size block or of one truncated to the extent of the dataset, a payload that decodes to
  * exactly the size that the header gives. Any other block is left to Python: `read_box` and its like
- * return its grid position, `put_block` returns False, and arrays/batches.py handles the block
+ * return its grid position, `put_block` returns False, and fast/batches.py handles the block
  * again, or raises an error that says what is wrong.
  *
  * This file has no decompressor. It calls those of the libraries that the Python codecs use,
- * through the addresses that arrays/native.py gives to `use`. Without the addresses of its library,
+ * through the addresses that fast/native.py gives to `use`. Without the addresses of its library,
  * a dataset is left to Python. Compressions that have no library here call the Python codec.
  *
  * A box may be of cells of elements, each of which becomes one element, as methods.py says: blocks
@@ -2465,7 +2465,7 @@ static PyModuleDef_Slot slots[] = {
 
 static struct PyModuleDef module = {
     PyModuleDef_HEAD_INIT,
-    .m_name = "n5zarr.arrays._kernel",
+    .m_name = "n5zarr.fast._kernel",
     .m_methods = methods,
     .m_slots = slots,
 };

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from zarr.buffer import cpu
 
-from n5zarr.arrays.chunk_updates import merged
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
-from n5zarr.arrays.workers import share_out
 from n5zarr.codecs.block import decode_full, encode_parts, pad_or_truncate
 from n5zarr.codecs.shard import check_not_sharded, in_memory
 from n5zarr.errors import ErrorsAt, N5BlockError
+from n5zarr.fast.chunk_updates import merged
+from n5zarr.fast.workers import share_out
 from n5zarr.format.block import BlockHeader
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage.requests import Check, Put, Remove, Steps, Update, Work, request_each

@@ -45,7 +45,7 @@ _FUNCTIONS = {
 def load_kernel() -> Any:  # noqa: ANN401 - a module without types
     """Load the kernel; None if it is not built: no compiler, or Windows."""
     try:
-        module = import_module("n5zarr.arrays._kernel")
+        module = import_module("n5zarr.fast._kernel")
     except ImportError:
         return None
     module.use(*addresses())

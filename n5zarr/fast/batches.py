@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 
 from n5zarr._zarr import PRESENT, max_workers, without_awaiting
-from n5zarr.arrays import kernel
-from n5zarr.arrays.chunk_updates import update_chunks
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_at, fill_value_of, is_local
 from n5zarr.arrays.placing import fill, host_batch, host_buffer
-from n5zarr.arrays.python_blocks import BlockReader, read_blocks
-from n5zarr.arrays.python_writing import BlockWriter, write_blocks
-from n5zarr.arrays.remote_blocks import read_remote, write_remote
-from n5zarr.arrays.whole_blocks import can_read_whole, read_whole
-from n5zarr.arrays.workers import share_out
 from n5zarr.errors import N5Error
+from n5zarr.fast import kernel
+from n5zarr.fast.chunk_updates import update_chunks
+from n5zarr.fast.python_blocks import BlockReader, read_blocks
+from n5zarr.fast.python_writing import BlockWriter, write_blocks
+from n5zarr.fast.remote_blocks import read_remote, write_remote
+from n5zarr.fast.whole_blocks import can_read_whole, read_whole
+from n5zarr.fast.workers import share_out
 from n5zarr.format.compression import Bzip2, Jpeg, Lzma, Raw, Xz
 from n5zarr.storage.ending import entering, on_thread
 from n5zarr.zarr_view.element import Content
@@ -50,7 +50,7 @@ _LARGE = 2**17  # bytes of a block that takes far longer to decode than Python t
 
 
 class Pipeline(Protocol):
-    """The pipeline of an array; see :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`."""
+    """The pipeline of an array; see :class:`~n5zarr.fast.pipeline.N5CodecPipeline`."""
 
     @property
     def metadata(self) -> ArrayMetadata:

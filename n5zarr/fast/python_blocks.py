@@ -15,12 +15,12 @@ import numpy as np
 
 from n5zarr._zarr import MISSING, PRESENT
 from n5zarr.arrays.open_dataset import OpenDataset, fill_value_of
-from n5zarr.arrays.workers import share_out
 from n5zarr.codecs.block import decode_numeric, pad_or_truncate
 from n5zarr.codecs.buffers import BufferLike, Scratch, scratch
 from n5zarr.codecs.compress import decompress_reused
 from n5zarr.codecs.shard import check_no_shard
 from n5zarr.errors import N5BlockError, N5Error
+from n5zarr.fast.workers import share_out
 from n5zarr.format.compression import Raw
 from n5zarr.format.order import N5Tuple, to_c
 from n5zarr.storage import files
@@ -67,7 +67,7 @@ class BlockReader:
     drop_axes : tuple of int
         Axes of the selections that the output does not have.
     put_by_kernel : callable, optional
-        Decodes a block of a box that is not odd; see :func:`n5zarr.arrays.kernel.putting`.
+        Decodes a block of a box that is not odd; see :func:`n5zarr.fast.kernel.putting`.
     """
 
     def __init__(

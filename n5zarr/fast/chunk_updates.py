@@ -8,20 +8,18 @@ that.
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import nullcontext
 from functools import partial
 from typing import TYPE_CHECKING
 
 from zarr.buffer import cpu
 
 from n5zarr._zarr import decode_chunk, encode_chunk, max_workers
-from n5zarr.arrays.workers import share_out
+from n5zarr.fast.workers import share_out
 from n5zarr.storage.ending import on_thread
-from n5zarr.storage.threads import Turns, turns_of
+from n5zarr.storage.threads import run_each, turns_of
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from zarr.abc.buffer import NDBuffer
     from zarr.abc.codec import CodecPipeline
@@ -135,27 +133,3 @@ async def run_flows(store: N5Store, flow: Callable[[int], Steps[object]], n: int
     else:
         turns = turns_of(store.storage, store.concurrency)
         await run_each(run, n, store.concurrency, turns)
-
-
-async def run_each(
-    work: Callable[[int], Awaitable[None]], n: int, concurrency: int, turns: Turns | None = None
-) -> None:
-    """Call a function with each number below ``n``, several at a time; stop at the first error.
-
-    ``turns`` are those of a store to which each call sends requests.
-    """
-    numbers, limit = iter(range(n)), turns.on_loop() if turns else nullcontext()
-
-    async def take() -> None:
-        for k in numbers:
-            async with limit:
-                await work(k)
-            await asyncio.sleep(0)  # not every store lets other tasks run
-
-    tasks = [asyncio.ensure_future(take()) for _ in range(min(n, concurrency))]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -17,7 +17,6 @@ from zarr.abc.codec import ArrayArrayCodec, ArrayBytesCodec, BytesBytesCodec
 from zarr.buffer import cpu
 
 from n5zarr._zarr import ArrayV3Metadata, chunk_spec, max_workers
-from n5zarr.arrays import kernel
 from n5zarr.arrays.box import (
     Box,
     Points,
@@ -28,13 +27,15 @@ from n5zarr.arrays.box import (
     rows_of,
 )
 from n5zarr.arrays.described import DescribedArray
-from n5zarr.arrays.many_boxes import read_boxes, read_grouped
+from n5zarr.arrays.many_boxes import read_boxes
 from n5zarr.arrays.open_dataset import OpenDataset, dataset_of_array, fill_value_of, is_local
 from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
-from n5zarr.arrays.python_blocks import BlockReader, read_blocks
-from n5zarr.arrays.python_writing import BlockWriter, write_blocks
-from n5zarr.arrays.remote_blocks import read_remote_box
 from n5zarr.arrays.values import elements_for
+from n5zarr.fast import kernel
+from n5zarr.fast.many_boxes import read_grouped
+from n5zarr.fast.python_blocks import BlockReader, read_blocks
+from n5zarr.fast.python_writing import BlockWriter, write_blocks
+from n5zarr.fast.remote_blocks import read_remote_box
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 
@@ -66,7 +67,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
     the kernel reads and writes selections of integers, slices and an ellipsis, and reads points,
     masks, lists along axes, and blocks, of local datasets; boxes it also reads from servers through
     obstore, without zarr's event loop. Everything else, and blocks that are not ordinary, go
-    through :class:`~n5zarr.arrays.pipeline.N5CodecPipeline`.
+    through :class:`~n5zarr.fast.pipeline.N5CodecPipeline`.
 
     Its metadata name the standard codecs of the dataset's compression. So copies made by zarr, with
     :func:`zarr.from_array` or :func:`zarr.zeros_like`, are plain Zarr.
