@@ -34,7 +34,7 @@ from n5zarr.arrays.placing import ArrayMemory, host_batch, memory_of
 from n5zarr.arrays.python_blocks import BlockReader, read_blocks
 from n5zarr.arrays.python_writing import BlockWriter, write_blocks
 from n5zarr.arrays.remote_blocks import read_remote_box
-from n5zarr.arrays.values import elements_for
+from n5zarr.arrays.values import elements_for, fitting, shape_of
 from n5zarr.format.order import N5Tuple, present
 from n5zarr.store.block_codec import N5BlockCodec
 
@@ -199,6 +199,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         memory = memory_of(prototype=prototype)
         value = memory.on_host(value)
         if fields or not self._write(selection, value, memory):
+            value = fitting(value, shape_of(selection, self.shape))
             memory.set(super().set_basic_selection, selection, value, fields, prototype)
 
     @override
@@ -213,6 +214,7 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         memory = memory_of(prototype=prototype)
         value = memory.on_host(value)
         if fields or not self._write(selection, value, memory):
+            value = fitting(value, shape_of(selection, self.shape))
             memory.set(super().set_orthogonal_selection, selection, value, fields, prototype)
 
     @override
@@ -224,8 +226,9 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        write = super().set_coordinate_selection
-        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
+        memory, points = memory_of(prototype=prototype), points_of(selection, self.shape)
+        value = fitting(memory.on_host(value), points and points.shape)
+        memory.set(super().set_coordinate_selection, selection, value, fields, prototype)
 
     @override
     def set_mask_selection(
@@ -236,8 +239,9 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        write = super().set_mask_selection
-        memory_of(prototype=prototype).set(write, mask, value, fields, prototype)
+        memory = memory_of(prototype=prototype)
+        value = fitting(memory.on_host(value), (int(np.count_nonzero(mask)),))
+        memory.set(super().set_mask_selection, mask, value, fields, prototype)
 
     @override
     def set_block_selection(
@@ -248,8 +252,11 @@ class N5Array(DescribedArray[ArrayV3Metadata]):
         fields: Fields | None = None,
         prototype: BufferPrototype | None = None,
     ) -> None:
-        write = super().set_block_selection
-        memory_of(prototype=prototype).set(write, selection, value, fields, prototype)
+        memory = memory_of(prototype=prototype)
+        size = getattr(self.async_array.metadata.chunk_grid, "chunk_shape", None)
+        box = size and box_of_chunks(selection, self.shape, size)
+        value = fitting(memory.on_host(value), box and box.shape)
+        memory.set(super().set_block_selection, selection, value, fields, prototype)
 
     def read_boxes(
         self, starts: npt.ArrayLike, shape: Sequence[int], out: np.ndarray | None = None
